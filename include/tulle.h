@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tulle.h - products of sparse matrices.
+ *
+ * The simple way is three calls:
+ *
+ *     tulle_ctx_create(NULL, NULL, &ctx);          the best device there is
+ *     tulle_multiply(ctx, &A, &B, NULL, &C);       A, B: views over your arrays
+ *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
+ *
+ * When the same patterns come again with new values, make a plan once and run it many times.
+ *
+ * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
+ * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
+ * tulle_ctx_error() holds the sentence: which row, which file and line, how many bytes were missing.
+ *
+ * A context serves one thread at a time; different contexts may be used from different threads at once.
+ * There is no global state.  Structures are set to all zero for the defaults.
+ *
+ * The result of a product is the same bit for bit for any number of threads, any memory limit and any
+ * policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.
+ * Its structure depends on the patterns alone, never on values, unless drop_zeros is asked for. */
+#ifndef TULLE_H
+#define TULLE_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define TULLE_VERSION_MAJOR 0
+#define TULLE_VERSION_MINOR 1
+#define TULLE_VERSION_PATCH 0
+#define TULLE_VERSION "0.1.0"
+
+#if defined(TULLE_BUILD) && defined(__GNUC__)
+#define TULLE_API __attribute__((visibility("default")))
+#else
+#define TULLE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- status */
+
+#define TULLE_STATUS_LIST(X)                                                \
+    X(OK,           0, "no error")                                          \
+    X(EINVAL,      -1, "an argument is not allowed")                        \
+    X(ESHAPE,      -2, "the shapes of the matrices do not agree")           \
+    X(EPATTERN,    -3, "an index is out of range or out of order")          \
+    X(ETYPE,       -4, "this combination of types is not supported")        \
+    X(EDEVICE,     -5, "no such device")                                    \
+    X(ENOMEM,    -100, "out of memory")                                     \
+    X(ELIMIT,    -101, "the memory limit is too small")                     \
+    X(EOVERFLOW, -102, "a count does not fit the index type")               \
+    X(EIO,       -103, "a file could not be read or written")               \
+    X(EFORMAT,   -104, "a file is damaged or not in a known format")        \
+    X(ECANCEL,   -105, "cancelled by the progress callback")                \
+    X(ECHECK,    -106, "a check of the result failed")
+
+typedef enum tulle_status {
+#define TULLE_STATUS_ENUM(name, code, text) TULLE_##name = code,
+    TULLE_STATUS_LIST(TULLE_STATUS_ENUM)
+#undef TULLE_STATUS_ENUM
+    TULLE_STATUS_MIN = -999
+} tulle_status;
+
+TULLE_API const char *tulle_version(void);
+TULLE_API const char *tulle_status_name(tulle_status status);   /* "TULLE_EPATTERN"   */
+TULLE_API const char *tulle_status_text(tulle_status status);   /* the text above      */
+
+/* ----------------------------------------------------------------- types */
+
+typedef enum tulle_type {         /* values */
+    TULLE_F32 = 1,                /* float */
+    TULLE_F64 = 2,                /* double */
+    TULLE_C32 = 3,                /* complex float:  two floats, real part first  */
+    TULLE_C64 = 4                 /* complex double: two doubles, real part first */
+} tulle_type;
+
+typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */
+typedef enum tulle_place { TULLE_HOST = 0, TULLE_DEVICE = 1 } tulle_place;      /* where arrays live */
+typedef enum tulle_op { TULLE_KEEP = 0, TULLE_TRANSPOSE = 1, TULLE_ADJOINT = 2 } tulle_op;
+
+typedef struct tulle_ctx    tulle_ctx;      /* a device, its memory and threads     */
+typedef struct tulle_plan   tulle_plan;     /* all that patterns decide, for reuse  */
+typedef struct tulle_matrix tulle_matrix;   /* a CSR matrix that the library owns   */
+
+/* A view over three arrays of the caller (compressed sparse rows, 0-based).  It never owns and is
+ * never written.  row_ptr[0] is 0, row_ptr[rows] is nnz; columns increase strictly within a row.
+ * values may be NULL where only the pattern is needed. */
+typedef struct tulle_csr {
+    int64_t     rows, cols, nnz;
+    const void *row_ptr;          /* rows + 1 entries of ptr_type */
+    const void *col_idx;          /* nnz entries of idx_type      */
+    const void *values;           /* nnz entries of val_type      */
+    tulle_index ptr_type, idx_type;
+    tulle_type  val_type;
+    tulle_place place;
+} tulle_csr;
+
+/* Memory hooks; all zero: the library's own (huge pages where there are any). */
+typedef struct tulle_mem {
+    void *(*alloc)(void *user, size_t bytes);
+    void  (*free)(void *user, void *p);
+    void  *user;
+} tulle_mem;
+
+/* Called now and then from the calling thread, fraction in 0..1; return non-zero to cancel. */
+typedef int (*tulle_progress_fn)(void *user, const char *stage, double fraction);
+
+/* Called with one line of text for each choice that was made ("policy auto: 97% of rows dense ..."). */
+typedef void (*tulle_trace_fn)(void *user, const char *line);
+
+typedef struct tulle_options {
+    const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
+    const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
+    uint64_t    memory_limit;     /* bytes for C and workspace; 0: what the machine has free  */
+    int         threads;          /* 0: the context's                                         */
+    int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
+    int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
+    int         c_idx_type;       /* tulle_index; 0: as B's                                   */
+    int         drop_zeros;       /* 1: entries of C that came out as zero are left out       */
+    int         sort_inputs;      /* 1: unsorted rows and duplicates are accepted (in copies) */
+    int         trust_inputs;     /* 1: skip the check of the views; they must be right       */
+    uint64_t    reserved[8];      /* must be zero                                             */
+} tulle_options;
+
+/* What one accumulator took of a product. */
+typedef struct tulle_share {
+    const char *name;
+    int64_t     rows, products;
+} tulle_share;
+
+#define TULLE_MAX_SHARES 16
+
+typedef struct tulle_stats {
+    double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish, sec_total;
+    int64_t     a_nnz, b_nnz, c_nnz, products;
+    uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
+    uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not */
+    int         threads;
+    int         shares;
+    tulle_share share[TULLE_MAX_SHARES];
+    const char *policy, *device, *isa;
+} tulle_stats;
+
+typedef struct tulle_forecast {
+    int64_t     products;                          /* exact                       */
+    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict */
+    uint64_t    bytes_estimate, bytes_upper;       /* peak, C included            */
+    int         shares;                            /* what would be chosen        */
+    tulle_share share[TULLE_MAX_SHARES];
+    const char *policy;
+} tulle_forecast;
+
+typedef struct tulle_device {
+    char        name[64];         /* what tulle_ctx_create() takes: "cpu", "cuda:0" */
+    char        text[192];        /* the device in words                            */
+    uint64_t    memory_bytes;
+    int         threads, usable;
+    char        why_not[192];     /* when not usable                                */
+} tulle_device;
+
+/* ----------------------------------------------------- context and devices */
+
+TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
+TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);             /* owned matrices outlive it */
+TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);      /* sentence of the last error */
+TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);     /* 0: all cores */
+TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
+TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
+TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
+TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);             /* gives kept memory back */
+
+TULLE_API int          tulle_device_count(void);
+TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
+TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
+TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
+TULLE_API const char  *tulle_accumulator_name(int i);
+TULLE_API const char  *tulle_accumulator_text(int i);
+
+/* ---------------------------------------------------------------- matrices */
+
+TULLE_API tulle_csr tulle_csr_f64_i32(int64_t rows, int64_t cols, const int32_t *row_ptr,
+                                      const int32_t *col_idx, const double *values);
+TULLE_API tulle_csr tulle_csr_f32_i32(int64_t rows, int64_t cols, const int32_t *row_ptr,
+                                      const int32_t *col_idx, const float *values);
+TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
+                                   const void *col_idx, tulle_index idx_type,
+                                   const void *values, tulle_type val_type);
+
+/* Bounds, order, duplicates; the sentence says which row. */
+TULLE_API tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A);
+/* A copy with sorted rows; entries in the same place are added in their order. */
+TULLE_API tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
+TULLE_API tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op,
+                                           tulle_matrix **out);
+/* A copy with other types; complex to real keeps the real part.  0 keeps a type as it is. */
+TULLE_API tulle_status tulle_csr_convert(tulle_ctx *ctx, const tulle_csr *A, tulle_type val_type,
+                                         tulle_index ptr_type, tulle_index idx_type,
+                                         tulle_matrix **out);
+/* From coordinates in any order; entries in the same place are added in their order. */
+TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t cols, int64_t count,
+                                          const void *row_idx, const void *col_idx,
+                                          tulle_index idx_type, const void *values,
+                                          tulle_type val_type, tulle_matrix **out);
+/* y = A*x for one dense vector, x and y of A's value type. */
+TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
+
+TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);
+TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
+TULLE_API void      tulle_matrix_free(tulle_matrix *A);
+
+/* ------------------------------------------------------- files and gallery */
+
+/* .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content.  Values become double or
+ * complex double; indices are 32 bit where they fit.  tulle_csr_convert() changes that. */
+TULLE_API tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A);
+/* The format follows the name: .mtx, .mtx.gz or .tulle.  Written beside it and renamed. */
+TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
+/* "poisson2d:1000", "cage:12", "rmat:scale=16,edges=16,seed=1": see tulle_gallery_text(). */
+TULLE_API tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A);
+TULLE_API const char  *tulle_gallery_name(int i);                  /* NULL past the last */
+TULLE_API const char  *tulle_gallery_text(int i);                  /* parameters, in one line */
+
+/* ----------------------------------------------------------- the simple way */
+
+TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                      const tulle_options *options, tulle_matrix **C);
+
+/* C in blocks of rows that keep the memory limit, in order, for products larger than memory.  The
+ * block is a view that lives during the call; return non-zero to stop. */
+typedef int (*tulle_block_fn)(void *user, int64_t first_row, const tulle_csr *block);
+TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                             const tulle_options *options,
+                                             tulle_block_fn fn, void *user);
+
+/* Counts and memory before anything large is allocated. */
+TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                      const tulle_options *options, tulle_forecast *forecast);
+
+/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; *error is relative. */
+TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                           const tulle_csr *C, const tulle_options *options,
+                                           double *error);
+
+/* ---------------------------------------------- patterns once, values often */
+
+/* Values are not looked at.  With transposed or sorted operands the plan keeps the copies it made. */
+TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                         const tulle_options *options, tulle_plan **plan);
+/* The pattern of C (values NULL); lives as long as the plan. */
+TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
+/* c_values = values of C; nothing is allocated.  The patterns of A and B given to
+ * tulle_plan_create() must still be there, unchanged. */
+TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
+                                      void *c_values);
+TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
+TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * base.h - what every other folder stands on: errors as sentences, memory, threads, progress, trace,
+ * environment, clock.  Nothing here knows what a matrix is.
+ *
+ * Internal functions that cross files start with tl_; only tulle_* leaves the library. */
+#ifndef TL_BASE_H
+#define TL_BASE_H
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tulle.h"
+
+#define TL_ERROR_MAX 1024
+
+typedef struct tl_team tl_team;     /* threads.c */
+typedef struct tl_pool tl_pool;     /* mem.c     */
+
+typedef struct tl_base {
+    tulle_mem         mem;              /* all zero: the library's own memory        */
+    tl_pool          *pool;             /* large blocks kept for the next product    */
+    tl_team          *team;
+    tulle_progress_fn progress;
+    void             *progress_user;
+    tulle_trace_fn    trace;
+    void             *trace_user;
+    _Atomic uint64_t  held, peak;       /* bytes handed out by tl_alloc and tl_commit */
+    atomic_int        cancelled;
+    char              error[TL_ERROR_MAX];
+} tl_base;
+
+/* A structure of `bytes` zero bytes that starts with a tl_base; threads <= 0: one a core. */
+tulle_status tl_base_create(const tulle_mem *mem, int threads, size_t bytes, tl_base **b);
+void         tl_base_free(tl_base *b);
+
+/* ---- status.c: every failure leaves one sentence */
+
+tulle_status tl_fail(tl_base *b, tulle_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+/* A function that can fail has a variable `status` and a label `done`, its only exit. */
+#define TRY(call)                                                           \
+    do {                                                                    \
+        status = (call);                                                    \
+        if (status != TULLE_OK) goto done;                                  \
+    } while (0)
+
+/* ---- mem.c: 64-byte aligned, counted, freed without knowing who made it */
+
+/* *p = count * size bytes, uninitialised; TULLE_ENOMEM says how many bytes `what` needed.  A zero
+ * count gives a valid pointer. */
+tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
+tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
+/* b may be NULL when the base is gone: then only the count is missed.  p may be NULL. */
+void         tl_free(tl_base *b, void *p);
+/* Address space for at most count * size bytes, paid for only where it is touched; TULLE_ENOMEM
+ * without a sentence where that cannot be had (memory hooks, no such system): use tl_alloc then. */
+tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
+/* The first `used` bytes of a reserved block were touched and stay; the rest goes back. */
+void         tl_commit(tl_base *b, void *p, uint64_t used);
+void         tl_pool_trim(tl_pool *pool);
+/* Bytes the machine (or the container) can still give. */
+uint64_t     tl_memory_free(void);
+uint64_t     tl_memory_total(void);
+bool         tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product);
+
+/* ---- threads.c: a team of threads; fn runs once on each, the caller is number 0 */
+
+typedef void (*tl_work_fn)(void *arg, int thread, int threads);
+
+tulle_status tl_team_create(tl_base *b, int threads, tl_team **team);
+void         tl_team_free(tl_team *team);
+int          tl_team_size(const tl_team *team);
+/* Runs on min(threads, size) threads; threads <= 0 means all. */
+void         tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg);
+int          tl_cores(void);
+void         tl_pause(void);            /* inside a spin loop */
+void         tl_yield(void);
+
+/* The t-th of n nearly equal parts of 0..count. */
+static inline int64_t tl_part(int64_t count, int t, int n)
+{
+    return (count / n) * t + (t < count % n ? t : count % n);
+}
+
+/* ---- trace.c, clock.c, env.c */
+
+void   tl_trace(tl_base *b, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+/* From thread 0 only; true once the caller wants to stop. */
+bool   tl_progress(tl_base *b, const char *stage, double fraction);
+double tl_now(void);                                    /* seconds, monotonic */
+const char *tl_env(const char *name);                   /* NULL when not set  */
+
+#endif

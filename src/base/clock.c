@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * clock.c - seconds that only go forward. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/base.h"
+#include <time.h>
+
+double tl_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * matrix.h - CSR matrices inside the library: owned results, widths, and what can be done with one
+ * matrix alone.  Each function below is one file of this folder. */
+#ifndef TL_MATRIX_H
+#define TL_MATRIX_H
+#include "base/base.h"
+
+/* The largest value a 32-bit index may take.  Lowered in a test build so that widening and refusal
+ * run on small matrices. */
+#ifndef TULLE_I32_LIMIT
+#define TULLE_I32_LIMIT INT32_MAX
+#endif
+
+/* An owned matrix: three blocks of base/mem.c, or a mapped file that the view points into. */
+struct tulle_matrix {
+    tulle_csr view;
+    void     *row_ptr, *col_idx, *values;   /* NULL where the array lies in the mapping */
+    void     *mapping;
+    size_t    mapping_bytes;
+    void    (*unmap)(void *mapping, size_t bytes);
+};
+
+typedef struct { float  re, im; } tl_c32;
+typedef struct { double re, im; } tl_c64;
+
+/* ---- types.c */
+bool        tl_type_known(int type);
+bool        tl_index_known(int index);
+size_t      tl_type_size(tulle_type type);          /* 4, 8, 8, 16 */
+size_t      tl_index_size(tulle_index index);       /* 4, 8        */
+const char *tl_type_name(tulle_type type);          /* "f32" ...   */
+const char *tl_index_name(tulle_index index);       /* "i32", "i64" */
+bool        tl_type_complex(tulle_type type);
+bool        tl_fits(tulle_index index, int64_t value);
+/* The narrowest index that holds value. */
+tulle_index tl_index_for(int64_t value);
+
+static inline int64_t tl_get(const void *array, tulle_index type, int64_t i)
+{
+    return type == TULLE_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
+}
+
+static inline void tl_put(void *array, tulle_index type, int64_t i, int64_t value)
+{
+    if (type == TULLE_I32) ((int32_t *)array)[i] = (int32_t)value;
+    else ((int64_t *)array)[i] = value;
+}
+
+static inline int64_t tl_row_begin(const tulle_csr *A, int64_t i)
+{
+    return tl_get(A->row_ptr, A->ptr_type, i);
+}
+
+/* ---- own.c: a matrix with room for nnz entries, arrays uninitialised, view complete.  val_type 0:
+ * no values. */
+tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
+                              tulle_index idx_type, int val_type, tulle_matrix **out);
+void         tl_matrix_free(tl_base *b, tulle_matrix *A);
+
+/* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
+ * sentence.  tl_csr_check_shape touches no array. */
+tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
+tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
+
+/* ---- sort.c, transpose.c, convert.c, coo.c, apply.c.  perm, when not NULL, receives an array (free
+ * with tl_free) that says from which entry of A each entry of the transpose came. */
+tulle_status tl_csr_sort(tl_base *b, const tulle_csr *A, tulle_matrix **out);
+tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle_matrix **out,
+                              int64_t **perm);
+tulle_status tl_csr_convert(tl_base *b, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
+                            tulle_matrix **out);
+tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t count, const void *row_idx,
+                             const void *col_idx, tulle_index idx_type, const void *values,
+                             tulle_type val_type, tulle_matrix **out);
+tulle_status tl_csr_apply(tl_base *b, const tulle_csr *A, const void *x, void *y);
+
+/* ---- read.c, write.c (formats), gallery.c (recipes) */
+tulle_status tl_read(tl_base *b, const char *path, tulle_matrix **out);
+tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A);
+tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * own.c - matrices that the library owns. */
+#include "matrix/matrix.h"
+
+tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
+                              tulle_index idx_type, int val_type, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *A = NULL;
+    *out = NULL;
+    TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
+    TRY(tl_alloc(b, &A->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of a matrix"));
+    TRY(tl_alloc(b, &A->col_idx, nnz, tl_index_size(idx_type), "column indices of a matrix"));
+    if (val_type)
+        TRY(tl_alloc(b, &A->values, nnz, tl_type_size((tulle_type)val_type), "values of a matrix"));
+    A->view = (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = A->row_ptr,
+                          .col_idx = A->col_idx, .values = A->values, .ptr_type = ptr_type,
+                          .idx_type = idx_type, .val_type = val_type ? (tulle_type)val_type : TULLE_F64};
+    *out = A;
+    A = NULL;
+done:
+    tl_matrix_free(b, A);
+    return status;
+}
+
+void tl_matrix_free(tl_base *b, tulle_matrix *A)
+{
+    if (!A) return;
+    if (A->mapping) A->unmap(A->mapping, A->mapping_bytes);
+    tl_free(b, A->row_ptr);
+    tl_free(b, A->col_idx);
+    tl_free(b, A->values);
+    tl_free(b, A);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test.h - the whole test harness.  A test is a function whose name tells its story; CHECK notes a
+ * failure and goes on, REQUIRE leaves the test.  A program ends with TEST_MAIN, which takes a part of
+ * a name to run only those, and prints "N passed, N failed". */
+#ifndef TULLE_TEST_H
+#define TULLE_TEST_H
+#include <stdio.h>
+#include <string.h>
+
+typedef struct { const char *name; void (*run)(void); } test_case;
+
+extern int test_failures;       /* in the test that runs now */
+
+#define CHECK(condition, ...)                                               \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            test_failures++;                                                \
+            if (test_failures <= 10) {                                      \
+                printf("    %s:%d: %s; ", __FILE__, __LINE__, #condition);  \
+                printf(__VA_ARGS__);                                        \
+                printf("\n");                                               \
+            }                                                               \
+        }                                                                   \
+    } while (0)
+
+#define REQUIRE(condition, ...)                                             \
+    do {                                                                    \
+        CHECK(condition, __VA_ARGS__);                                      \
+        if (!(condition)) return;                                           \
+    } while (0)
+
+#define TEST(name) {#name, name}
+
+int test_main(int argc, char **argv, const test_case *cases, int count);
+
+#define TEST_MAIN(...)                                                      \
+    int main(int argc, char **argv)                                         \
+    {                                                                       \
+        static const test_case cases[] = {__VA_ARGS__};                     \
+        return test_main(argc, argv, cases, (int)(sizeof cases / sizeof *cases)); \
+    }
+#endif
