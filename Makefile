@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+#
+# A thin front for CMake, which is the real build (CMakeLists.txt).
+#
+#   make            the libraries and the command, at build/tulle
+#   make demo       a first look: one product, checked, timed and drawn
+#   make check      every test, also under ASan, UBSan and TSan
+#   make bench      the product against SuiteSparse:GraphBLAS and Eigen
+#   make install    into PREFIX (/usr/local), below DESTDIR where that is set
+#   make clean      removes build/
+#
+# JOBS says how many compilers run at once, CC which; CMAKE_FLAGS goes to CMake as it is.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+export BUILD JOBS CMAKE_FLAGS
+export DESTDIR
+
+all:
+	@scripts/build.sh
+
+demo:
+	@scripts/install-deps.sh build
+	@scripts/build.sh
+	@scripts/demo.sh
+
+check:
+	@scripts/install-deps.sh check
+	@scripts/check.sh
+
+bench:
+	@scripts/install-deps.sh check
+	@scripts/build.sh all bench
+	@bench/run.sh
+
+install:
+	@CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)" scripts/build.sh
+	@cmake --install $(BUILD)
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all demo check bench install clean

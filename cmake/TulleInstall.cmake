@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+#
+# What `make install` puts where.  The tree may be moved afterwards: tulle.pc and the CMake package find
+# their prefix from where they lie.
+#
+# The static library is exported apart from the shared one, because only its users need zlib's files.
+
+include(CMakePackageConfigHelpers)
+set(TULLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tulle)
+
+install(FILES include/tulle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tulle EXPORT tulleTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tulle_static EXPORT tulleStaticTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT tulleTargets NAMESPACE tulle:: DESTINATION ${TULLE_CMAKE_DIR})
+install(EXPORT tulleStaticTargets NAMESPACE tulle:: DESTINATION ${TULLE_CMAKE_DIR})
+
+configure_package_config_file(cmake/tulleConfig.cmake.in tulleConfig.cmake
+                              INSTALL_DESTINATION ${TULLE_CMAKE_DIR}
+                              NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(tulleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tulleConfig.cmake ${PROJECT_BINARY_DIR}/tulleConfigVersion.cmake
+        DESTINATION ${TULLE_CMAKE_DIR})
+
+# tulle.pc: the prefix as seen from the folder of the file itself.
+file(RELATIVE_PATH TULLE_PC_UP /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" TULLE_PC_UP "${TULLE_PC_UP}")
+set(TULLE_PC_REQUIRES "")
+if(ZLIB_FOUND)
+    set(TULLE_PC_REQUIRES zlib)
+endif()
+configure_file(cmake/tulle.pc.in tulle.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tulle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET tulle_command)
+    install(TARGETS tulle_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+function(tulle_install_file file destination)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/${file})
+        install(FILES ${file} DESTINATION ${destination} ${ARGN})
+    endif()
+endfunction()
+
+tulle_install_file(docs/tulle.1 ${CMAKE_INSTALL_MANDIR}/man1)
+tulle_install_file(programs/completion/tulle.bash
+                   ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tulle)
+tulle_install_file(programs/completion/_tulle ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+tulle_install_file(programs/completion/tulle.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

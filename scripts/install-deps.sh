@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# install-deps.sh [--look] build|check - sees that what a build or the tests need is there.
+#
+# What is missing is installed with apt where that can be done without a question (root, or sudo without a
+# password); else the commands to type are printed and the exit status is 1.  With --look nothing is ever
+# installed.  Each need is tried, not looked up in a package list: a compiler from elsewhere is fine.
+set -euo pipefail
+
+look=no
+if [ "${1:-}" = --look ]; then look=yes; shift; fi
+goal=${1:?usage: install-deps.sh [--look] build|check}
+cc=${CC:-cc}
+cxx=${CXX:-c++}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+includes() { echo "#include <$2>" | $1 -x "$3" -E - "${@:4}" >/dev/null 2>&1; }
+
+cmake_fits() {
+    has cmake || return 1
+    local major minor
+    IFS=. read -r major minor _ < <(cmake --version | sed -n 's/^cmake version //p')
+    [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 22 ]; }
+}
+
+# missing: packages by their Debian names
+find_missing() {
+    missing=()
+    cmake_fits || missing+=(cmake)
+    has make || has ninja || missing+=(make)
+    if ! has "$cc" || ! includes "$cc" stdio.h c; then missing+=(gcc libc6-dev); fi
+    # zlib is a wish, not a need, when one only builds: without it .gz files are refused
+    if [ "$look" = no ]; then
+        includes "$cc" zlib.h c || missing+=(zlib1g-dev)
+    fi
+    if [ "$goal" = check ]; then
+        has "$cxx" || missing+=(g++)
+        has pkg-config || missing+=(pkg-config)
+        includes "$cc" GraphBLAS.h c || includes "$cc" suitesparse/GraphBLAS.h c ||
+            missing+=(libgraphblas-dev)
+        includes "$cc" eigen3/Eigen/src/Core/util/Macros.h c || includes "$cc" Eigen/src/Core/util/Macros.h c ||
+            missing+=(libeigen3-dev)
+    fi
+}
+
+apt() { $1 env DEBIAN_FRONTEND=noninteractive apt-get -y -q "${@:2}" >"$log" 2>&1; }
+
+install_missing() {
+    local sudo=""
+    if [ "$(id -u)" -ne 0 ]; then
+        has sudo && sudo -n true 2>/dev/null || return 1
+        sudo="sudo -n"
+    fi
+    has apt-get || return 1
+    log=$(mktemp)
+    echo "installing ${missing[*]}"
+    # Package lists may be missing or old: fetch them only when the first try shows it.
+    apt "$sudo" install --no-install-recommends "${missing[@]}" ||
+        { apt "$sudo" update && apt "$sudo" install --no-install-recommends "${missing[@]}"; } ||
+        { tail -n 5 "$log" >&2; rm -f "$log"; return 1; }
+    rm -f "$log"
+}
+
+find_missing
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$look" = no ] && install_missing; then
+    find_missing
+    [ ${#missing[@]} -eq 0 ] && exit 0
+fi
+{
+    echo "tulle: this machine lacks: ${missing[*]}"
+    echo "On Debian or Ubuntu install it with:"
+    echo "    sudo apt-get update && sudo apt-get install ${missing[*]}"
+    case " ${missing[*]} " in *" cmake "*) echo "CMake must be 3.22 or newer." ;; esac
+} >&2
+exit 1

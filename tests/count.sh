@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# count.sh FILE KIND COMMAND... - runs a test and writes "PASSED FAILED" into FILE.
+#
+# KIND program: the command must print a line "N passed, N failed"; none is a failure.
+# KIND script:  such a line counts if there is one, else the command is one test.
+# A command that ends with an error although it counted none failed adds one (a crash at exit, a leak).
+set -uo pipefail
+
+file=$1 kind=$2
+shift 2
+mkdir -p "$(dirname "$file")"
+rm -f "$file"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+"$@" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+
+line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+if [ -n "$line" ]; then
+    read -r passed _ failed _ <<<"$line"
+elif [ "$kind" = script ]; then
+    passed=$((status == 0)) failed=0
+else
+    echo "count.sh: $1 printed no line 'N passed, N failed'"
+    passed=0 failed=0 status=${status/#0/1}
+fi
+if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
+    echo "count.sh: $1 ended with status $status"
+    failed=1
+fi
+if [ $((passed + failed)) -eq 0 ]; then
+    echo "count.sh: $1 ran no test at all"
+    failed=1
+fi
+echo "$passed $failed" >"$file"
+[ "$failed" -eq 0 ]
