@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gallery_random.c - rows of columns drawn at random: Erdos-Renyi with a fixed number a row, and row
+ * lengths that follow Zipf's law. */
+#include "matrix/gallery.h"
+
+/* n distinct columns of 0..cols, sorted.  Few of many: draw, sort, and draw again for those that came
+ * twice.  Many: walk along all columns and take each with the probability that leaves n (Knuth's
+ * algorithm S). */
+static void draw_columns(uint64_t stream, int64_t cols, int64_t n, int64_t *col)
+{
+    if (n > cols / 4) {
+        int64_t k = 0;
+        for (int64_t j = 0; k < n; j++)
+            if ((int64_t)(tl_next(&stream) % (uint64_t)(cols - j)) < n - k) col[k++] = j;
+        return;
+    }
+    for (int64_t have = 0; have < n;) {
+        for (int64_t k = have; k < n; k++) col[k] = (int64_t)(tl_next(&stream) % (uint64_t)cols);
+        tl_sort_columns(col, n);
+        have = 0;
+        for (int64_t k = 0; k < n; k++)
+            if (have == 0 || col[have - 1] != col[k]) col[have++] = col[k];
+    }
+}
+
+static int64_t random_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
+{
+    int64_t n = (int64_t)g->max_row;
+    (void)val;
+    draw_columns(tl_hash(~g->seed, (uint64_t)i, 0), (int64_t)g->cols, n, col);
+    return n;
+}
+
+tulle_status tl_setup_random(tl_base *b, tl_rows *g)
+{
+    (void)b;
+    g->rows = g->v[0];
+    g->cols = g->v[1];
+    g->max_row = g->v[2] < g->cols ? g->v[2] : g->cols;
+    g->entries = g->rows * g->max_row;
+    g->row = random_row;
+    return TULLE_OK;
+}
+
+/* A row is longer than x with probability least / x; one row, its place drawn too, is full. */
+static int64_t zipf_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
+{
+    int64_t cols = (int64_t)g->cols;
+    uint64_t stream = tl_hash(~g->seed, (uint64_t)i, 0);
+    bool full = i == (int64_t)(tl_hash(~g->seed, 0, 1) % (uint64_t)cols);
+    double length = g->v[1] / (1.0 - tl_unit(tl_next(&stream)));
+    int64_t n = full || length >= (double)cols ? cols : (int64_t)length;
+    (void)val;
+    draw_columns(stream, cols, n, col);
+    return n;
+}
+
+tulle_status tl_setup_zipf(tl_base *b, tl_rows *g)
+{
+    (void)b;
+    double mean = 1;                /* 1 + ln(rows / least), a little more */
+    for (double x = g->v[1]; x > 0 && x < g->v[0]; x *= 2) mean += 1;
+    g->rows = g->cols = g->max_row = g->v[0];
+    g->entries = g->v[0] * g->v[1] * mean + g->v[0];
+    g->row = zipf_row;
+    return TULLE_OK;
+}
