@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_install.sh ROOT BUILD - installs into an empty folder, moves it, and builds and runs a program of
+# somebody else's against it: with pkg-config and with find_package(tulle), shared and static each.
+set -euo pipefail
+root=${1:?usage: check_install.sh ROOT BUILD} build=$2
+cc=${CC:-cc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+say() { echo "-- $*"; }
+quiet() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
+
+say "install, then move"
+quiet cmake --install "$build" --prefix "$work/first"
+prefix=$work/moved
+mv "$work/first" "$prefix"
+
+say "every file is there"
+find "$prefix" \( -type f -o -type l \) | sed "s|^$prefix/||" | sort >"$work/files"
+for pattern in 'include/tulle\.h' 'lib.*/libtulle\.a' 'lib.*/libtulle\.so' 'lib.*/libtulle\.so\.0' \
+               'lib.*/libtulle\.so\.0\.[0-9]+\.[0-9]+' 'lib.*/pkgconfig/tulle\.pc' \
+               'lib.*/cmake/tulle/tulleConfig\.cmake' 'lib.*/cmake/tulle/tulleConfigVersion\.cmake' \
+               'bin/tulle' 'share/man/man1/tulle\.1' 'share/bash-completion/completions/tulle' \
+               'share/zsh/site-functions/_tulle' 'share/fish/vendor_completions\.d/tulle\.fish'; do
+    grep -qxE "$pattern" "$work/files" || { echo "not installed: $pattern"; cat "$work/files"; exit 1; }
+done
+lib=$prefix/$(dirname "$(grep -xE 'lib.*/libtulle\.a' "$work/files")")
+
+say "no installed text names the folder it was built in"
+if grep -rlIF -e "$build" -e "$work/first" "$prefix"; then exit 1; fi
+
+say "the installed command runs and is what the header says"
+version=$(sed -nE 's/^#define TULLE_VERSION "(.*)"/\1/p' "$prefix/include/tulle.h")
+"$prefix/bin/tulle" version | grep -qF "$version" || { echo "tulle version does not say $version"; exit 1; }
+
+export PKG_CONFIG_PATH=$lib/pkgconfig
+[ "$(pkg-config --modversion tulle)" = "$version" ] || { echo "tulle.pc has another version"; exit 1; }
+
+say "pkg-config, shared"
+quiet $cc -std=c99 "$root/tests/install/user.c" -o "$work/pc_shared" $(pkg-config --cflags --libs tulle)
+LD_LIBRARY_PATH=$lib "$work/pc_shared"
+objdump -p "$work/pc_shared" | grep -qE 'NEEDED +libtulle\.so\.0$' || { echo "linked without the soname"; exit 1; }
+
+say "pkg-config, static"
+quiet $cc -std=c99 -static "$root/tests/install/user.c" -o "$work/pc_static" \
+    $(pkg-config --static --cflags --libs tulle)
+"$work/pc_static"
+
+say "find_package, shared and static"
+quiet env CC="$cc" cmake -S "$root/tests/install" -B "$work/user" -DCMAKE_PREFIX_PATH="$prefix"
+quiet cmake --build "$work/user"
+"$work/user/user_shared"
+"$work/user/user_static"
+objdump -p "$work/user/user_shared" | grep -qE 'NEEDED +libtulle\.so\.0$' || { echo "not shared"; exit 1; }
+if objdump -p "$work/user/user_static" | grep -q 'NEEDED.*libtulle'; then echo "not static"; exit 1; fi

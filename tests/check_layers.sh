@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_layers.sh ROOT - folders of src/ depend downwards only.
+#
+# A file may include the public header, headers of its own folder, and headers of folders of lower rank.
+# Files that lie in src/ itself (api.c, ctx.h) are the top.  programs/, examples/ and bench/ see the public
+# header and their own.  A folder that is not in the table is an error: give it a rank.
+set -euo pipefail
+cd "${1:?usage: check_layers.sh ROOT}"
+tests=$(cd "$(dirname "$0")" && pwd)
+
+declare -A rank=([base]=0 [matrix]=1 [plan]=2 [cpu]=3 [jit]=3 [kernels]=3 [gpu]=4 [dist]=5 [.]=6)
+bad=0 seen=0
+complain() { echo "$1"; bad=$((bad + 1)); }
+
+# file:line:header of each #include "header" below the folders named
+includes() {
+    find "$@" -type f \( -name '*.c' -o -name '*.h' -o -name '*.cl' -o -name '*.cpp' \) | sort |
+        while read -r file; do
+            grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' "$file" |
+                sed -nE "s|^([0-9]+):[^\"<]*(\"[^\"]*\|<tulle[^>]*)[\">].*|$file:\1:\2|p" | tr -d '"<' || true
+        done
+}
+
+while IFS=: read -r file line header; do
+    seen=$((seen + 1))
+    from=$(dirname "${file#src/}")
+    from=${from%%/*}
+    case $header in
+        tulle.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) continue ;;
+        *..*) complain "$file:$line: \"$header\": name headers from src/ down, without .."; continue ;;
+        */*) to=${header%%/*} ;;
+        *) if [ -e "$(dirname "$file")/$header" ]; then to=$from; else to=.; fi ;;
+    esac
+    if [ -z "${rank[$from]+x}" ]; then complain "$file: the folder src/$from has no rank in $0"; continue; fi
+    if [ -z "${rank[$to]+x}" ]; then complain "$file:$line: the folder src/$to has no rank in $0"; continue; fi
+    if [ ! -e "src/$header" ] && [ ! -e "$(dirname "$file")/$header" ]; then
+        complain "$file:$line: \"$header\" is not there"
+    elif [ "$to" != "$from" ] && [ "${rank[$to]}" -ge "${rank[$from]}" ]; then
+        complain "$file:$line: src/$from must not include \"$header\": that is not below it"
+    fi
+done < <(includes src)
+
+for folder in programs examples bench; do
+    [ -d $folder ] || continue
+    while IFS=: read -r file line header; do
+        seen=$((seen + 1))
+        case $header in
+            tulle.h) ;;
+            *) [ -e "$(dirname "$file")/$header" ] && [ "${header#*..}" = "$header" ] ||
+                   complain "$file:$line: \"$header\": $folder/ uses the public header only" ;;
+        esac
+    done < <(includes $folder)
+done
+
+# A declaration outside a header would go round all of the above.
+while read -r file; do
+    awk -f "$tests/strip.awk" "$file" | grep -nE '^[[:space:]]*extern[[:space:]]' | sed "s|^|$file:|" || true
+done < <(find src -name '*.c') | { ! grep . ; } || complain "declare it in a header"
+
+[ $seen -gt 0 ] || complain "no #include line was found at all"
+echo "$seen includes, $bad wrong"
+[ $bad -eq 0 ]

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+# strip.awk - C source without its comments and without what stands in quotes; lines keep their numbers.
+{
+    out = ""
+    line = $0
+    while (length(line)) {
+        if (inside) {
+            at = index(line, "*/")
+            if (!at) { line = ""; break }
+            line = substr(line, at + 2)
+            inside = 0
+            continue
+        }
+        if (!match(line, /\/\*|\/\/|"|'/)) { out = out line; break }
+        token = substr(line, RSTART, RLENGTH)
+        out = out substr(line, 1, RSTART - 1)
+        line = substr(line, RSTART + RLENGTH)
+        if (token == "//") break
+        if (token == "/*") { out = out " "; inside = 1; continue }
+        # a literal: up to the same quote, a backslash hides what follows it
+        out = out token
+        while (length(line)) {
+            c = substr(line, 1, 1)
+            line = substr(line, c == "\\" ? 3 : 2)
+            if (c == token) break
+        }
+        out = out token
+    }
+    print out
+}
