@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * check.c - is this view a CSR matrix?
+ *
+ * It runs on A and B before every product, so it goes at the speed of memory: no branch per entry.
+ * Rows are taken in blocks.  Within a block row_ptr must not decrease and must stay in 0..nnz, which
+ * makes reading the columns safe.  Over all its entries, rows not regarded, the block then counts the
+ * descents col[k] <= col[k-1]; these are allowed only where a row begins, so the rows are in order
+ * exactly when the descents at row starts are as many.  Both tests and the bounds test are sign bits of
+ * differences, which vectorises for both widths.
+ *
+ * Only the first row of a bad block is kept (the lowest over all threads); the block is then read again
+ * row by row to say what is wrong, so the sentence does not depend on the number of threads.
+ *
+ * Memory: none. */
+#include <inttypes.h>
+#include "matrix/parts.h"
+
+enum { BLOCK_ROWS = 512, BURST = 1 << 20 };
+
+typedef struct job {
+    const tulle_csr *A;
+    bool             ordered;           /* rows must be sorted, without duplicates */
+    _Atomic int64_t  bad;               /* first row of the lowest bad block       */
+} job;
+
+/* ---- columns of a block: out of range or not, and how many descents.  For columns in range no
+ * difference overflows; for others the answer is "bad" anyway.  A burst keeps 32-bit counts exact. */
+
+static bool scan_i32(const int32_t *col, int64_t n, int64_t cols, int64_t *descents)
+{
+    uint32_t last = (uint32_t)(cols - 1), outside = 0;
+    *descents = 0;
+    if (n > 0) outside = (uint32_t)col[0] | (last - (uint32_t)col[0]);
+    for (int64_t from = 1; from < n; from += BURST) {
+        int64_t to = from + BURST < n ? from + BURST : n;
+        uint32_t count = 0;
+        for (int64_t k = from; k < to; k++) {
+            uint32_t c = (uint32_t)col[k], before = (uint32_t)col[k - 1];
+            outside |= c | (last - c);
+            count += (c - before - 1) >> 31;
+        }
+        *descents += count;
+    }
+    return outside >> 31 == 0;
+}
+
+static bool scan_i64(const int64_t *col, int64_t n, int64_t cols, int64_t *descents)
+{
+    uint64_t last = (uint64_t)(cols - 1), outside = 0, count = 0;
+    if (n > 0) outside = (uint64_t)col[0] | (last - (uint64_t)col[0]);
+    for (int64_t k = 1; k < n; k++) {
+        uint64_t c = (uint64_t)col[k], before = (uint64_t)col[k - 1];
+        outside |= c | (last - c);
+        count += (c - before - 1) >> 63;
+    }
+    *descents = (int64_t)count;
+    return outside >> 63 == 0;
+}
+
+/* ---- a block of rows */
+
+TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first, int64_t last)
+{
+    int64_t begin = tl_get(A->row_ptr, type, first), end = tl_get(A->row_ptr, type, last);
+    int falls = 0;
+    for (int64_t i = first; i < last; i++)
+        falls |= tl_get(A->row_ptr, type, i + 1) < tl_get(A->row_ptr, type, i);
+    return !falls && begin >= 0 && end <= A->nnz;
+}
+
+/* Descents at the starts of rows, the first of the block left out. */
+TL_INLINE int64_t descents_at_starts(const tulle_csr *A, tulle_index ptr, tulle_index idx,
+                                     int64_t first, int64_t last)
+{
+    int64_t count = 0, origin = tl_get(A->row_ptr, ptr, first), begin = origin;
+    for (int64_t i = first; i < last; i++) {
+        int64_t end = tl_get(A->row_ptr, ptr, i + 1);
+        if (begin > origin && end > begin)
+            count += tl_get(A->col_idx, idx, begin) <= tl_get(A->col_idx, idx, begin - 1);
+        begin = end;
+    }
+    return count;
+}
+
+TL_INLINE bool block_good(const job *j, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
+{
+    const tulle_csr *A = j->A;
+    if (!pointers_good(A, ptr, first, last)) return false;
+    int64_t begin = tl_get(A->row_ptr, ptr, first), n = tl_get(A->row_ptr, ptr, last) - begin;
+    int64_t descents = 0;
+    if (n == 0) return true;
+    bool inside = idx == TULLE_I32
+                      ? scan_i32((const int32_t *)A->col_idx + begin, n, A->cols, &descents)
+                      : scan_i64((const int64_t *)A->col_idx + begin, n, A->cols, &descents);
+    if (!inside || !j->ordered || descents == 0) return inside;
+    return descents == descents_at_starts(A, ptr, idx, first, last);
+}
+
+TL_INLINE void check_part(job *j, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
+{
+    for (int64_t i = first; i < last && i < atomic_load_explicit(&j->bad, memory_order_relaxed);
+         i += BLOCK_ROWS) {
+        int64_t end = last - i < BLOCK_ROWS ? last : i + BLOCK_ROWS;
+        if (block_good(j, ptr, idx, i, end)) continue;
+        int64_t bad = atomic_load(&j->bad);
+        while (i < bad && !atomic_compare_exchange_weak(&j->bad, &bad, i)) {}
+        return;
+    }
+}
+
+static void check_work(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    const tulle_csr *A = j->A;
+    int64_t first = tl_row_cut(A, thread, threads), last = tl_row_cut(A, thread + 1, threads);
+    if (A->ptr_type == TULLE_I32 && A->idx_type == TULLE_I32)
+        check_part(j, TULLE_I32, TULLE_I32, first, last);
+    else if (A->ptr_type == TULLE_I64 && A->idx_type == TULLE_I32)
+        check_part(j, TULLE_I64, TULLE_I32, first, last);
+    else if (A->ptr_type == TULLE_I32)
+        check_part(j, TULLE_I32, TULLE_I64, first, last);
+    else
+        check_part(j, TULLE_I64, TULLE_I64, first, last);
+}
+
+/* ---- sentences */
+
+static tulle_status name_column(tl_base *b, const job *j, const char *name, int64_t i, int64_t k)
+{
+    const tulle_csr *A = j->A;
+    int64_t c = tl_get(A->col_idx, A->idx_type, k), begin = tl_row_begin(A, i);
+    if (A->cols == 0)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row %" PRId64 " has an entry, but there are no columns",
+                       name, i);
+    if (c < 0 || c >= A->cols)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row %" PRId64 ": column %" PRId64 " is outside 0..%"
+                       PRId64 " (entry %" PRId64 " of the row)", name, i, c, A->cols - 1, k - begin);
+    if (!j->ordered || k == begin) return TULLE_OK;
+    int64_t before = tl_get(A->col_idx, A->idx_type, k - 1);
+    if (c == before)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row %" PRId64 ": column %" PRId64 " stands twice",
+                       name, i, c);
+    if (c < before)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row %" PRId64 ": column %" PRId64
+                       " comes after column %" PRId64, name, i, c, before);
+    return TULLE_OK;
+}
+
+/* The first thing wrong from row `first` on; there is one. */
+static tulle_status name_fault(tl_base *b, const job *j, const char *name, int64_t first)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *A = j->A;
+    for (int64_t i = first; i < A->rows; i++) {
+        int64_t begin = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
+        if (end < begin)
+            return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] = %" PRId64
+                           " is smaller than row_ptr[%" PRId64 "] = %" PRId64, name, i + 1, end, i, begin);
+        if (end > A->nnz)
+            return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] = %" PRId64
+                           " is larger than nnz = %" PRId64, name, i + 1, end, A->nnz);
+        for (int64_t k = begin; k < end; k++) TRY(name_column(b, j, name, i, k));
+    }
+    status = tl_fail(b, TULLE_EPATTERN, "%s: changed while it was checked", name);
+done:
+    return status;
+}
+
+/* ---- the two checks */
+
+tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name)
+{
+    if (!A) return tl_fail(b, TULLE_EINVAL, "%s is NULL", name);
+    if (!tl_index_known(A->ptr_type))
+        return tl_fail(b, TULLE_ETYPE, "%s: ptr_type is %d, not TULLE_I32 or TULLE_I64", name,
+                       (int)A->ptr_type);
+    if (!tl_index_known(A->idx_type))
+        return tl_fail(b, TULLE_ETYPE, "%s: idx_type is %d, not TULLE_I32 or TULLE_I64", name,
+                       (int)A->idx_type);
+    if (A->values && !tl_type_known(A->val_type))
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32 or C64", name,
+                       (int)A->val_type);
+    if (A->place == TULLE_DEVICE)
+        return tl_fail(b, TULLE_EINVAL, "%s: its arrays are in a device's memory (place is TULLE_DEVICE), "
+                       "but this context computes on the CPU", name);
+    if (A->place != TULLE_HOST)
+        return tl_fail(b, TULLE_EINVAL, "%s: place is %d, not TULLE_HOST or TULLE_DEVICE", name,
+                       (int)A->place);
+    if (A->rows < 0 || A->cols < 0 || A->nnz < 0)
+        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns, nnz %" PRId64
+                       ": a size cannot be negative", name, A->rows, A->cols, A->nnz);
+    if (A->rows > INT64_MAX / 16 || A->nnz > INT64_MAX / 16)
+        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows and %" PRId64
+                       " entries cannot be addressed", name, A->rows, A->nnz);
+    if (!A->row_ptr) return tl_fail(b, TULLE_EINVAL, "%s: row_ptr is NULL", name);
+    if (!A->col_idx && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "%s: col_idx is NULL", name);
+    if (!tl_fits(A->ptr_type, A->nnz))
+        return tl_fail(b, TULLE_EINVAL, "%s: nnz %" PRId64 " does not fit row pointers of type %s", name,
+                       A->nnz, tl_index_name(A->ptr_type));
+    if (!tl_fits(A->idx_type, A->cols - 1))
+        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " columns do not fit column indices of type %s",
+                       name, A->cols, tl_index_name(A->idx_type));
+    return TULLE_OK;
+}
+
+static tulle_status check(tl_base *b, const tulle_csr *A, const char *name, int threads, bool ordered)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_csr_check_shape(b, A, name));
+    int64_t begin = tl_row_begin(A, 0), end = tl_row_begin(A, A->rows);
+    if (begin != 0)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", not 0", name, begin);
+    if (end != A->nnz)
+        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] is %" PRId64 " but nnz is %" PRId64,
+                       name, A->rows, end, A->nnz);
+    job j = {.A = A, .ordered = ordered, .bad = INT64_MAX};
+    tl_team_run(b->team, tl_threads_for(b, threads, A->rows + A->nnz), check_work, &j);
+    int64_t bad = atomic_load(&j.bad);
+    if (bad < INT64_MAX) TRY(name_fault(b, &j, name, bad));
+done:
+    return status;
+}
+
+tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads)
+{
+    return check(b, A, name, threads, true);
+}
+
+tulle_status tl_csr_check_bounds(tl_base *b, const tulle_csr *A, const char *name, int threads)
+{
+    return check(b, A, name, threads, false);
+}
