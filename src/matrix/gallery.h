@@ -29,7 +29,7 @@ struct tl_rows {
     tl_row_fn    row;
     int64_t    (*count)(const tl_rows *g, int64_t i);                   /* (optional) a cheaper row */
     tulle_status (*prepare)(tl_base *b, tl_rows *g);                    /* (optional) fills block[] */
-    tulle_status (*finish)(tl_base *b, tl_rows *g, tulle_matrix *A);    /* (optional)               */
+    tulle_status (*finish)(tl_base *b, tl_rows *g, tulle_matrix *A);    /* (optional) after natural values */
     bool         natural;                   /* row writes values of its own                      */
     void        *block[TL_GALLERY_BLOCKS];  /* freed when the matrix is done                     */
 };
@@ -51,8 +51,8 @@ typedef struct tl_recipe {
 /* The i-th recipe, NULL past the last. */
 const tl_recipe *tl_gallery_recipe(int i);
 
-/* Recipes of these files: gallery_grid.c, gallery_simple.c, gallery_random.c, gallery_graph.c,
- * gallery_known.c, gallery_wathen.c, gallery_cage.c. */
+/* Recipes of these files: gallery_grid.c, gallery_simple.c, gallery_random.c, gallery_rmat.c,
+ * gallery_geometric.c, gallery_known.c, gallery_wathen.c, gallery_cage.c. */
 tulle_status tl_setup_poisson2d(tl_base *b, tl_rows *g);
 tulle_status tl_setup_poisson3d(tl_base *b, tl_rows *g);
 tulle_status tl_setup_elasticity3d(tl_base *b, tl_rows *g);
@@ -90,8 +90,8 @@ typedef void (*tl_piece_fn)(void *arg, int thread, int64_t begin, int64_t end);
 tulle_status tl_pieces_run(tl_base *b, const char *stage, int64_t count, tl_piece_fn fn, void *arg);
 /* Sorts a row by column and adds entries in the same place in their order; val may be NULL. */
 int64_t      tl_row_merge(int64_t *col, double *val, int64_t n);
-/* Increasing, without values. */
-void         tl_sort_columns(int64_t *col, int64_t n);
+/* Sorts columns and drops those that came twice. */
+int64_t      tl_row_set(int64_t *col, int64_t n);
 
 /* Random numbers: a hash of what the number is for, or a stream that starts from one. */
 static inline uint64_t tl_mix(uint64_t z)

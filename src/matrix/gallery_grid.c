@@ -74,9 +74,10 @@ tulle_status tl_setup_poisson3d(tl_base *b, tl_rows *g)
     return setup_grid(b, g, g->v[0] * g->v[1] * g->v[2], g->v[3], 7, 27, poisson3d_row);
 }
 
-/* Baumann is a grid of 11 * 101 * 101, chem_master1 one of 201 * 201. */
+/* Baumann is a grid of 11 * 101 * 101. */
 tulle_status tl_setup_baumann(tl_base *b, tl_rows *g)
 {
+    g->v[3] = 7;
     return setup_grid(b, g, g->v[0] * g->v[1] * g->v[2], 7, 7, 27, poisson3d_row);
 }
 

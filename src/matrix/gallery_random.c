@@ -17,10 +17,7 @@ static void draw_columns(uint64_t stream, int64_t cols, int64_t n, int64_t *col)
     }
     for (int64_t have = 0; have < n;) {
         for (int64_t k = have; k < n; k++) col[k] = (int64_t)(tl_next(&stream) % (uint64_t)cols);
-        tl_sort_columns(col, n);
-        have = 0;
-        for (int64_t k = 0; k < n; k++)
-            if (have == 0 || col[have - 1] != col[k]) col[have++] = col[k];
+        have = tl_row_set(col, n);
     }
 }
 

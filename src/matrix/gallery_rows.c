@@ -120,11 +120,20 @@ static void sort_part(int64_t *col, int64_t n, int depth)
     }
 }
 
-void tl_sort_columns(int64_t *col, int64_t n)
+static void sort_columns(int64_t *col, int64_t n)
 {
     int depth = 4;
     for (int64_t m = n; m > 1; m /= 2) depth += 2;
     sort_part(col, n, depth);
+}
+
+int64_t tl_row_set(int64_t *col, int64_t n)
+{
+    int64_t kept = 0;
+    sort_columns(col, n);
+    for (int64_t k = 0; k < n; k++)
+        if (kept == 0 || col[kept - 1] != col[k]) col[kept++] = col[k];
+    return kept;
 }
 
 /* ---- the matrix */
@@ -205,7 +214,7 @@ tulle_status tl_rows_build(tl_base *b, tl_rows *g, tl_values values, tulle_matri
     TRY(tl_matrix_create(b, rows, cols, nnz, tl_index_for(nnz), tl_index_for(cols), TULLE_F64, &w.A));
     TRY(tl_pieces_run(b, "filling", rows, fill_rows, &w));
     tl_put(w.A->row_ptr, w.A->view.ptr_type, rows, nnz);
-    if (g->finish) TRY(g->finish(b, g, w.A));
+    if (g->finish && w.values == TL_NATURAL) TRY(g->finish(b, g, w.A));
     *out = w.A;
     w.A = NULL;
 done:

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * gallery_graph.c - graphs: R-MAT, random geometric, Mycielski's.
+ * gallery_rmat.c - R-MAT graphs (D. Chakrabarti, Y. Zhan, C. Faloutsos, SDM 2004): an edge falls `scale`
+ * times into one of four quarters of the matrix.
  *
- * R-MAT follows Chakrabarti, Zhan, Faloutsos (SDM 2004): an edge falls `scale` times into one of four
- * quarters.  The edges are drawn twice, to count and to place (8 bytes an edge beyond the matrix);
- * then each row is sorted and entries that came twice are dropped.  Edges from a vertex to itself stay. */
+ * The edges are drawn twice, to count and to place (8 bytes an edge beyond the matrix); then each row
+ * is sorted and entries that came twice are dropped.  Edges from a vertex to itself stay. */
 #include "matrix/gallery.h"
-
-/* ---- R-MAT */
 
 typedef struct {
     const tl_rows   *g;
@@ -58,11 +56,8 @@ static void sort_edges(void *arg, int thread, int64_t begin, int64_t end)
     const edge_rows *e = arg;
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        int64_t from = i > 0 ? e->end[i - 1] : 0, n = e->end[i] - from, kept = 0, *col = e->col + from;
-        tl_sort_columns(col, n);
-        for (int64_t k = 0; k < n; k++)
-            if (kept == 0 || col[kept - 1] != col[k]) col[kept++] = col[k];
-        e->length[i] = kept;
+        int64_t from = i > 0 ? e->end[i - 1] : 0;
+        e->length[i] = tl_row_set(e->col + from, e->end[i] - from);
     }
 }
 
