@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+# bash completion for tulle.  Words come from the command itself, so that they cannot be out of date.
+
+_tulle() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+    local tulle=${COMP_WORDS[0]} words
+    COMPREPLY=()
+
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        words=$("$tulle" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+        return
+    fi
+    case $prev in
+    --type) words="f32 f64 c32 c64" ;;
+    --index) words="i32 i64" ;;
+    --policy | -p | --policies)
+        words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^policies/,/^$/s/^  ([^ ]+).*/\1/p')
+        if [ "$prev" = --policies ]; then words="all $words"; fi
+        ;;
+    --accumulator)
+        words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^accumulators/,/^$/s/^  ([^ ]+).*/\1/p')
+        ;;
+    --device | -d) words=$("$tulle" devices 2>/dev/null | sed -nE 's/^([^ ]+) .*/\1/p') ;;
+    --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s) return ;;
+    --output | -o)
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    *)
+        if [ "$command" = help ]; then
+            words=$("$tulle" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')
+        elif [[ $cur == -* ]]; then
+            words=$("$tulle" help "$command" 2>/dev/null | sed -nE 's/^ .*(--[a-z-]+).*/\1/p')
+        else
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            if [ -n "$cur" ]; then
+                words=$("$tulle" gen --list 2>/dev/null | sed -nE 's/^([^ ]+) .*/\1/p')
+                mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$words" -- "$cur")
+            fi
+            return
+        fi
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _tulle tulle

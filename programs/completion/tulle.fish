@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# fish completion for tulle.  Words come from the command itself, so that they cannot be out of date.
+
+function __tulle_commands
+    tulle help 2>/dev/null | string replace -rf '^  ([a-z]+) +(.*)' '$1\t$2'
+end
+
+function __tulle_options
+    set -l command (commandline -opc)[2]
+    tulle help $command 2>/dev/null | string replace -rf '^ .*(--[a-z-]+)(?: [A-Z]+)? +(.*)' '$1\t$2'
+end
+
+function __tulle_recipes
+    tulle gen --list 2>/dev/null | string replace -rf '^([^ ]+) +(.*)' '$1\t$2'
+end
+
+function __tulle_listed     # __tulle_listed policies|accumulators
+    tulle explain --list 2>/dev/null | awk -v head=$argv[1] '
+        /^[a-z]/ { on = index($0, head) == 1; next }
+        on && NF { name = $1; $1 = ""; print name "\t" substr($0, 2) }'
+end
+
+function __tulle_devices
+    tulle devices 2>/dev/null | string replace -rf '^([^ ]+) +(.*)' '$1\t$2'
+end
+
+function __tulle_needs_command
+    test (count (commandline -opc)) -eq 1
+end
+
+function __tulle_after
+    set -l last (commandline -opc)[-1]
+    contains -- $last $argv
+end
+
+function __tulle_operand
+    not __tulle_needs_command
+    and not __tulle_after --type --index --policy -p --policies --accumulator --device -d --threads -t \
+        --memory-limit -m --repeat -r --size -s --output -o
+end
+
+complete -c tulle -f -n __tulle_needs_command -a '(__tulle_commands)'
+complete -c tulle -f -n '__tulle_after help' -a '(__tulle_commands)'
+complete -c tulle -f -n '__tulle_after --type' -a 'f32 f64 c32 c64'
+complete -c tulle -f -n '__tulle_after --index' -a 'i32 i64'
+complete -c tulle -f -n '__tulle_after --policy -p' -a '(__tulle_listed policies)'
+complete -c tulle -f -n '__tulle_after --policies' -a 'all (__tulle_listed policies)'
+complete -c tulle -f -n '__tulle_after --accumulator' -a '(__tulle_listed accumulators)'
+complete -c tulle -f -n '__tulle_after --device -d' -a '(__tulle_devices)'
+complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -r --size -s'
+complete -c tulle -F -n '__tulle_after --output -o'
+complete -c tulle -F -n __tulle_operand -a '(__tulle_options)'
+complete -c tulle -n __tulle_operand -a '(__tulle_recipes)'

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, and one transpose to
+ * see whether it is symmetric. */
+#include "program.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BINS = 64 };             /* row lengths: 0, 1, 2-3, 4-7, ... */
+
+typedef struct facts {
+    int64_t  shortest, longest, empty, lower, upper, diagonal;
+    int64_t  bin[BINS];
+    bool     square, symmetric_pattern, symmetric;
+    uint64_t bytes;
+    tulle_forecast forecast;
+    char     product[24];
+} facts;
+
+static int bin_of(int64_t length)
+{
+    int bin = 0;
+    while (length > 0) {
+        length >>= 1;
+        bin++;
+    }
+    return bin;
+}
+
+static void look_at_rows(const tulle_csr *A, facts *f)
+{
+    f->shortest = A->rows ? INT64_MAX : 0;
+    for (int64_t i = 0; i < A->rows; i++) {
+        int64_t begin = csr_row(A, i), end = csr_row(A, i + 1), length = end - begin;
+        if (length < f->shortest) f->shortest = length;
+        if (length > f->longest) f->longest = length;
+        f->empty += length == 0;
+        f->bin[bin_of(length)]++;
+        for (int64_t k = begin; k < end; k++) {
+            int64_t d = csr_col(A, k) - i;
+            if (d > f->upper) f->upper = d;
+            if (-d > f->lower) f->lower = -d;
+            f->diagonal += d == 0;
+        }
+    }
+}
+
+static int look_at_symmetry(session *s, const tulle_csr *A, facts *f)
+{
+    tulle_matrix *transposed = NULL;
+    int code = END_OK;
+    if (!f->square) return END_OK;
+    GO(told(s, tulle_csr_transpose(s->ctx, A, TULLE_TRANSPOSE, &transposed)));
+    tulle_csr T = tulle_matrix_view(transposed);
+    bool same = true;
+    for (int64_t i = 0; same && i <= A->rows; i++) same = csr_row(A, i) == csr_row(&T, i);
+    for (int64_t k = 0; same && k < A->nnz; k++) same = csr_col(A, k) == csr_col(&T, k);
+    f->symmetric_pattern = same;
+    f->symmetric = same && A->nnz > 0 && A->values && A->val_type == T.val_type
+                   && memcmp(A->values, T.values, (size_t)A->nnz * type_size((int)A->val_type)) == 0;
+done:
+    tulle_matrix_free(transposed);
+    return code;
+}
+
+static int look_at_product(session *s, const tulle_csr *A, facts *f)
+{
+    tulle_options o = {.op_b = f->square ? TULLE_KEEP : TULLE_TRANSPOSE};
+    strcpy(f->product, f->square ? "A*A" : "A*A^T");
+    return told(s, tulle_estimate(s->ctx, A, A, &o, &f->forecast));
+}
+
+static void bin_name(figure t, int bin)
+{
+    int64_t low = bin == 0 ? 0 : (int64_t)1 << (bin - 1), high = 2 * low - 1;
+    figure a, b;
+    if (bin < 2) snprintf(t, sizeof(figure), "%" PRId64, low);
+    else snprintf(t, sizeof(figure), "%.20s-%.20s", count_text(a, low), count_text(b, high));
+}
+
+static void print_report(const operand *a, const facts *f)
+{
+    const tulle_csr *A = &a->view;
+    int64_t most = 0;
+    figure x, y, z;
+    print_operand("A", a);
+    printf("\n");
+    printf("%-16s %s in a row on average, %s to %s\n", "entries",
+           (snprintf(x, sizeof x, "%.2f", ratio((double)A->nnz, (double)A->rows)), x),
+           count_text(y, f->shortest), count_text(z, f->longest));
+    printf("%-16s %.3g%%\n", "density", 100 * ratio((double)A->nnz, (double)A->rows * (double)A->cols));
+    printf("%-16s %s\n", "empty rows", count_text(x, f->empty));
+    printf("%-16s %s below and %s above the diagonal, %s on it\n", "bandwidth", count_text(x, f->lower),
+           count_text(y, f->upper), count_text(z, f->diagonal));
+    printf("%-16s %s\n", "symmetric", !f->square ? "no, not square" : f->symmetric ? "yes"
+           : f->symmetric_pattern ? "the pattern is, the values are not" : "no");
+    printf("%-16s %s\n", "memory", bytes_text(x, f->bytes));
+    printf("%-16s %s products, about %s entries\n", f->product, count_text(x, f->forecast.products),
+           count_text(y, f->forecast.nnz_estimate));
+    printf("\n%-16s %14s\n", "entries in a row", "rows");
+    for (int b = 0; b < BINS; b++) most = f->bin[b] > most ? f->bin[b] : most;
+    for (int b = 0; b < BINS; b++) {
+        static const char bar[] = "########################################";
+        if (!f->bin[b]) continue;
+        bin_name(x, b);
+        int length = (int)(0.5 + 40 * ratio((double)f->bin[b], (double)most));
+        printf("%-16s %14s %7s  %.*s\n", x, count_text(y, f->bin[b]),
+               percent_text(z, (double)f->bin[b], (double)A->rows), length > 0 ? length : 1, bar);
+    }
+}
+
+static void print_json(const operand *a, const facts *f)
+{
+    const tulle_csr *A = &a->view;
+    json j;
+    json_begin(&j, "info");
+    json_text(&j, "name", a->name);
+    json_csr(&j, A);
+    json_int(&j, "row_min", f->shortest);
+    json_num(&j, "row_mean", ratio((double)A->nnz, (double)A->rows));
+    json_int(&j, "row_max", f->longest);
+    json_int(&j, "empty_rows", f->empty);
+    json_int(&j, "bandwidth_lower", f->lower);
+    json_int(&j, "bandwidth_upper", f->upper);
+    json_int(&j, "diagonal", f->diagonal);
+    json_bool(&j, "symmetric_pattern", f->symmetric_pattern);
+    json_bool(&j, "symmetric", f->symmetric);
+    json_int(&j, "bytes", (int64_t)f->bytes);
+    json_text(&j, "product", f->product);
+    json_int(&j, "products", f->forecast.products);
+    json_int(&j, "nnz_estimate", f->forecast.nnz_estimate);
+    json_open(&j, "row_lengths", '[');
+    for (int b = 0; b < BINS; b++) {
+        if (!f->bin[b]) continue;
+        json_open(&j, NULL, '{');
+        json_int(&j, "from", b == 0 ? 0 : (int64_t)1 << (b - 1));
+        json_int(&j, "to", b == 0 ? 0 : ((int64_t)1 << (b - 1)) * 2 - 1);
+        json_int(&j, "rows", f->bin[b]);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_end(&j);
+}
+
+int run_info(const options *o)
+{
+    int code = END_OK;
+    session s = {0};
+    operand a = {0};
+    facts f = {0};
+    GO(session_open(&s, o));
+    GO(operand_load(&s, o->operand[0], &a));
+    const tulle_csr *A = &a.view;
+    f.square = A->rows == A->cols;
+    f.bytes = (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
+              + (uint64_t)A->nnz * (index_size((int)A->idx_type) + type_size((int)A->val_type));
+    look_at_rows(A, &f);
+    GO(look_at_symmetry(&s, A, &f));
+    GO(look_at_product(&s, A, &f));
+    progress_erase(&s.bar);
+    if (o->json) print_json(&a, &f);
+    else if (!o->quiet) print_report(&a, &f);
+done:
+    operand_free(&a);
+    session_close(&s);
+    return code;
+}

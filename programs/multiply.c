@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * multiply.c - `tulle multiply`: one product, its stages, its check, its file.
+ *
+ * A product that the memory limit refuses is written block by block when the output allows it; then
+ * there are no stages of one whole product to show, and the table says so. */
+#include "program.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct outcome {
+    pair          p;
+    tulle_csr     c;
+    tulle_matrix *matrix;           /* NULL when C went to its file in blocks */
+    tulle_stats   stats;            /* of the median run                      */
+    int64_t       blocks;
+    double        median, best;     /* seconds */
+    double        sec_write, error;
+    bool          checked, right;
+} outcome;
+
+static int by_total(const void *x, const void *y)
+{
+    double a = ((const tulle_stats *)x)->sec_total, b = ((const tulle_stats *)y)->sec_total;
+    return (a > b) - (a < b);
+}
+
+/* What the library refuses for its size can still be written, as text, in blocks. */
+static bool refused(tulle_status status)
+{
+    return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
+}
+
+static int multiply_blocks(session *s, outcome *r)
+{
+    streamed t;
+    int code = stream_product(s, &r->p, s->o->output, s->o->check, &t);
+    if (code != END_OK && code != END_CHECK) return code;
+    r->c = t.shape;
+    r->stats = t.stats;
+    r->blocks = t.blocks;
+    r->sec_write = t.sec_write;
+    r->error = t.error;
+    r->checked = s->o->check;
+    r->right = code == END_OK;
+    r->median = r->best = t.stats.sec_total;
+    return code;
+}
+
+static int multiply(session *s, outcome *r)
+{
+    const options *o = s->o;
+    int code = END_OK, runs = o->repeat ? o->repeat : 1;
+    tulle_stats *stats = malloc((size_t)runs * sizeof *stats);
+    if (!stats) return no_memory("the times of all runs");
+    for (int i = 0; i < runs; i++) {
+        tulle_matrix_free(r->matrix);
+        r->matrix = NULL;
+        tulle_status status = tulle_multiply(s->ctx, &r->p.a.view, &r->p.b.view, &r->p.options,
+                                             &r->matrix);
+        if (refused(status) && o->output && ends_with(o->output, ".mtx")) {
+            code = multiply_blocks(s, r);
+            goto done;
+        }
+        GO(told(s, status));
+        tulle_ctx_stats(s->ctx, &stats[i]);
+    }
+    qsort(stats, (size_t)runs, sizeof *stats, by_total);
+    r->stats = stats[runs / 2];
+    r->best = stats[0].sec_total;
+    r->median = r->stats.sec_total;
+    if (runs % 2 == 0) r->median = 0.5 * (r->median + stats[runs / 2 - 1].sec_total);
+    r->c = tulle_matrix_view(r->matrix);
+done:
+    free(stats);
+    return code;
+}
+
+static int check(session *s, outcome *r)
+{
+    tulle_status status = tulle_product_check(s->ctx, &r->p.a.view, &r->p.b.view, &r->c, &r->p.options,
+                                              &r->error);
+    r->checked = true;
+    r->right = status == TULLE_OK;
+    return told(s, status);
+}
+
+/* ---- reports */
+
+static void print_stages(const tulle_stats *t)
+{
+    const struct { const char *name; double sec; } stage[] = {
+        {"check", t->sec_check}, {"analyze", t->sec_analyze}, {"symbolic", t->sec_symbolic},
+        {"numeric", t->sec_numeric}, {"finish", t->sec_finish}, {"total", t->sec_total}};
+    figure ms, part;
+    printf("%-14s %14s\n", "stage", "ms");
+    for (size_t i = 0; i < sizeof stage / sizeof *stage; i++)
+        printf("%-14s %14s %7s\n", stage[i].name, ms_text(ms, stage[i].sec),
+               percent_text(part, stage[i].sec, t->sec_total));
+}
+
+static void print_report(const options *o, const outcome *r)
+{
+    const tulle_stats *t = &r->stats;
+    figure x, y;
+    operand c = {.name = r->p.text, .view = r->c};
+    print_operand("A", &r->p.a);
+    if (r->p.b.matrix) print_operand("B", &r->p.b);
+    print_operand("C", &c);
+    printf("\n");
+    print_stages(t);
+    if (o->repeat > 1 && !r->blocks)
+        printf("repeated %d times in one process: median %s ms, fastest %s ms\n", o->repeat,
+               ms_text(x, r->median), ms_text(y, r->best));
+    printf("\n%-14s %14s\n", "products", count_text(x, t->products));
+    printf("%-14s %14.3f   2 * products / time\n", "GFLOPS",
+           ratio(2e-9 * (double)t->products, r->median));
+    printf("%-14s %14.2f   products for one entry of C\n", "compression",
+           ratio((double)t->products, (double)r->c.nnz));
+    printf("%-14s %14s   of which %s workspace\n", "peak memory", bytes_text(x, t->peak_bytes),
+           bytes_text(y, t->workspace_bytes));
+    printf("%-14s %14s   %s, %d thread%s, policy %s\n", "device", t->device, t->isa, t->threads,
+           t->threads == 1 ? "" : "s", t->policy);
+    if (r->blocks)
+        printf("%-14s %14s   C does not fit the memory limit\n", "blocks", count_text(x, r->blocks));
+    printf("\n");
+    print_shares(t->share, t->shares);
+    if (r->checked || o->output) printf("\n");
+    if (r->checked)
+        printf("check: %s; C*x and A*(B*x) differ by %.1e\n", r->right ? "passed" : "FAILED", r->error);
+    if (o->output && r->right) printf("written: %s\n", o->output);
+}
+
+static void print_json(const options *o, const outcome *r)
+{
+    const tulle_stats *t = &r->stats;
+    json j;
+    json_begin(&j, "multiply");
+    json_text(&j, "device", t->device);
+    json_text(&j, "isa", t->isa);
+    json_int(&j, "threads", t->threads);
+    json_text(&j, "policy", t->policy);
+    json_text(&j, "product", r->p.text);
+    json_operand(&j, "a", &r->p.a);
+    json_operand(&j, "b", &r->p.b);
+    json_open(&j, "c", '{');
+    json_csr(&j, &r->c);
+    json_close(&j, '}');
+    json_open(&j, "seconds", '{');
+    json_num(&j, "check", t->sec_check);
+    json_num(&j, "analyze", t->sec_analyze);
+    json_num(&j, "symbolic", t->sec_symbolic);
+    json_num(&j, "numeric", t->sec_numeric);
+    json_num(&j, "finish", t->sec_finish);
+    json_num(&j, "total", t->sec_total);
+    json_close(&j, '}');
+    json_int(&j, "repeat", o->repeat ? o->repeat : 1);
+    json_num(&j, "sec_median", r->median);
+    json_num(&j, "sec_min", r->best);
+    json_int(&j, "products", t->products);
+    json_num(&j, "gflops", ratio(2e-9 * (double)t->products, r->median));
+    json_num(&j, "compression", ratio((double)t->products, (double)r->c.nnz));
+    json_int(&j, "peak_bytes", (int64_t)t->peak_bytes);
+    json_int(&j, "workspace_bytes", (int64_t)t->workspace_bytes);
+    json_int(&j, "blocks", r->blocks ? r->blocks : 1);
+    json_shares(&j, t->share, t->shares);
+    if (r->checked) {
+        json_open(&j, "check", '{');
+        json_bool(&j, "passed", r->right);
+        json_num(&j, "error", r->error);
+        json_close(&j, '}');
+    }
+    if (o->output && r->right) {
+        json_text(&j, "output", o->output);
+        json_num(&j, "sec_write", r->sec_write);
+    }
+    json_end(&j);
+}
+
+int run_multiply(const options *o)
+{
+    int code = END_OK;
+    session s = {0};
+    outcome r = {.right = true};
+    GO(check_names(o));
+    GO(output_check(o->output));
+    GO(session_open(&s, o));
+    GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &r.p));
+    code = multiply(&s, &r);
+    if (code == END_OK && o->check && !r.blocks) code = check(&s, &r);
+    if (code == END_OK && o->output && !r.blocks) code = output_write(&s, o->output, &r.c, &r.sec_write);
+    if (code != END_OK && code != END_CHECK) goto done;
+    if (o->json) print_json(o, &r);
+    else if (!o->quiet) print_report(o, &r);
+done:
+    tulle_matrix_free(r.matrix);
+    pair_free(&r.p);
+    session_close(&s);
+    return code;
+}

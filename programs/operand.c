@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * operand.c - what the words of a command line stand for.
+ *
+ * "gen:NAME..." is a recipe of the gallery.  Another word is a file when there is one, else a recipe.  A square A alone means A*A, another A alone A*A^T. */
+#define _POSIX_C_SOURCE 200809L
+#include "program.h"
+#include <string.h>
+#include <unistd.h>
+
+size_t type_size(int type)
+{
+    static const size_t size[] = {0, 4, 8, 8, 16};
+    return type >= TULLE_F32 && type <= TULLE_C64 ? size[type] : 0;
+}
+
+size_t index_size(int index)
+{
+    return index == TULLE_I64 ? 8 : 4;
+}
+
+int64_t csr_row(const tulle_csr *A, int64_t i)
+{
+    return A->ptr_type == TULLE_I32 ? ((const int32_t *)A->row_ptr)[i]
+                                    : ((const int64_t *)A->row_ptr)[i];
+}
+
+int64_t csr_col(const tulle_csr *A, int64_t k)
+{
+    return A->idx_type == TULLE_I32 ? ((const int32_t *)A->col_idx)[k]
+                                    : ((const int64_t *)A->col_idx)[k];
+}
+
+/* ---- one operand */
+
+/* A word that cannot be a recipe, so that a missing file is called one. */
+static bool names_file(const char *name)
+{
+    static const char *const end[] = {".mtx", ".gz", ".tulle", ".tar", ".tgz", ".mm", ".txt", ".csv"};
+    bool found = strchr(name, '/') != NULL;
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++) found = found || ends_with(name, end[i]);
+    return found;
+}
+
+static int no_recipe(session *s, const char *recipe, bool forced)
+{
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(recipe, ":"), recipe);
+    const char *near = nearest(word, tulle_gallery_name);
+    if (listed(word, tulle_gallery_name)) return complain(END_USAGE, "%s", tulle_ctx_error(s->ctx));
+    if (near)
+        return complain(END_INPUT, "there is no %s \"%s\"; did you mean %s?",
+                        forced ? "recipe" : "file or recipe", word, near);
+    if (forced) return complain(END_INPUT, "%s", tulle_ctx_error(s->ctx));
+    return complain(END_INPUT, "there is no file \"%s\", and %s", recipe, tulle_ctx_error(s->ctx));
+}
+
+static int load(session *s, operand *a)
+{
+    bool forced = strncmp(a->name, "gen:", 4) == 0;
+    const char *recipe = forced ? a->name + 4 : a->name;
+    if (!forced && access(a->name, F_OK) == 0) {
+        if (is_directory(a->name)) return complain(END_INPUT, "\"%s\" is a directory", a->name);
+        tulle_status status = tulle_read(s->ctx, a->name, &a->matrix);
+        int code = told(s, status);
+        return status == TULLE_EIO && code == END_FAILED ? END_INPUT : code;
+    }
+    if (!forced && names_file(a->name)) return complain(END_INPUT, "there is no file \"%s\"", a->name);
+    tulle_status status = tulle_gallery(s->ctx, recipe, &a->matrix);
+    return status == TULLE_EINVAL ? no_recipe(s, recipe, forced) : told(s, status);
+}
+
+static int convert(session *s, operand *a, int type, int index)
+{
+    const tulle_csr *v = &a->view;
+    tulle_matrix *other = NULL;
+    if ((!type || type == (int)v->val_type)
+        && (!index || (index == (int)v->ptr_type && index == (int)v->idx_type)))
+        return END_OK;
+    int code = told(s, tulle_csr_convert(s->ctx, v, (tulle_type)type, (tulle_index)index,
+                                         (tulle_index)index, &other));
+    if (code != END_OK) return code;
+    tulle_matrix_free(a->matrix);
+    a->matrix = other;
+    a->view = tulle_matrix_view(other);
+    return END_OK;
+}
+
+int operand_load(session *s, const char *name, operand *a)
+{
+    double begun = seconds();
+    *a = (operand){.name = name};
+    int code = load(s, a);
+    if (code != END_OK) return code;
+    a->view = tulle_matrix_view(a->matrix);
+    code = convert(s, a, s->o->type, s->o->index);
+    a->sec_read = seconds() - begun;
+    return code;
+}
+
+void operand_free(operand *a)
+{
+    tulle_matrix_free(a->matrix);
+    a->matrix = NULL;
+}
+
+/* ---- a pair */
+
+/* The narrowest type that holds values of both. */
+static int common_type(int a, int b)
+{
+    bool is_complex = a >= TULLE_C32 || b >= TULLE_C32;
+    bool is_double = a == TULLE_F64 || a == TULLE_C64 || b == TULLE_F64 || b == TULLE_C64;
+    return is_complex ? (is_double ? TULLE_C64 : TULLE_C32) : (is_double ? TULLE_F64 : TULLE_F32);
+}
+
+static void name_product(pair *p, const char *b)
+{
+    static const char *const mark[] = {"", "^T", "^H"};         /* tulle_op */
+    snprintf(p->text, sizeof p->text, "A%s*%s%s", mark[p->options.op_a], b, mark[p->options.op_b]);
+}
+
+int pair_load(session *s, const char *a, const char *b, pair *p)
+{
+    int code = END_OK;
+    *p = (pair){.options = s->o->product};
+    tulle_options *o = &p->options;
+    GO(operand_load(s, a, &p->a));
+    if (b) {
+        GO(operand_load(s, b, &p->b));
+        int type = common_type((int)p->a.view.val_type, (int)p->b.view.val_type);
+        GO(convert(s, &p->a, type, 0));
+        GO(convert(s, &p->b, type, 0));
+    } else {
+        p->b = p->a;
+        p->b.matrix = NULL;
+        if (p->a.view.rows != p->a.view.cols && !o->op_b && !o->op_a) o->op_b = TULLE_TRANSPOSE;
+    }
+    p->rows = o->op_a ? p->a.view.cols : p->a.view.rows;
+    p->cols = o->op_b ? p->b.view.rows : p->b.view.cols;
+    name_product(p, b ? "B" : "A");
+done:
+    if (code != END_OK) pair_free(p);
+    return code;
+}
+
+void pair_free(pair *p)
+{
+    operand_free(&p->a);
+    operand_free(&p->b);
+}

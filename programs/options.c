@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * options.c - one table of options for all subcommands: name, letter, what its value is, where it goes,
+ * who takes it, and its line of help.  Parsing, usage and "did you mean" all read this table. */
+#define _POSIX_C_SOURCE 200809L
+#include "program.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { FLAG, WORD, NUMBER, BYTES, TYPE, INDEX } kind;
+
+typedef struct option {
+    const char *name;
+    char        letter;
+    kind        kind;
+    const char *value;                  /* as help shows it */
+    size_t      where;
+    int         number, most;           /* FLAG: what to set; NUMBER: 1..most */
+    unsigned    commands;
+    const char *text;
+} option;
+
+#define AT(member) offsetof(options, member)
+
+enum {
+    PRODUCT = FOR_MULTIPLY | FOR_EXPLAIN | FOR_BENCH,
+    LOADS   = PRODUCT | FOR_INFO | FOR_CONVERT | FOR_SPY,
+    WORKS   = LOADS | FOR_GEN,
+    REPORTS = PRODUCT | FOR_INFO | FOR_DEVICES | FOR_VERSION | FOR_GEN
+};
+
+static const option table[] = {
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT | FOR_SPY,
+     "write the result there: .mtx, .mtx.gz or .tulle (spy: .png)"},
+    {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, WORKS,
+     "threads to use; all cores when not given"},
+    {"type", 0, TYPE, "TYPE", AT(type), 0, 0, WORKS,
+     "values as f32, f64, c32 or c64"},
+    {"index", 0, INDEX, "TYPE", AT(index), 0, 0, WORKS,
+     "indices as i32 or i64, of operands and result"},
+    {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PRODUCT | FOR_CONVERT,
+     "take the transpose of A"},
+    {"transpose-b", 0, FLAG, NULL, AT(product.op_b), TULLE_TRANSPOSE, 0, PRODUCT,
+     "take the transpose of B"},
+    {"adjoint-a", 0, FLAG, NULL, AT(product.op_a), TULLE_ADJOINT, 0, PRODUCT | FOR_CONVERT,
+     "take the conjugate transpose of A"},
+    {"adjoint-b", 0, FLAG, NULL, AT(product.op_b), TULLE_ADJOINT, 0, PRODUCT,
+     "take the conjugate transpose of B"},
+    {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, PRODUCT,
+     "at most so much for C and workspace: 500M, 2G"},
+    {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN,
+     "how accumulators are chosen; explain --list shows the names"},
+    {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
+     "policies to time: names with commas, or all"},
+    {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, PRODUCT,
+     "this accumulator for every row"},
+    {"drop-zeros", 0, FLAG, NULL, AT(product.drop_zeros), 1, 0, PRODUCT,
+     "leave entries of C out that came out as zero"},
+    {"sort", 0, FLAG, NULL, AT(product.sort_inputs), 1, 0, PRODUCT | FOR_CONVERT,
+     "accept unsorted rows and duplicates in the operands"},
+    {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_MULTIPLY | FOR_BENCH,
+     "verify the product: C*x against A*(B*x) for random x"},
+    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH,
+     "multiply N times and report the median"},
+    {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS,
+     "where to compute; \"tulle devices\" lists them"},
+    {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
+     "the longer side: pixels, or characters in the terminal"},
+    {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,
+     "what there is to choose from"},
+    {"json", 'j', FLAG, NULL, AT(json), 1, 0, REPORTS,
+     "one JSON object instead of a table"},
+    {"trace", 0, FLAG, NULL, AT(trace), 1, 0, WORKS,
+     "each choice in a line on standard error"},
+    {"quiet", 'q', FLAG, NULL, AT(quiet), 1, 0, WORKS,
+     "no report and no progress bar"},
+    {"help", 'h', FLAG, NULL, AT(help), 1, 0, ~0u,
+     "this text"},
+};
+
+enum { COUNT = sizeof table / sizeof *table };
+
+static const char *option_word(int i)
+{
+    return i < COUNT ? table[i].name : NULL;
+}
+
+void print_options(unsigned bit, FILE *out)
+{
+    for (int i = 0; i < COUNT; i++) {
+        const option *e = &table[i];
+        char left[64];
+        if (!(e->commands & bit)) continue;
+        int n = e->letter ? snprintf(left, sizeof left, "  -%c, ", e->letter)
+                          : snprintf(left, sizeof left, "      ");
+        snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", e->name, e->value ? " " : "",
+                 e->value ? e->value : "");
+        fprintf(out, "%-26s %s\n", left, e->text);
+    }
+}
+
+/* ---- values */
+
+static int set_number(const option *e, const char *value, int *to)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(value, &end, 10);
+    if (end == value || *end || errno || n < 1 || n > e->most)
+        return complain(END_USAGE, "--%s takes a whole number from 1 to %d, not \"%s\"", e->name,
+                        e->most, value);
+    *to = (int)n;
+    return END_OK;
+}
+
+static int set_bytes(const option *e, const char *value, uint64_t *to)
+{
+    static const char suffix[] = "KMGTPE";
+    char *end;
+    double n = strtod(value, &end), scale = 1;
+    const char *unit = *end ? strchr(suffix, toupper((unsigned char)*end)) : NULL;
+    bool digits = isdigit((unsigned char)value[0]) || value[0] == '.';
+    if (unit) {
+        scale = ldexp(1, 10 * (int)(unit - suffix + 1));
+        end++;
+        if (end[0] == 'i' && end[1] == 'B') end += 2;
+    }
+    if (!digits || end == value || *end || !(n * scale >= 1) || n * scale >= 0x1p63)
+        return complain(END_USAGE, "--%s takes a size such as 500M or 2G, not \"%s\"", e->name, value);
+    *to = (uint64_t)(n * scale);
+    return END_OK;
+}
+
+/* The place of value in a list of words that begins at 1. */
+static int set_choice(const option *e, const char *value, const char *const *words, const char *all,
+                      int *to)
+{
+    for (int i = 1; words[i]; i++)
+        if (strcmp(value, words[i]) == 0) {
+            *to = i;
+            return END_OK;
+        }
+    return complain(END_USAGE, "--%s takes %s, not \"%s\"", e->name, all, value);
+}
+
+static const char *const type_words[]  = {"", "f32", "f64", "c32", "c64", NULL};     /* tulle_type  */
+static const char *const index_words[] = {"", "i32", "i64", NULL};                   /* tulle_index */
+
+const char *type_name(int type)
+{
+    return type >= TULLE_F32 && type <= TULLE_C64 ? type_words[type] : "none";
+}
+
+const char *index_name(int index)
+{
+    return index >= TULLE_I32 && index <= TULLE_I64 ? index_words[index] : "none";
+}
+
+static int set(const option *e, const char *value, options *o)
+{
+    void *to = (char *)o + e->where;
+    switch (e->kind) {
+    case FLAG:   *(int *)to = e->number; return END_OK;
+    case WORD:   *(const char **)to = value; return END_OK;
+    case NUMBER: return set_number(e, value, to);
+    case BYTES:  return set_bytes(e, value, to);
+    case TYPE:   return set_choice(e, value, type_words, "f32, f64, c32 or c64", to);
+    case INDEX:  return set_choice(e, value, index_words, "i32 or i64", to);
+    }
+    return END_USAGE;
+}
+
+/* ---- the command line */
+
+static int unknown(const command *c, const char *given, const char *name)
+{
+    const char *near = *name ? nearest(name, option_word) : NULL;
+    if (near)
+        return complain(END_USAGE, "%s has no option %s; did you mean --%s?", c->name, given, near);
+    return complain(END_USAGE, "%s has no option %s; \"tulle help %s\" lists those it has", c->name,
+                    given, c->name);
+}
+
+static const option *find(const char *name, size_t length, char letter)
+{
+    for (int i = 0; i < COUNT; i++) {
+        if (letter ? table[i].letter == letter
+                   : strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+/* One argument that begins with '-'; *at moves on past a value of its own. */
+static int parse_one(const command *c, int argc, char **argv, int *at, options *o)
+{
+    const char *arg = argv[*at], *value = NULL;
+    const option *e;
+    char name[64];
+    if (arg[1] == '-') {
+        size_t length = strcspn(arg + 2, "=");
+        e = find(arg + 2, length, 0);
+        if (arg[2 + length] == '=') value = arg + 3 + length;
+        snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), arg + 2);
+    } else {
+        e = find(NULL, 0, arg[1]);
+        if (arg[2]) value = arg + 2;
+        snprintf(name, sizeof name, "%s", arg[2] ? arg + 1 : "");      /* -json: one dash too few */
+        if (e && e->kind == FLAG && value) e = NULL;
+    }
+    if (!e) return unknown(c, arg, name);
+    if (!(e->commands & c->bit))
+        return complain(END_USAGE, "%s does not take --%s", c->name, e->name);
+    if (e->kind == FLAG) {
+        if (value) return complain(END_USAGE, "--%s takes no value", e->name);
+    } else if (!value) {
+        if (*at + 1 >= argc)
+            return complain(END_USAGE, "--%s needs a value: --%s %s", e->name, e->name, e->value);
+        value = argv[++*at];
+    }
+    return set(e, value, o);
+}
+
+int parse_options(const command *c, int argc, char **argv, options *o)
+{
+    bool options_end = false;
+    *o = (options){0};
+    for (int at = 0; at < argc; at++) {
+        const char *arg = argv[at];
+        if (!options_end && strcmp(arg, "--") == 0) {
+            options_end = true;
+        } else if (!options_end && arg[0] == '-' && arg[1]) {
+            int code = parse_one(c, argc, argv, &at, o);
+            if (code != END_OK) return code;
+        } else if (o->operands == OPERANDS_MAX) {
+            return complain(END_USAGE, "more than %d operands", OPERANDS_MAX);
+        } else {
+            o->operand[o->operands++] = arg;
+        }
+    }
+    if (o->help) return END_OK;
+    if (o->operands > c->most)
+        return complain(END_USAGE, "%s: \"%s\" is one operand too many; usage: tulle %s %s", c->name,
+                        o->operand[c->most], c->name, c->operands);
+    if (o->operands < c->least && !o->list)
+        return complain(END_USAGE, "%s needs %s; usage: tulle %s %s", c->name,
+                        c->least == 1 ? "an operand" : "two operands", c->name, c->operands);
+    o->product.c_ptr_type = o->product.c_idx_type = o->index;
+    return END_OK;
+}
+
+/* ---- names that the library knows */
+
+static int check_name(const char *what, const char *name, words_fn words)
+{
+    if (!name || listed(name, words)) return END_OK;
+    const char *near = nearest(name, words);
+    if (near)
+        return complain(END_USAGE, "there is no %s \"%s\"; did you mean %s?", what, name, near);
+    return complain(END_USAGE, "there is no %s \"%s\"; \"tulle explain --list\" shows them", what, name);
+}
+
+int check_names(const options *o)
+{
+    int code = check_name("policy", o->product.policy, tulle_policy_name);
+    if (code == END_OK) code = check_name("accumulator", o->product.accumulator, tulle_accumulator_name);
+    if (code != END_OK || !o->policies || strcmp(o->policies, "all") == 0) return code;
+    for (const char *at = o->policies; code == END_OK;) {
+        char name[64];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), at);
+        code = check_name("policy", name, tulle_policy_name);
+        if (!at[length]) break;
+        at += length + 1;
+    }
+    return code;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * program.h - what the files of the command `tulle` share.  The command uses the public header alone:
+ * what it can do, every program can.
+ *
+ *     main.c      the table of subcommands          message.c   sentences and exit codes
+ *     options.c   the one table of options          session.c   a context with bar, trace and Ctrl-C
+ *     operand.c   a file or a recipe -> matrix      output.c    can this file be written?
+ *     table.c     numbers for people                json.c      numbers for programs
+ *     stream.c    C to a file, block by block       png.c       pictures
+ *
+ * and one file a subcommand.  A function that can fail returns an exit code, has told why on standard
+ * error when it is not END_OK, and has one exit `done`. */
+#ifndef TULLE_PROGRAM_H
+#define TULLE_PROGRAM_H
+#include <stdbool.h>
+#include <stdio.h>
+#include "tulle.h"
+
+/* ---- message.c: how a run can end.  The man page repeats this table. */
+
+#define END_LIST(X)                                                         \
+    X(OK,          0, "all went well")                                      \
+    X(FAILED,      1, "the work failed, or a file could not be written")    \
+    X(USAGE,       2, "the command line makes no sense")                    \
+    X(INPUT,       3, "an input is missing, damaged or of the wrong shape") \
+    X(MEMORY,      4, "too little memory, or a limit or index type too small") \
+    X(CHECK,       5, "the product was verified and is wrong")              \
+    X(INTERRUPT, 130, "interrupted (Ctrl-C); no half-written file is left") \
+    X(TERMINATE, 143, "told to end (SIGTERM); no half-written file is left")
+
+enum {
+#define END_ENUM(name, code, text) END_##name = code,
+    END_LIST(END_ENUM)
+#undef END_ENUM
+};
+
+#if defined(__GNUC__)
+#define LIKE_PRINTF(text, args) __attribute__((format(printf, text, args)))
+#else
+#define LIKE_PRINTF(text, args)
+#endif
+
+#define GO(call)                                                            \
+    do {                                                                    \
+        code = (call);                                                      \
+        if (code != END_OK) goto done;                                      \
+    } while (0)
+
+/* "tulle: sentence" on standard error; returns code. */
+int  complain(int code, const char *format, ...) LIKE_PRINTF(2, 3);
+int  no_memory(const char *what);
+/* The exit code of a status of the library. */
+int  end_of(tulle_status status);
+void print_ends(FILE *out);
+
+/* The i-th name of a list of words, NULL past the last. */
+typedef const char *(*words_fn)(int i);
+/* The word most like the one given, or NULL where none is near. */
+const char *nearest(const char *word, words_fn words);
+bool        listed(const char *word, words_fn words);
+
+/* ---- options.c */
+
+enum {                          /* which subcommand an option belongs to */
+    FOR_MULTIPLY = 1 << 0, FOR_INFO    = 1 << 1, FOR_EXPLAIN = 1 << 2, FOR_GEN     = 1 << 3,
+    FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
+    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9
+};
+
+enum { OPERANDS_MAX = 64 };
+
+typedef struct options {
+    const char   *operand[OPERANDS_MAX];
+    int           operands;
+    const char   *output, *device, *policies;
+    int           type, index;          /* tulle_type, tulle_index; 0: as they come */
+    int           threads, repeat, size;
+    int           check, json, quiet, trace, list, help;
+    tulle_options product;
+} options;
+
+typedef struct command {
+    const char *name;
+    unsigned    bit;
+    int       (*run)(const options *o);
+    int         least, most;            /* operands */
+    const char *operands, *text, *more;
+} command;
+
+int  parse_options(const command *command, int argc, char **argv, options *o);
+void print_options(unsigned bit, FILE *out);
+/* Are --policy, --accumulator and --policies names that the library knows? */
+int  check_names(const options *o);
+
+/* ---- signal.c, progress.c, session.c */
+
+void signal_watch(void);
+int  signal_caught(void);                       /* 0, or the number of the signal          */
+void signal_guard(const char *path);            /* unlinked if we must leave at once; NULL */
+int  signal_end(void);                          /* the exit code of the caught signal      */
+
+typedef struct progress {
+    bool   wanted, drawn;
+    double begun, last;
+} progress;
+
+void   progress_begin(progress *p, bool quiet);
+int    progress_call(void *p, const char *stage, double fraction);  /* a tulle_progress_fn */
+void   progress_erase(progress *p);
+double seconds(void);
+
+typedef struct session {
+    const options *o;
+    tulle_ctx     *ctx;
+    progress       bar;
+} session;
+
+int  session_open(session *s, const options *o);
+void session_close(session *s);
+/* Tells the library's sentence and returns the exit code; END_OK for TULLE_OK. */
+int  told(session *s, tulle_status status);
+
+/* ---- operand.c */
+
+typedef struct operand {
+    const char   *name;
+    double        sec_read;
+    tulle_matrix *matrix;
+    tulle_csr     view;
+} operand;
+
+int  operand_load(session *s, const char *name, operand *a);
+void operand_free(operand *a);
+/* A, B and the operations of the product that the operands ask for; B->matrix is NULL where B is A. */
+typedef struct pair {
+    operand       a, b;
+    tulle_options options;
+    int64_t       rows, cols;
+    char          text[24];             /* "A*A^T" */
+} pair;
+
+int  pair_load(session *s, const char *a, const char *b, pair *p);
+void pair_free(pair *p);
+const char *type_name(int type);
+const char *index_name(int index);
+size_t      type_size(int type);
+size_t      index_size(int index);
+int64_t     csr_row(const tulle_csr *A, int64_t i);     /* where row i begins      */
+int64_t     csr_col(const tulle_csr *A, int64_t k);     /* the column of entry k   */
+
+/* ---- output.c */
+
+bool ends_with(const char *name, const char *end);
+bool is_directory(const char *path);
+/* Says early, before hours of work, that a matrix cannot be written there. */
+int  output_check(const char *path);
+int  output_check_folder(const char *path);
+int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
+
+/* ---- table.c; the texts live in the buffer given */
+
+typedef char figure[48];
+const char *count_text(figure t, int64_t n);              /* 1,234,567 */
+const char *bytes_text(figure t, uint64_t n);             /* 1.5 GiB   */
+const char *ms_text(figure t, double sec);
+const char *percent_text(figure t, double part, double whole);
+void        print_operand(const char *letter, const operand *a);
+void        print_shares(const tulle_share *share, int shares);
+double      ratio(double a, double b);                  /* 0 where b is 0 */
+
+/* ---- json.c */
+
+typedef struct json {
+    FILE *out;
+    int   depth;
+    bool  filled;
+} json;
+
+void json_open(json *j, const char *key, char bracket); /* key NULL: in a list or at the top */
+void json_close(json *j, char bracket);
+void json_int(json *j, const char *key, int64_t value);
+void json_num(json *j, const char *key, double value);
+void json_bool(json *j, const char *key, bool value);
+void json_text(json *j, const char *key, const char *value);
+void json_begin(json *j, const char *command);          /* the top, with command and version */
+void json_end(json *j);
+void json_csr(json *j, const tulle_csr *A);             /* its members */
+void json_operand(json *j, const char *key, const operand *a);
+void json_shares(json *j, const tulle_share *share, int shares);
+
+/* ---- stream.c */
+
+typedef struct streamed {
+    int64_t     nnz, blocks;
+    double      error;                  /* of the check; the largest of all blocks */
+    double      sec_write;
+    tulle_csr   shape;                  /* of C, without arrays */
+    tulle_stats stats;
+} streamed;
+
+int stream_product(session *s, const pair *p, const char *path, bool check, streamed *result);
+
+/* ---- png.c: 8-bit pictures with a palette of at most 256 colours, {r, g, b} each */
+
+int png_write(const char *path, int width, int height, const uint8_t *pixels,
+              const uint8_t (*palette)[3], int colours);
+
+/* ---- the subcommands */
+
+extern const command commands[];
+const char *command_name(int i);
+int run_multiply(const options *o);
+int run_info(const options *o);
+int run_explain(const options *o);
+int run_gen(const options *o);
+int run_convert(const options *o);
+int run_spy(const options *o);
+int run_bench(const options *o);
+int run_devices(const options *o);
+int run_version(const options *o);
+int run_help(const options *o);
+#endif
