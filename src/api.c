@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * api.c - the public functions: look at the arguments, make one call down.
+ * (Names and texts that need no arguments stand with their tables: status.c, types.c, recipe.c,
+ * gallery.c.) */
+#include "ctx.h"
+#include <stdio.h>
+#include <string.h>
+
+/* NULL arguments are named in the sentence. */
+#define NEED(pointer)                                                                             \
+    do {                                                                                          \
+        if (!(pointer)) return tl_fail(&ctx->base, TULLE_EINVAL, "%s: " #pointer " is NULL", __func__); \
+    } while (0)
+#define NEED_CTX                                                                                  \
+    do {                                                                                          \
+        if (!ctx) return TULLE_EINVAL;                                                            \
+        ctx->base.error[0] = 0;                                                                   \
+        atomic_store(&ctx->base.cancelled, 0);                                                    \
+    } while (0)
+
+/* ---- context and devices */
+
+tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **out)
+{
+    if (!out) return TULLE_EINVAL;
+    *out = NULL;
+    if (mem && !mem->alloc != !mem->free) return TULLE_EINVAL;
+    if (device && strcmp(device, "cpu") != 0) return TULLE_EDEVICE;
+    tl_base *base = NULL;
+    tulle_status status = tl_base_create(mem, 0, sizeof(tulle_ctx), &base);
+    if (status != TULLE_OK) return status;
+    *out = (tulle_ctx *)(void *)base;
+    snprintf((*out)->device, sizeof (*out)->device, "cpu");
+    return TULLE_OK;
+}
+
+void tulle_ctx_free(tulle_ctx *ctx)
+{
+    if (ctx) tl_base_free(&ctx->base);
+}
+
+const char *tulle_ctx_error(const tulle_ctx *ctx)
+{
+    return ctx ? ctx->base.error : "there is no context";
+}
+
+tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads)
+{
+    NEED_CTX;
+    if (threads < 0 || threads > 1 << 16)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "%d threads: it may be 0 (one a core) to 65536", threads);
+    tl_team *team = NULL;
+    tulle_status status = tl_team_create(&ctx->base, threads, &team);
+    if (status != TULLE_OK) return status;
+    tl_team_free(ctx->base.team);
+    ctx->base.team = team;
+    return TULLE_OK;
+}
+
+void tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user)
+{
+    if (!ctx) return;
+    ctx->base.progress = fn;
+    ctx->base.progress_user = user;
+}
+
+void tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user)
+{
+    if (!ctx) return;
+    ctx->base.trace = fn;
+    ctx->base.trace_user = user;
+}
+
+void tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats)
+{
+    if (!stats) return;
+    memset(stats, 0, sizeof *stats);
+    if (ctx) *stats = ctx->stats;
+}
+
+void tulle_ctx_trim(tulle_ctx *ctx)
+{
+    if (ctx) tl_pool_trim(ctx->base.pool);
+}
+
+int tulle_device_count(void)
+{
+    return 1;
+}
+
+tulle_status tulle_device_info(int i, tulle_device *info)
+{
+    if (!info || i < 0 || i >= tulle_device_count()) return TULLE_EINVAL;
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "cpu");
+    tl_cpu_text(info->text, sizeof info->text);
+    info->memory_bytes = tl_memory_total();
+    info->threads = tl_cores();
+    info->usable = 1;
+    return TULLE_OK;
+}
+
+/* ---- matrices */
+
+tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)
+{
+    NEED_CTX;
+    NEED(A);
+    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
+    return status == TULLE_OK ? tl_csr_check(&ctx->base, A, "A", 0) : status;
+}
+
+/* What every function that makes a matrix of a view does first. */
+#define NEED_VIEW                                                                                 \
+    do {                                                                                          \
+        NEED_CTX;                                                                                 \
+        NEED(A);                                                                                  \
+        NEED(out);                                                                                \
+        *out = NULL;                                                                              \
+        tulle_status shape = tl_csr_check_shape(&ctx->base, A, "A");                              \
+        if (shape != TULLE_OK) return shape;                                                      \
+    } while (0)
+
+tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out)
+{
+    NEED_VIEW;
+    return tl_csr_sort(&ctx->base, A, out);
+}
+
+tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, tulle_matrix **out)
+{
+    NEED_VIEW;
+    if ((int)op < TULLE_KEEP || (int)op > TULLE_ADJOINT)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "there is no operation %d", (int)op);
+    tulle_status status = tl_csr_check(&ctx->base, A, "A", 0);
+    if (status != TULLE_OK) return status;
+    if (op == TULLE_KEEP) return tl_csr_convert(&ctx->base, A, 0, 0, 0, out);
+    return tl_csr_transpose(&ctx->base, A, op, out, NULL);
+}
+
+tulle_status tulle_csr_convert(tulle_ctx *ctx, const tulle_csr *A, tulle_type val_type,
+                               tulle_index ptr_type, tulle_index idx_type, tulle_matrix **out)
+{
+    NEED_VIEW;
+    if ((val_type && !tl_type_known((int)val_type)) || (ptr_type && !tl_index_known((int)ptr_type))
+        || (idx_type && !tl_index_known((int)idx_type)))
+        return tl_fail(&ctx->base, TULLE_ETYPE, "types %d, %d, %d: not all of them are known", (int)val_type,
+                       (int)ptr_type, (int)idx_type);
+    tulle_status status = tl_csr_check(&ctx->base, A, "A", 0);
+    if (status != TULLE_OK) return status;
+    return tl_csr_convert(&ctx->base, A, (int)val_type, (int)ptr_type, (int)idx_type, out);
+}
+
+tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t cols, int64_t count,
+                                const void *row_idx, const void *col_idx, tulle_index idx_type,
+                                const void *values, tulle_type val_type, tulle_matrix **out)
+{
+    NEED_CTX;
+    NEED(out);
+    *out = NULL;
+    if (count > 0) {
+        NEED(row_idx);
+        NEED(col_idx);
+    }
+    return tl_csr_from_coo(&ctx->base, rows, cols, count, row_idx, col_idx, idx_type, values, val_type, out);
+}
+
+tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
+{
+    NEED_CTX;
+    NEED(A);
+    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
+    if (status != TULLE_OK) return status;
+    if (A->cols > 0) NEED(x);
+    if (A->rows > 0) NEED(y);
+    status = tl_csr_check(&ctx->base, A, "A", 0);
+    return status == TULLE_OK ? tl_csr_apply(&ctx->base, A, x, y) : status;
+}
+
+tulle_csr tulle_matrix_view(const tulle_matrix *A)
+{
+    static const tulle_csr none;
+    return A ? A->view : none;
+}
+
+void *tulle_matrix_values(tulle_matrix *A)
+{
+    return A ? A->values : NULL;        /* NULL too when the values lie in a mapped file */
+}
+
+void tulle_matrix_free(tulle_matrix *A)
+{
+    tl_matrix_free(NULL, A);
+}
+
+/* ---- files and gallery */
+
+tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(A);
+    *A = NULL;
+    return tl_read(&ctx->base, path, A);
+}
+
+tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(A);
+    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
+    if (status == TULLE_OK) status = tl_csr_check(&ctx->base, A, "A", 0);
+    return status == TULLE_OK ? tl_write(&ctx->base, path, A) : status;
+}
+
+tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A)
+{
+    NEED_CTX;
+    NEED(recipe);
+    NEED(A);
+    *A = NULL;
+    return tl_gallery(&ctx->base, recipe, A);
+}
+
+/* ---- products */
+
+tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                            const tulle_options *options, tulle_matrix **C)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(C);
+    *C = NULL;
+    return tl_multiply(ctx, A, B, options, C);
+}
+
+tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                   const tulle_options *options, tulle_block_fn fn, void *user)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(fn);
+    return tl_multiply_blocks(ctx, A, B, options, fn, user);
+}
+
+tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                            const tulle_options *options, tulle_forecast *forecast)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(forecast);
+    return tl_estimate(ctx, A, B, options, forecast);
+}
+
+tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C,
+                                 const tulle_options *options, double *error)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(C);
+    NEED(error);
+    return tl_product_check(ctx, A, B, C, options, error);
+}
+
+/* ---- plans */
+
+tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                               const tulle_options *options, tulle_plan **plan)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(plan);
+    *plan = NULL;
+    return tl_plan_create(ctx, A, B, options, plan);
+}
+
+tulle_csr tulle_plan_pattern(const tulle_plan *plan)
+{
+    static const tulle_csr none;
+    return plan ? plan->C->view : none;
+}
+
+tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values, void *c_values)
+{
+    if (!plan) return TULLE_EINVAL;
+    tulle_ctx *ctx = plan->ctx;
+    NEED_CTX;
+    if (plan->stats.a_nnz > 0) NEED(a_values);
+    if (plan->stats.b_nnz > 0) NEED(b_values);
+    if (plan->stats.c_nnz > 0) NEED(c_values);
+    return tl_plan_run(plan, a_values, b_values, c_values);
+}
+
+void tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats)
+{
+    if (!stats) return;
+    memset(stats, 0, sizeof *stats);
+    if (plan) *stats = plan->stats;
+}
+
+void tulle_plan_free(tulle_plan *plan)
+{
+    tl_plan_free(plan);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cpu.h - the CPU engine: products of two CSR matrices on a team of threads.
+ *
+ *   kernels.c   rows of C, for one value type, one index type and one instruction set
+ *   dispatch.c  picks the kernels for the types and for the processor that is there
+ *   scratch.c   what a thread needs beside A, B and C
+ *   crew.c      a scratch for each thread
+ *   queue.c     results of pieces joined in order while they are computed
+ *   product.c   pieces -> threads -> C, in one pass or in two
+ *   replay.c    values only, for a pattern that is known (plans) */
+#ifndef TL_CPU_H
+#define TL_CPU_H
+#include "plan/plan.h"
+
+/* One operand as the kernels see it. */
+typedef struct tl_operand {
+    const void *ptr, *col, *val;
+    bool        ptr64, col64;
+} tl_operand;
+
+typedef struct tl_job {
+    tl_operand       a, b;
+    int64_t          cols;              /* of C */
+    const tl_recipe *recipe;
+    const uint8_t   *a_twin, *b_twin;   /* NULL: none */
+    bool             drop_zeros;
+} tl_job;
+
+/* A stretch of B that one or several entries of a row of A multiply: `rows` rows of B with equal
+ * pattern that follow each other. */
+typedef struct tl_stretch {
+    int64_t begin, length;
+    int32_t first;                      /* entry of the row of A */
+    int32_t rows;
+} tl_stretch;
+
+/* What a thread owns.  Slots, marks and blocks are all zero between rows, table keys all -1. */
+typedef struct tl_scratch {
+    int64_t     slots;                  /* columns a dense window can have   */
+    void       *slot;
+    uint8_t    *mark, *block;           /* a byte a column; a byte 64 columns */
+    int64_t     stretches;
+    tl_stretch *stretch;
+    int32_t    *run;
+    int64_t     items;                  /* products a sort can hold          */
+    void       *item[2], *product;
+    int64_t     table;                  /* entries of the hash table         */
+    void       *key, *sum;
+    int64_t    *row_end;                /* of the rows of a piece            */
+    bool        clear;
+    int64_t     rows[TL_ACCUMULATORS], products[TL_ACCUMULATORS];
+} tl_scratch;
+
+enum {
+    TL_STRETCHES = 1 << 15,             /* entries of a row of A             */
+    TL_ITEMS = 1 << 15,                 /* products of a row for sort, hash  */
+    TL_TABLE = TL_ITEMS * 2,
+    TL_SLOTS = 2 << 20                  /* at most, see scratch.c            */
+};
+
+tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, int64_t piece_rows,
+                             tl_scratch *scratch);
+void         tl_scratch_clear(tl_scratch *scratch, size_t value, size_t index);
+void         tl_scratch_done(tl_base *b, tl_scratch *scratch);
+
+/* Computes one piece.  c_col and c_val point at its first entry; row_end[i] receives where row i of the
+ * piece ends.  Returns the number of entries.
+ *   symbolic  columns only; c_col may be NULL to count
+ *   fused     columns and values in one go; needs room for the upper bound
+ *   numeric   values only: c_col and row_end are given (rows of c_col may be written again, unchanged) */
+typedef int64_t (*tl_piece_fn)(const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col,
+                               void *c_val, int64_t *row_end);
+
+typedef struct tl_kernels {
+    tl_piece_fn symbolic, fused, numeric;
+    const char *isa;
+} tl_kernels;
+
+tl_kernels  tl_kernels_for(tulle_type value, tulle_index index);
+const char *tl_cpu_isa(void);
+void        tl_cpu_text(char *text, size_t bytes);
+
+/* ---- crew.c: a scratch for each thread */
+
+typedef struct tl_crew {
+    int         threads;
+    tl_scratch *scratch;
+    size_t      value, index;           /* bytes */
+} tl_crew;
+
+tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
+                          int threads, tl_crew *crew);
+void         tl_crew_done(tl_base *b, tl_crew *crew);
+/* The scratch of a thread, clean; called by that thread. */
+tl_scratch  *tl_crew_enter(tl_crew *crew, int thread);
+/* What each accumulator took of `products` products. */
+void         tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats);
+
+tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *recipe, const tl_profile *p);
+
+/* ---- queue.c: pieces handed out in order, their results joined in order */
+
+typedef struct tl_target {              /* where C goes                                */
+    void       *ptr, *col, *val;        /* val NULL: pattern only; col NULL: count only */
+    tulle_index ptr_type;
+    size_t      index, value;           /* bytes of an entry                           */
+    int64_t     row0;                   /* ptr[i - row0 + 1] is set for row i          */
+    int64_t     cols;
+} tl_target;
+
+/* Runs fn over all pieces; *nnz receives the entries of C.  Every step-th piece only when step > 1
+ * (counting).  TULLE_ECANCEL when the progress callback says so. */
+tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const tl_pieces *pieces,
+                          tl_crew *crew, const tl_target *target, int64_t step, const char *stage,
+                          int64_t *nnz);
+
+/* ---- product.c */
+
+typedef struct tl_request {
+    const tulle_csr  *A, *B;
+    const tl_recipe  *recipe;
+    const tl_profile *profile;
+    int               threads;
+    uint64_t          memory_limit;     /* for C and workspace                    */
+    int               ptr_type;         /* of C: a tulle_index, 0 = as needed     */
+    bool              drop_zeros;
+    bool              values;           /* false: the pattern only                */
+    int64_t           row0, row1;
+} tl_request;
+
+/* How many threads a product of so many products is worth. */
+int          tl_cpu_threads(const tl_base *b, int wanted, int64_t products);
+tulle_status tl_cpu_pieces(tl_base *b, const tl_request *request, tl_pieces *pieces);
+/* C = A*B for the rows row0..row1. */
+tulle_status tl_cpu_multiply(tl_base *b, const tl_request *request, tulle_matrix **C, tulle_stats *stats);
+/* nnz(C) and what each accumulator takes, from every step-th piece only; *seen = products in those. */
+tulle_status tl_cpu_count(tl_base *b, const tl_request *request, int64_t step, int64_t *nnz,
+                          int64_t *seen, tulle_stats *stats);
+/* Bytes of workspace the product takes at most, C not included. */
+uint64_t     tl_cpu_workspace(const tl_request *request);
+
+/* ---- replay.c */
+
+typedef struct tl_replay tl_replay;
+tulle_status tl_replay_make(tl_base *b, const tl_request *request, const tulle_csr *C, tl_replay **out);
+tulle_status tl_replay_run(tl_base *b, tl_replay *replay, const void *a_val, const void *b_val, void *c_val);
+void         tl_replay_free(tl_base *b, tl_replay *replay);
+
+#endif

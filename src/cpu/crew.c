@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * crew.c - a scratch for each thread, and the job they share. */
+#include "cpu/cpu.h"
+#include <string.h>
+
+tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *p, const tl_pieces *pieces,
+                          int threads, tl_crew *crew)
+{
+    tulle_status status = TULLE_OK;
+    *crew = (tl_crew){.threads = threads, .value = tl_type_size(B->val_type),
+                      .index = tl_index_size(B->idx_type)};
+    TRY(tl_calloc(b, &crew->scratch, threads, sizeof *crew->scratch, "scratch of the threads"));
+    for (int t = 0; t < threads; t++) TRY(tl_scratch_make(b, B, p, pieces->max_rows, &crew->scratch[t]));
+done:
+    if (status != TULLE_OK) tl_crew_done(b, crew);
+    return status;
+}
+
+void tl_crew_done(tl_base *b, tl_crew *crew)
+{
+    for (int t = 0; crew->scratch && t < crew->threads; t++) tl_scratch_done(b, &crew->scratch[t]);
+    tl_free(b, crew->scratch);
+    memset(crew, 0, sizeof *crew);
+}
+
+tl_scratch *tl_crew_enter(tl_crew *crew, int thread)
+{
+    tl_scratch *s = &crew->scratch[thread];
+    if (!s->clear) tl_scratch_clear(s, crew->value, crew->index);
+    s->clear = true;
+    memset(s->rows, 0, sizeof s->rows);
+    memset(s->products, 0, sizeof s->products);
+    return s;
+}
+
+void tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats)
+{
+    int64_t seen = 0;
+    for (int a = 0; a < TL_ACCUMULATORS; a++) {
+        tulle_share share = {.name = tulle_accumulator_name(a)};
+        for (int t = 0; t < crew->threads; t++) {
+            share.rows += crew->scratch[t].rows[a];
+            share.products += crew->scratch[t].products[a];
+        }
+        stats->share[a] = share;
+        seen += share.products;
+    }
+    /* rows cut by columns are dense; no thread saw all of their products */
+    stats->share[TL_DENSE].products += products - seen;
+    stats->shares = TL_ACCUMULATORS;
+}
+
+tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *recipe, const tl_profile *p)
+{
+    return (tl_job){
+        .a = {A->row_ptr, A->col_idx, A->values, A->ptr_type == TULLE_I64, A->idx_type == TULLE_I64},
+        .b = {B->row_ptr, B->col_idx, B->values, B->ptr_type == TULLE_I64, B->idx_type == TULLE_I64},
+        .cols = B->cols,
+        .recipe = recipe,
+        /* looking at marks costs a little in every row; a few twins do not pay for it */
+        .a_twin = p->a_twins * 8 > A->rows || recipe->forced == TL_TWINS ? p->a_twin : NULL,
+        .b_twin = p->b_twins * 8 > B->rows || recipe->forced == TL_TWINS ? p->b_twin : NULL,
+    };
+}

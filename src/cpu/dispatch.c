@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dispatch.c - the kernels for two types on the processor that is there.
+ *
+ * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has. */
+#include "cpu/cpu.h"
+#include <stdio.h>
+#include <string.h>
+
+#define DECLARE(stem, isa, v, i)                                                                  \
+    int64_t stem##isa##_##v##_##i(const tl_job *, tl_scratch *, const tl_piece *, void *, void *, int64_t *);
+#define DECLARE_ISA(isa)                                                                          \
+    DECLARE(tl_symbolic_, isa, f64, i32) DECLARE(tl_symbolic_, isa, f64, i64)                     \
+    DECLARE(tl_fused_, isa, f32, i32) DECLARE(tl_fused_, isa, f32, i64)                           \
+    DECLARE(tl_fused_, isa, f64, i32) DECLARE(tl_fused_, isa, f64, i64)                           \
+    DECLARE(tl_fused_, isa, c32, i32) DECLARE(tl_fused_, isa, c32, i64)                           \
+    DECLARE(tl_fused_, isa, c64, i32) DECLARE(tl_fused_, isa, c64, i64)                           \
+    DECLARE(tl_numeric_, isa, f32, i32) DECLARE(tl_numeric_, isa, f32, i64)                       \
+    DECLARE(tl_numeric_, isa, f64, i32) DECLARE(tl_numeric_, isa, f64, i64)                       \
+    DECLARE(tl_numeric_, isa, c32, i32) DECLARE(tl_numeric_, isa, c32, i64)                       \
+    DECLARE(tl_numeric_, isa, c64, i32) DECLARE(tl_numeric_, isa, c64, i64)
+
+#define PAIR(stem, isa, v) {stem##isa##_##v##_i32, stem##isa##_##v##_i64}
+#define TABLE(isa)                                                                                \
+    {#isa, PAIR(tl_symbolic_, isa, f64),                                                          \
+     {PAIR(tl_fused_, isa, f32), PAIR(tl_fused_, isa, f64), PAIR(tl_fused_, isa, c32), PAIR(tl_fused_, isa, c64)}, \
+     {PAIR(tl_numeric_, isa, f32), PAIR(tl_numeric_, isa, f64), PAIR(tl_numeric_, isa, c32), PAIR(tl_numeric_, isa, c64)}}
+
+DECLARE_ISA(base)
+#if defined(TL_HAVE_AVX2)
+DECLARE_ISA(avx2)
+#endif
+#if defined(TL_HAVE_AVX512)
+DECLARE_ISA(avx512)
+#endif
+
+typedef struct isa_table {
+    const char *name;
+    tl_piece_fn symbolic[2];            /* by index type            */
+    tl_piece_fn fused[4][2], numeric[4][2];     /* by value, index  */
+} isa_table;
+
+static const isa_table tables[] = {     /* the best one last */
+    TABLE(base),
+#if defined(TL_HAVE_AVX2)
+    TABLE(avx2),
+#endif
+#if defined(TL_HAVE_AVX512)
+    TABLE(avx512),
+#endif
+};
+
+static bool supported(const char *isa)
+{
+    if (strcmp(isa, "base") == 0) return true;
+#if defined(TL_HAVE_AVX2)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")
+                && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    if (strcmp(isa, "avx2") == 0) return avx2;
+#if defined(TL_HAVE_AVX512)
+    if (strcmp(isa, "avx512") == 0)
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+               && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
+               && __builtin_cpu_supports("avx512cd");
+#endif
+#endif
+    return false;
+}
+
+static const isa_table *table(void)
+{
+    const char *wanted = tl_env("TULLE_ISA");
+    for (int i = (int)(sizeof tables / sizeof *tables) - 1; i > 0; i--)
+        if (supported(tables[i].name) && (!wanted || strcmp(wanted, tables[i].name) == 0)) return &tables[i];
+    return &tables[0];
+}
+
+tl_kernels tl_kernels_for(tulle_type value, tulle_index index)
+{
+    const isa_table *t = table();
+    int v = value - TULLE_F32, i = index - TULLE_I32;
+    return (tl_kernels){t->symbolic[i], t->fused[v][i], t->numeric[v][i], t->name};
+}
+
+const char *tl_cpu_isa(void)
+{
+    return table()->name;
+}
+
+void tl_cpu_text(char *text, size_t bytes)
+{
+    char model[128] = "CPU", line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(model, sizeof model, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+    snprintf(text, bytes, "%s, %d threads, %s kernels", model, tl_cores(), tl_cpu_isa());
+}

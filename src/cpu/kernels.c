@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * kernels.c - computes rows of C = A*B on one thread.
+ *
+ * The build compiles this file once for each value type (TL_VAL), index type (TL_IDX) and instruction
+ * set (TL_ISA).  Everything per product is inlined and branch-free where it can be.
+ *
+ * Gather: the rows of B that a row of A names become stretches, with the window lo..hi of their
+ * columns.  Rows of B that follow each other with equal pattern become one stretch of up to four
+ * rows: their columns are then read, and the slots loaded and stored, once instead of four times.
+ *
+ * Accumulate: tl_choose() picks by products and window.
+ *   direct  one stretch: scaled copy.
+ *   dense   slot[c] += a*b; mark[c] = 1; block[c/64] = 1.  Stores only, no test, no read of a mark; the
+ *           marks are bytes because a bit would need a read that waits for the store before it.
+ *           The result is found sorted by going through the blocks that are set, 64 marks becoming
+ *           a mask at a time.  Slots and marks are put back to zero on the way out.
+ *   twins   the same for 2 to 4 rows of A of equal pattern: a slot holds a value for each, so one pass
+ *           over B serves them all in vector registers.
+ *   sort    each product is a key (column, number); the stretches are sorted already, so they are merged
+ *           pairwise without branches, then equal columns are added in the order of their numbers.
+ *   hash    open addressing; the columns found are sorted by the same merge.
+ *   window  what answers when the others decline: a row of any length over any width is cut into
+ *           column ranges that fit the slots or the sort.
+ *
+ * Every entry is (((0 + p1) + p2) + ...) in the order of the row of A, in each of them: the results are
+ * equal bit for bit, also between instruction sets (no contraction to fused multiply-adds). */
+#include "cpu/cpu.h"
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+/* ---- the types of this build */
+
+#ifndef TL_VAL
+#define TL_VAL f64
+#endif
+#ifndef TL_IDX
+#define TL_IDX i32
+#endif
+#ifndef TL_ISA
+#define TL_ISA base
+#endif
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+#define KIND_f32 1
+#define KIND_f64 2
+#define KIND_c32 3
+#define KIND_c64 4
+#define KIND JOIN(KIND_, TL_VAL)
+#define WIDTH_i32 32
+#define WIDTH_i64 64
+#define WIDTH JOIN(WIDTH_, TL_IDX)
+#define INLINE static inline __attribute__((always_inline))
+
+#if KIND == 1
+typedef float val;
+#elif KIND == 2
+typedef double val;
+#elif KIND == 3
+typedef tl_c32 val;
+#else
+typedef tl_c64 val;
+#endif
+
+#if KIND <= 2
+INLINE val  zero(void) { return 0; }
+INLINE val  add(val x, val y) { return x + y; }
+INLINE val  mul(val x, val y) { return x * y; }
+INLINE bool is_zero(val x) { return x == 0; }
+#else
+INLINE val  zero(void) { return (val){0, 0}; }
+INLINE val  add(val x, val y) { return (val){x.re + y.re, x.im + y.im}; }
+INLINE val  mul(val x, val y) { return (val){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+INLINE bool is_zero(val x) { return x.re == 0 && x.im == 0; }
+#endif
+
+/* A sort item orders by column, then by number; both are unsigned offsets. */
+#if WIDTH == 32
+typedef int32_t idx;
+typedef uint64_t item;
+INLINE item    item_make(int64_t column, int64_t number) { return (uint64_t)column << 32 | (uint64_t)number; }
+INLINE int64_t item_column(item x) { return (int64_t)(x >> 32); }
+INLINE int64_t item_number(item x) { return (int64_t)(x & 0xffffffffu); }
+INLINE bool    item_less(item x, item y) { return x < y; }
+#else
+typedef int64_t idx;
+typedef struct { int64_t column, number; } item;
+INLINE item    item_make(int64_t column, int64_t number) { return (item){column, number}; }
+INLINE int64_t item_column(item x) { return x.column; }
+INLINE int64_t item_number(item x) { return x.number; }
+INLINE bool    item_less(item x, item y)
+{
+    return x.column < y.column || (x.column == y.column && x.number < y.number);
+}
+#endif
+
+typedef enum { SYMBOLIC, FUSED, NUMERIC } mode;
+
+/* Where the results of a piece go. */
+typedef struct out {
+    idx *col;                           /* SYMBOLIC: may be NULL */
+    val *val;
+} out;
+
+/* ---- reading A and B */
+
+INLINE int64_t ptr_at(const tl_operand *m, int64_t i)
+{
+    return m->ptr64 ? ((const int64_t *)m->ptr)[i] : ((const int32_t *)m->ptr)[i];
+}
+
+INLINE int64_t col_at(const tl_operand *m, int64_t i)
+{
+    return m->col64 ? ((const int64_t *)m->col)[i] : ((const int32_t *)m->col)[i];
+}
+
+INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
+INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
+INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
+
+/* The row of A being worked on, as stretches of B. */
+typedef struct row {
+    int64_t a_begin, a_length;
+    int64_t count;                      /* stretches */
+    int64_t b_rows, products;
+    int64_t lo, hi;                     /* columns lo..hi; lo > hi: no product */
+} row;
+
+INLINE row gather(const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end)
+{
+    row r = {.a_begin = a_begin, .a_length = a_end - a_begin, .lo = INT64_MAX, .hi = -1};
+    const idx *restrict col = b_cols(job);
+    const uint8_t *twin = job->b_twin;
+    tl_stretch *restrict stretch = s->stretch;
+    int64_t last = -2, n = 0;
+    for (int64_t k = a_begin; k < a_end; k++) {
+        int64_t j = col_at(&job->a, k);
+        int64_t begin = ptr_at(&job->b, j), length = ptr_at(&job->b, j + 1) - begin;
+        if (length == 0) continue;
+        r.products += length;
+        r.b_rows++;
+        if (twin && twin[j] && j == last + 1 && stretch[n - 1].rows < 4) {
+            stretch[n - 1].rows++;
+        } else {
+            stretch[n++] = (tl_stretch){begin, length, (int32_t)(k - a_begin), 1};
+            int64_t low = col[begin], high = col[begin + length - 1];
+            r.lo = low < r.lo ? low : r.lo;
+            r.hi = high > r.hi ? high : r.hi;
+        }
+        last = j;
+    }
+    r.count = n;
+    return r;
+}
+
+/* ---- dense */
+
+INLINE uint64_t marks_mask(const uint8_t *mark)
+{
+#if defined(__AVX512BW__)
+    return _mm512_test_epi8_mask(_mm512_loadu_si512(mark), _mm512_set1_epi8(1));
+#elif defined(__AVX2__)
+    __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)mark);
+    __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(mark + 32));
+    uint32_t lo = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(x, 7));
+    uint32_t hi = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(y, 7));
+    return (uint64_t)hi << 32 | lo;
+#elif defined(__SSE2__)
+    uint64_t mask = 0;
+    for (int i = 0; i < 4; i++) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(mark + 16 * i));
+        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_slli_epi16(x, 7)) << (16 * i);
+    }
+    return mask;
+#else
+    uint64_t mask = 0;
+    for (int i = 0; i < 64; i++) mask |= (uint64_t)mark[i] << i;
+    return mask;
+#endif
+}
+
+/* slot[c][r] += a[t][r] * b[t][c] for L rows of A and q rows of B. */
+INLINE void scatter(const mode m, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
+                    uint8_t *restrict block, const idx *restrict col, const val *restrict b, int64_t length,
+                    int64_t stride, int64_t base, const val *a, int64_t a_stride)
+{
+    val w[4][4];
+    if (m != SYMBOLIC)
+        for (int t = 0; t < q; t++)
+            for (int r = 0; r < L; r++) w[t][r] = a[t + r * a_stride];
+    for (int64_t i = 0; i < length; i++) {
+        int64_t c = (int64_t)col[i] - base;
+        if (m != SYMBOLIC) {
+            val x[4];
+            for (int r = 0; r < L; r++) x[r] = slot[c * L + r];
+            for (int t = 0; t < q; t++)
+                for (int r = 0; r < L; r++) x[r] = add(x[r], mul(w[t][r], b[i + t * stride]));
+            for (int r = 0; r < L; r++) slot[c * L + r] = x[r];
+        }
+        if (m != NUMERIC) {
+            mark[c] = 1;
+            block[c >> 6] = 1;
+        }
+    }
+}
+
+INLINE void scatter_row(const mode m, const int L, const tl_job *job, tl_scratch *s, const row *r,
+                        int64_t base, int64_t a_stride)
+{
+    const idx *col = b_cols(job);
+    const val *b = b_vals(job), *a = m == SYMBOLIC ? NULL : a_vals(job) + r->a_begin;
+    for (int64_t n = 0; n < r->count; n++) {
+        const tl_stretch *t = &s->stretch[n];
+        const val *bt = m == SYMBOLIC ? NULL : b + t->begin, *at = m == SYMBOLIC ? NULL : a + t->first;
+#define SCATTER(q)                                                                                \
+    scatter(m, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride)
+        if (m == SYMBOLIC) {
+            SCATTER(1);
+            continue;
+        }
+        switch (t->rows) {
+        case 1: SCATTER(1); break;
+        case 2: SCATTER(2); break;
+        case 3: SCATTER(3); break;
+        default: SCATTER(4); break;
+        }
+#undef SCATTER
+    }
+}
+
+/* The marked columns in order, with their slots when m is FUSED (one lane); clears on the way. */
+INLINE int64_t emit(const mode m, tl_scratch *s, int64_t base, int64_t blocks, out o)
+{
+    val *restrict slot = s->slot;
+    uint8_t *restrict mark = s->mark, *restrict block = s->block;
+    idx *restrict col = o.col;
+    val *restrict value = o.val;
+    int64_t n = 0;
+    for (int64_t w = 0; w < blocks; w += 8) {
+        uint64_t set;
+        memcpy(&set, block + w, 8);
+        if (!set) continue;
+        memset(block + w, 0, 8);
+        for (; set; set &= set - 1) {
+            int64_t at = (w + (__builtin_ctzll(set) >> 3)) * 64;
+            uint64_t mask = marks_mask(mark + at);
+            memset(mark + at, 0, 64);
+            if (m == SYMBOLIC && !col) {
+                n += __builtin_popcountll(mask);
+                continue;
+            }
+            for (; mask; mask &= mask - 1) {
+                int64_t c = at + __builtin_ctzll(mask);
+                col[n] = (idx)(base + c);
+                if (m == FUSED) {
+                    value[n] = slot[c];
+                    slot[c] = zero();
+                }
+                n++;
+            }
+        }
+    }
+    return n;
+}
+
+/* Values of L rows for n known columns, row after row, the slots going back to zero. */
+INLINE void collect(const int L, int rows, tl_scratch *s, int64_t base, const idx *restrict col, int64_t n,
+                    val *restrict value)
+{
+    val *restrict slot = s->slot;
+    for (int64_t i = 0; i < n; i++) {
+        val *restrict x = slot + ((int64_t)col[i] - base) * L;
+        for (int r = 0; r < rows; r++) value[r * n + i] = x[r];
+        for (int r = 0; r < L; r++) x[r] = zero();
+    }
+}
+
+/* 1 to 4 rows of equal pattern; the number of entries of each. */
+INLINE int64_t dense(const mode m, const tl_job *job, tl_scratch *s, const row *r, int rows, int64_t known,
+                     out o)
+{
+    int64_t base = r->lo & ~(int64_t)63, blocks = ((r->hi - base) >> 6) + 1, n;
+    if (m == SYMBOLIC || rows == 1) {
+        scatter_row(m, 1, job, s, r, base, 0);
+        if (m == NUMERIC) collect(1, 1, s, base, o.col, n = known, o.val);
+        else n = emit(m, s, base, blocks, o);
+        if (m == SYMBOLIC && o.col)
+            for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
+        return n;
+    }
+    if (rows == 2) scatter_row(m, 2, job, s, r, base, r->a_length);
+    else scatter_row(m, 4, job, s, r, base, r->a_length);
+    if (m == NUMERIC) {
+        n = known;
+    } else {
+        n = emit(SYMBOLIC, s, base, blocks, o);
+        for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
+    }
+    if (rows == 2) collect(2, 2, s, base, o.col, n, o.val);
+    else if (rows == 3) collect(4, 3, s, base, o.col, n, o.val);
+    else collect(4, 4, s, base, o.col, n, o.val);
+    return n;
+}
+
+/* ---- sort */
+
+INLINE void merge(const item *restrict x, int64_t nx, const item *restrict y, int64_t ny, item *restrict z)
+{
+    int64_t i = 0, j = 0, k = 0;
+    while (i < nx && j < ny) {
+        item p = x[i], q = y[j];
+        bool take = item_less(q, p);
+        z[k++] = take ? q : p;
+        i += !take;
+        j += take;
+    }
+    memcpy(z + k, x + i, (size_t)(nx - i) * sizeof *z);
+    memcpy(z + k + (nx - i), y + j, (size_t)(ny - j) * sizeof *z);
+}
+
+/* Merges sorted runs, run[0] = 0 .. run[runs] = n; returns the buffer that holds the result. */
+static item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
+{
+    while (runs > 1) {
+        int64_t k = 0;
+        for (int64_t i = 0; i < runs; i += 2, k++) {
+            int32_t from = run[i], middle = run[i + 1];
+            if (i + 1 < runs) {
+                merge(x + from, middle - from, x + middle, run[i + 2] - middle, y + from);
+            } else {
+                memcpy(y + from, x + from, (size_t)(middle - from) * sizeof *x);
+            }
+            run[k] = from;
+        }
+        run[k] = run[runs];
+        runs = k;
+        item *swap = x;
+        x = y;
+        y = swap;
+    }
+    return x;
+}
+
+/* Any order: runs of eight by insertion, then merges. */
+static item *sort_items(tl_scratch *s, int64_t n)
+{
+    item *x = s->item[0];
+    int64_t runs = 0;
+    for (int64_t from = 0; from < n; from += 8) {
+        int64_t to = from + 8 < n ? from + 8 : n;
+        for (int64_t i = from + 1; i < to; i++) {
+            item p = x[i];
+            int64_t j = i;
+            for (; j > from && item_less(p, x[j - 1]); j--) x[j] = x[j - 1];
+            x[j] = p;
+        }
+        s->run[runs++] = (int32_t)from;
+    }
+    s->run[runs] = (int32_t)n;
+    return merge_runs(x, s->item[1], s->run, runs);
+}
+
+/* Equal columns added in order; product NULL when only the pattern is wanted. */
+INLINE int64_t compress(const mode m, const item *restrict x, int64_t n, const val *restrict product,
+                        int64_t base, out o)
+{
+    int64_t k = -1, last = -1;
+    val sum = zero();
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = item_column(x[i]);
+        bool fresh = c != last;
+        k += fresh;
+        last = c;
+        if (m == SYMBOLIC) {
+            if (o.col) o.col[k] = (idx)(base + c);
+            continue;
+        }
+        sum = add(fresh ? zero() : sum, product[item_number(x[i])]);
+        o.col[k] = (idx)(base + c);
+        o.val[k] = sum;
+    }
+    return k + 1;
+}
+
+INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row *r, out o)
+{
+    const idx *restrict col = b_cols(job);
+    const val *restrict b = b_vals(job);
+    item *restrict x = s->item[0];
+    val *restrict product = s->product;
+    int64_t n = 0, runs = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        const tl_stretch *t = &s->stretch[i];
+        for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++) {
+            s->run[runs++] = (int32_t)n;
+            val w = m == SYMBOLIC ? zero() : a_vals(job)[r->a_begin + t->first + q];
+            for (int64_t k = 0; k < t->length; k++, n++) {
+                x[n] = item_make(col[t->begin + k] - r->lo, n);
+                if (m != SYMBOLIC) product[n] = mul(w, b[t->begin + q * t->length + k]);
+            }
+        }
+    }
+    s->run[runs] = (int32_t)n;
+    return compress(m, merge_runs(x, s->item[1], s->run, runs), n, product, r->lo, o);
+}
+
+/* ---- hash */
+
+INLINE int64_t by_hash(const mode m, const tl_job *job, tl_scratch *s, const row *r, out o)
+{
+    const idx *restrict col = b_cols(job);
+    const val *restrict b = b_vals(job);
+    idx *restrict key = s->key;
+    val *restrict sum = s->sum;
+    item *restrict x = s->item[0];
+    int64_t bound = r->hi - r->lo + 1 < r->products ? r->hi - r->lo + 1 : r->products, n = 0;
+    int bits = 4;
+    while ((int64_t)1 << bits < 2 * bound) bits++;
+    uint64_t last = ((uint64_t)1 << bits) - 1;
+    for (int64_t i = 0; i < r->count; i++) {
+        const tl_stretch *t = &s->stretch[i];
+        for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++) {
+            val w = m == SYMBOLIC ? zero() : a_vals(job)[r->a_begin + t->first + q];
+            for (int64_t k = 0; k < t->length; k++) {
+                idx c = col[t->begin + k];
+                uint64_t h = ((uint64_t)c * 0x9E3779B97F4A7C15u) >> (64 - bits);
+                while (key[h] != c && key[h] != -1) h = (h + 1) & last;
+                if (key[h] == -1) {
+                    key[h] = c;
+                    if (m != SYMBOLIC) sum[h] = zero();
+                    x[n++] = item_make(c - r->lo, (int64_t)h);
+                }
+                if (m != SYMBOLIC) sum[h] = add(sum[h], mul(w, b[t->begin + q * t->length + k]));
+            }
+        }
+    }
+    for (int64_t i = 0; i < n; i++) key[item_number(x[i])] = -1;
+    if (m == SYMBOLIC && !o.col) return n;
+    const item *sorted = sort_items(s, n);
+    for (int64_t i = 0; i < n; i++) {
+        o.col[i] = (idx)(r->lo + item_column(sorted[i]));
+        if (m != SYMBOLIC) o.val[i] = sum[item_number(sorted[i])];
+    }
+    return n;
+}
+
+/* ---- window */
+
+INLINE int64_t lower_bound(const idx *restrict col, int64_t begin, int64_t end, int64_t column)
+{
+    while (begin < end) {
+        int64_t middle = begin + (end - begin) / 2;
+        if (col[middle] < column) begin = middle + 1;
+        else end = middle;
+    }
+    return begin;
+}
+
+/* The columns lo..hi-1 of one row of C, by whatever fits: slots, sort, or two halves. */
+static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end,
+                      int64_t lo, int64_t hi, out o)
+{
+    const idx *col = b_cols(job);
+    const val *b = b_vals(job);
+    bool fits = hi - lo <= s->slots;
+    int64_t base = lo & ~(int64_t)63, products = 0;
+    if (hi - base > s->slots) fits = false;
+    for (int64_t k = a_begin; k < a_end; k++) {
+        int64_t j = col_at(&job->a, k);
+        int64_t end = ptr_at(&job->b, j + 1), from = lower_bound(col, ptr_at(&job->b, j), end, lo);
+        int64_t to = lower_bound(col, from, end, hi);
+        const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
+        if (fits) {
+            if (m == SYMBOLIC)
+                scatter(SYMBOLIC, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+            else
+                scatter(FUSED, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+        } else if (products + (to - from) <= s->items) {
+            for (int64_t i = from; i < to; i++) {
+                int64_t n = products + (i - from);
+                ((item *)s->item[0])[n] = item_make(col[i] - lo, n);
+                if (m != SYMBOLIC) ((val *)s->product)[n] = mul(*at, b[i]);
+            }
+        }
+        products += to - from;
+    }
+    if (fits) {
+        int64_t blocks = ((hi - 1 - base) >> 6) + 1;
+        return m == SYMBOLIC ? emit(SYMBOLIC, s, base, blocks, o) : emit(FUSED, s, base, blocks, o);
+    }
+    if (products <= s->items) {
+        const item *x = sort_items(s, products);
+        return m == SYMBOLIC ? compress(SYMBOLIC, x, products, NULL, lo, o)
+                             : compress(FUSED, x, products, s->product, lo, o);
+    }
+    int64_t middle = lo + (hi - lo) / 2;
+    int64_t n = window(m, job, s, a_begin, a_end, lo, middle, o);
+    if (o.col) o.col += n;
+    if (o.val) o.val += n;
+    return n + window(m, job, s, a_begin, a_end, middle, hi, o);
+}
+
+/* ---- rows */
+
+INLINE int64_t direct(const mode m, const tl_job *job, tl_scratch *s, const row *r, out o)
+{
+    if (r->count == 0) return 0;
+    const tl_stretch *t = &s->stretch[0];
+    const idx *restrict col = b_cols(job) + t->begin;
+    if (o.col) memcpy(o.col, col, (size_t)t->length * sizeof(idx));
+    if (m == SYMBOLIC) return t->length;
+    const val *restrict b = b_vals(job) + t->begin;
+    val *restrict value = o.val, w = a_vals(job)[r->a_begin + t->first];
+    for (int64_t k = 0; k < t->length; k++) value[k] = add(zero(), mul(w, b[k]));
+    return t->length;
+}
+
+static int64_t without_zeros(out o, int64_t n)
+{
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (is_zero(o.val[i])) continue;
+        o.col[k] = o.col[i];
+        o.val[k++] = o.val[i];
+    }
+    return k;
+}
+
+INLINE void note(tl_scratch *s, tl_accumulator acc, int64_t rows, int64_t products)
+{
+    s->rows[acc] += rows;
+    s->products[acc] += products;
+}
+
+/* One row; declines are answered by window(). */
+INLINE int64_t one_row(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t known, out o)
+{
+    int64_t span = r->hi - r->lo + 1;
+    tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
+    if ((acc == TL_SORT || acc == TL_HASH) && r->products > s->items) acc = TL_DENSE;
+    note(s, acc, 1, r->products);
+    switch (acc) {
+    case TL_DIRECT: return direct(m, job, s, r, o);
+    case TL_SORT: return by_sort(m, job, s, r, o);
+    case TL_HASH: return by_hash(m, job, s, r, o);
+    default: break;
+    }
+    if (span + 64 <= s->slots) return dense(m, job, s, r, 1, known, o);
+    return window(m, job, s, r->a_begin, r->a_begin + r->a_length, r->lo, r->hi + 1, o);
+}
+
+INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const tl_piece *piece,
+                         void *c_col, void *c_val, int64_t *row_end)
+{
+    out o = {c_col, c_val};
+    int64_t total = 0;
+    if (piece->lo < piece->hi) {
+        int64_t n = window(m == NUMERIC ? FUSED : m, job, s, ptr_at(&job->a, piece->row0),
+                           ptr_at(&job->a, piece->row0 + 1), piece->lo, piece->hi, o);
+        if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
+        row_end[0] = n;
+        if (piece->lo == 0) note(s, TL_DENSE, 1, 0);
+        return n;
+    }
+    int64_t begin = ptr_at(&job->a, piece->row0);
+    for (int64_t i = piece->row0; i < piece->row1;) {
+        int64_t end = ptr_at(&job->a, i + 1), n;
+        int rows = 1;
+        row r = gather(job, s, begin, end);
+        if (job->a_twin && r.b_rows > 1) {
+            while (rows < 4 && i + rows < piece->row1 && job->a_twin[i + rows]) rows++;
+            int64_t lanes = rows < 3 ? rows : 4;
+            if ((r.hi - r.lo + 65) * lanes > s->slots
+                || (tl_choose(job->recipe, r.b_rows, r.products, r.hi - r.lo + 1) != TL_DENSE))
+                rows = 1;
+        }
+        int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
+        if (rows == 1) {
+            n = one_row(m, job, s, &r, known, o);
+        } else {
+            n = dense(m, job, s, &r, rows, known, o);
+            note(s, TL_TWINS, rows, rows * r.products);
+        }
+        for (int k = 0; k < rows; k++) {
+            int64_t kept = m == FUSED && job->drop_zeros ? without_zeros(o, n) : n;
+            if (m == FUSED && job->drop_zeros && rows > 1 && kept < n) {
+                /* close the gap in front of the rows that follow */
+                int64_t rest = (rows - 1 - k) * n;
+                memmove(o.col + kept, o.col + n, (size_t)rest * sizeof(idx));
+                memmove(o.val + kept, o.val + n, (size_t)rest * sizeof(val));
+            }
+            if (o.col) o.col += kept;
+            if (o.val) o.val += kept;
+            total += kept;
+            if (m != NUMERIC) row_end[i - piece->row0 + k] = total;
+        }
+        i += rows;
+        begin = end + (rows - 1) * (end - begin);
+    }
+    return total;
+}
+
+/* ---- what dispatch.c calls */
+
+#define NAME(stem) JOIN(JOIN(JOIN(stem, TL_ISA), JOIN(_, TL_VAL)), JOIN(_, TL_IDX))
+
+#define ENTRY(name, m)                                                                            \
+    int64_t name(const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col, void *c_val, \
+                 int64_t *row_end);                                                               \
+    int64_t name(const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col, void *c_val, \
+                 int64_t *row_end)                                                                \
+    {                                                                                             \
+        return run_piece(m, job, s, piece, c_col, c_val, row_end);                                \
+    }
+
+ENTRY(NAME(tl_fused_), FUSED)
+ENTRY(NAME(tl_numeric_), NUMERIC)
+#if KIND == 2                   /* patterns have no value type; they are built with the doubles */
+ENTRY(NAME(tl_symbolic_), SYMBOLIC)
+#endif

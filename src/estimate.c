@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * estimate.c - counts and memory of a product before anything large is allocated.
+ *
+ * Products are exact.  nnz(C) lies between the sum over rows of the longest row of B it uses and the sum of
+ * min(products, columns); the estimate counts a sample of the pieces exactly, all of them when the
+ * product is small. */
+#include "ctx.h"
+#include <string.h>
+
+enum { SAMPLED_PIECES = 64 };
+
+static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
+                         tulle_forecast *f)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_options o;
+    tl_operands x = {0};
+    tl_profile profile = {0};
+    tl_recipe recipe;
+    tl_request r;
+    tulle_stats stats = {0};
+    memset(f, 0, sizeof *f);
+
+    TRY(tl_options_check(b, options, &o));
+    TRY(tl_operands_make(b, A, B, &o, false, false, &x));
+    TRY(tl_request_make(b, &x, &o, &recipe, &profile, &r));
+    f->products = profile.total;
+    f->nnz_lower = profile.lower;
+    f->nnz_upper = profile.upper;
+    f->policy = recipe.policy->name;
+
+    tl_pieces pieces;
+    TRY(tl_cpu_pieces(b, &r, &pieces));
+    int64_t step = (pieces.count + SAMPLED_PIECES - 1) / SAMPLED_PIECES, nnz = 0, seen = 0;
+    tl_pieces_done(b, &pieces);
+    TRY(tl_cpu_count(b, &r, step > 0 ? step : 1, &nnz, &seen, &stats));
+    double scale = seen > 0 ? (double)profile.total / (double)seen : 1;
+    if (step > 1) tl_trace(b, "estimate: every %dth piece of the work was counted", (int)step);
+    f->nnz_estimate = clamp((int64_t)((double)nnz * scale), profile.lower, profile.upper);
+    for (int i = 0; i < stats.shares; i++) {
+        f->share[i] = stats.share[i];
+        f->share[i].rows = clamp((int64_t)((double)stats.share[i].rows * scale), 0, x.A.rows);
+        f->share[i].products = (int64_t)((double)stats.share[i].products * scale);
+    }
+    f->shares = stats.shares;
+
+    uint64_t entry = tl_index_size(o.c_idx_type ? (tulle_index)o.c_idx_type : x.B.idx_type)
+                     + tl_type_size(x.B.val_type);
+    uint64_t fixed = tl_cpu_workspace(&r) + (uint64_t)(x.A.rows + 1) * 8;
+    f->bytes_estimate = fixed + (uint64_t)f->nnz_estimate * entry;
+    f->bytes_upper = fixed + (uint64_t)f->nnz_upper * entry;
+done:
+    tl_profile_done(b, &profile);
+    tl_operands_done(b, &x);
+    return status;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pieces.c - cuts the rows of C into pieces of nearly equal work, in order.
+ *
+ * A piece is a run of rows, or, for a row so heavy that one thread would keep the others waiting, a
+ * range of its columns.  Pieces are taken in order and their results joined in order, so a row cut by
+ * columns needs nothing special later: its parts simply follow each other, sorted. */
+#include "plan/plan.h"
+#include <string.h>
+
+typedef struct sink {
+    tl_piece *piece;                    /* NULL: only count */
+    int64_t   count, max_rows, max_entries;
+} sink;
+
+static void add(sink *s, tl_piece piece, int64_t entries)
+{
+    if (s->piece) s->piece[s->count] = piece;
+    s->count++;
+    if (piece.row1 - piece.row0 > s->max_rows) s->max_rows = piece.row1 - piece.row0;
+    if (entries > s->max_entries) s->max_entries = entries;
+}
+
+static void add_heavy(sink *s, const tl_piece_limits *limits, int64_t row, int64_t cols, int64_t products)
+{
+    int64_t parts = products / limits->products + 1;
+    int64_t width = (cols + parts - 1) / parts;
+    width = (width + 63) & ~(int64_t)63;
+    if (width < 1024) width = 1024;
+    if (width > limits->window) width = limits->window;
+    for (int64_t lo = 0; lo < cols; lo += width) {
+        int64_t hi = lo + width < cols ? lo + width : cols;
+        add(s, (tl_piece){row, row + 1, lo, hi}, hi - lo < products ? hi - lo : products);
+    }
+}
+
+static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,
+                const tl_piece_limits *limits, int64_t row0, int64_t row1)
+{
+    const int64_t *products = p->products - p->row0;
+    int64_t from = row0, sum = 0, entries = 0;
+    for (int64_t i = row0; i < row1; i++) {
+        int64_t n = products[i];
+        bool heavy = n > limits->heavy || tl_row_begin(A, i + 1) - tl_row_begin(A, i) > limits->a_row;
+        if (i > from && (heavy || sum + n > limits->products || i - from >= limits->rows)) {
+            add(s, (tl_piece){from, i, 0, 0}, entries);
+            from = i;
+            sum = entries = 0;
+        }
+        if (heavy) {
+            add_heavy(s, limits, i, B->cols, n);
+            from = i + 1;
+        } else {
+            sum += n;
+            entries += n < B->cols ? n : B->cols;
+        }
+    }
+    if (row1 > from) add(s, (tl_piece){from, row1, 0, 0}, entries);
+}
+
+tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,
+                            const tl_piece_limits *limits, int64_t row0, int64_t row1, tl_pieces *out)
+{
+    tulle_status status = TULLE_OK;
+    sink s = {0};
+    memset(out, 0, sizeof *out);
+    cut(&s, A, B, p, limits, row0, row1);
+    TRY(tl_alloc(b, &out->piece, s.count, sizeof *out->piece, "pieces of the work"));
+    s = (sink){.piece = out->piece};
+    cut(&s, A, B, p, limits, row0, row1);
+    out->count = s.count;
+    out->max_rows = s.max_rows;
+    out->max_entries = s.max_entries;
+done:
+    return status;
+}
+
+void tl_pieces_done(tl_base *b, tl_pieces *pieces)
+{
+    tl_free(b, pieces->piece);
+    memset(pieces, 0, sizeof *pieces);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plan.h - from two patterns to a decision, without touching a device.
+ *
+ *   profile   what one O(nnz(A)) pass finds out: products per row, totals, rows that repeat the
+ *             pattern of the row before them
+ *   policy    a table: up to so many products and so wide a window, take this accumulator
+ *   recipe    the policy that was asked for, with limits: all that choose() needs
+ *   pieces    the rows of C cut into pieces of nearly equal work, in order */
+#ifndef TL_PLAN_H
+#define TL_PLAN_H
+#include "matrix/matrix.h"
+
+/* ---- accumulators: how the products of one row of C are brought together */
+
+#define TL_ACCUMULATOR_LIST(X)                                                                    \
+    X(DIRECT, "direct", "one row of B, scaled; rows of A with a single entry")                    \
+    X(DENSE,  "dense",  "an array over the row's column window, byte map and rank, no sort")      \
+    X(TWINS,  "twins",  "dense for 2 to 4 rows of A with equal pattern at once")                  \
+    X(SORT,   "sort",   "products merged by column; short rows scattered over many columns")      \
+    X(HASH,   "hash",   "open addressing in cache, columns sorted afterwards")
+
+typedef enum tl_accumulator {
+#define TL_ENUM(id, name, text) TL_##id,
+    TL_ACCUMULATOR_LIST(TL_ENUM)
+#undef TL_ENUM
+    TL_ACCUMULATORS
+} tl_accumulator;
+
+/* ---- policies: rules are tried in order; the first whose max_products holds decides */
+
+typedef struct tl_rule {
+    int64_t        max_products;
+    int64_t        dense_span;          /* windows up to this many columns are dense */
+    tl_accumulator wide;                /* what takes the wider ones                 */
+} tl_rule;
+
+enum { TL_RULES_MAX = 8 };
+
+typedef struct tl_policy {
+    const char *name, *text;
+    bool        twins;                  /* use equal patterns of neighbouring rows   */
+    tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
+} tl_policy;
+
+extern const tl_policy tl_policy_auto, tl_policy_speck;
+const tl_policy *tl_policy_at(int i);                       /* NULL past the last */
+
+/* ---- recipe */
+
+typedef struct tl_recipe {
+    const tl_policy *policy;
+    int              forced;            /* a tl_accumulator, or -1                   */
+    bool             twins;
+} tl_recipe;
+
+tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
+
+/* The choice for one row: a pure function of what is known about it.  An engine may decline (a row
+ * too long for a sort) and take TL_DENSE, which always answers. */
+static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, int64_t products,
+                                       int64_t span)
+{
+    if (b_rows <= 1) return TL_DIRECT;
+    if (recipe->forced >= 0)
+        return recipe->forced == TL_DIRECT || recipe->forced == TL_TWINS ? TL_DENSE
+                                                                         : (tl_accumulator)recipe->forced;
+    const tl_rule *rule = recipe->policy->rules;
+    while (products > rule->max_products) rule++;
+    return span <= rule->dense_span ? TL_DENSE : rule->wide;
+}
+
+/* ---- profile */
+
+typedef struct tl_profile {
+    int64_t  row0, row1;                /* of A                                       */
+    int64_t *products;                  /* of each row, row1 - row0 entries           */
+    uint8_t *a_twin, *b_twin;           /* 1: the row has the pattern of the one before; may be NULL */
+    int64_t  total;                     /* products                                   */
+    int64_t  upper, lower;              /* bounds of nnz(C)                           */
+    int64_t  max_products, max_a_row, max_b_row;
+    int64_t  a_twins, b_twins;          /* how many rows                              */
+} tl_profile;
+
+/* 8 bytes a row of A, and 1 a row of A and of B while twins are looked for. */
+tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool twins, int threads,
+                             tl_profile *profile);
+void         tl_profile_done(tl_base *b, tl_profile *profile);
+
+/* ---- pieces */
+
+typedef struct tl_piece {
+    int64_t row0, row1;
+    int64_t lo, hi;                     /* lo < hi: only these columns of the one row row0 */
+} tl_piece;
+
+typedef struct tl_pieces {
+    tl_piece *piece;
+    int64_t   count;
+    int64_t   max_rows, max_entries;    /* of one piece; entries is an upper bound */
+} tl_pieces;
+
+typedef struct tl_piece_limits {
+    int64_t products;                   /* a piece is closed when it has this many       */
+    int64_t rows;
+    int64_t heavy;                      /* a row with more products is cut by columns    */
+    int64_t a_row;                      /* and one with more entries of A                */
+    int64_t window;                     /* columns of such a cut                         */
+} tl_piece_limits;
+
+tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tl_profile *profile,
+                            const tl_piece_limits *limits, int64_t row0, int64_t row1,
+                            tl_pieces *pieces);
+void         tl_pieces_done(tl_base *b, tl_pieces *pieces);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * recipe.c - finds the policy and the accumulator that the options name. */
+#include "plan/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+static const tl_policy *const policies[] = {&tl_policy_auto, &tl_policy_speck};
+
+static const struct { const char *name, *text; } accumulators[] = {
+#define ROW(id, name, text) {name, text},
+    TL_ACCUMULATOR_LIST(ROW)
+#undef ROW
+};
+
+const tl_policy *tl_policy_at(int i)
+{
+    return i >= 0 && i < (int)(sizeof policies / sizeof *policies) ? policies[i] : NULL;
+}
+
+const char *tulle_policy_name(int i)
+{
+    const tl_policy *p = tl_policy_at(i);
+    return p ? p->name : NULL;
+}
+
+const char *tulle_policy_text(int i)
+{
+    const tl_policy *p = tl_policy_at(i);
+    return p ? p->text : NULL;
+}
+
+const char *tulle_accumulator_name(int i)
+{
+    return i >= 0 && i < TL_ACCUMULATORS ? accumulators[i].name : NULL;
+}
+
+const char *tulle_accumulator_text(int i)
+{
+    return i >= 0 && i < TL_ACCUMULATORS ? accumulators[i].text : NULL;
+}
+
+/* "auto, speck": the names a lister knows, for a sentence. */
+static const char *name_list(const char *(*name)(int), char *text, size_t bytes)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; name(i) && at < bytes; i++)
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s", i ? ", " : "", name(i));
+    return text;
+}
+
+static int find(const char *(*name)(int), const char *wanted)
+{
+    for (int i = 0; name(i); i++)
+        if (strcmp(name(i), wanted) == 0) return i;
+    return -1;
+}
+
+tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe)
+{
+    char list[256];
+    *recipe = (tl_recipe){.policy = &tl_policy_auto, .forced = -1};
+    if (options->policy) {
+        int i = find(tulle_policy_name, options->policy);
+        if (i < 0)
+            return tl_fail(b, TULLE_EINVAL, "there is no policy \"%s\"; there are: %s", options->policy,
+                           name_list(tulle_policy_name, list, sizeof list));
+        recipe->policy = tl_policy_at(i);
+    }
+    recipe->twins = recipe->policy->twins;
+    if (options->accumulator) {
+        recipe->forced = find(tulle_accumulator_name, options->accumulator);
+        if (recipe->forced < 0)
+            return tl_fail(b, TULLE_EINVAL, "there is no accumulator \"%s\"; there are: %s",
+                           options->accumulator, name_list(tulle_accumulator_name, list, sizeof list));
+        recipe->twins = recipe->forced == TL_TWINS;
+    }
+    return TULLE_OK;
+}
