@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * binary.c - .tulle: the three arrays of a matrix as they lie in memory, behind a header that proves it.
+ *
+ * Reading maps the file and copies nothing: checksums (hash.c), then the pattern are verified by all
+ * threads, and the matrix points into the mapping.  The mapping is private: writing new values into the
+ * matrix never reaches the file.  docs/formats.md has the layout byte by byte.
+ *
+ * An array's checksum is made of one per block of 1 MiB, so threads share the work and the result does
+ * not depend on their number.  The zeros that pad an array to 64 bytes count as part of it: every byte
+ * of the file is covered.
+ * Memory: 8 bytes a MiB of the file. */
+#define _DEFAULT_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
+#include "matrix/files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEADER = 256, ALIGN = 64, BLOCK = 1 << 20, VERSION = 1 };
+enum { ROW_PTR, COL_IDX, VALUES, ARRAYS };
+
+static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
+static const uint32_t order = 0x01020304;
+static const char *const array_names[ARRAYS] = {"row pointers", "column indices", "values"};
+
+typedef struct header {                 /* little-endian; padding is zero */
+    char     magic[8];
+    uint32_t version, order;
+    int64_t  rows, cols, nnz;
+    uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
+    uint64_t file_bytes;
+    struct { uint64_t at, bytes, sum; } array[ARRAYS];
+    uint64_t unused[14];
+    uint64_t sum;                       /* of all before it */
+} header;
+
+_Static_assert(sizeof(header) == HEADER, "the header of .tulle has 256 bytes");
+
+bool tl_binary_begins(const char *head, int64_t bytes)
+{
+    return bytes >= 8 && memcmp(head, magic, 8) == 0;
+}
+
+static uint64_t padded(uint64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static uint64_t header_sum(const header *h)
+{
+    header copy = *h;
+    copy.sum = 0;
+    return tl_hash(&copy, HEADER, 0);
+}
+
+/* Where everything lies follows from sizes and types; false: sizes that no file can have. */
+static bool lay_out(header *h)
+{
+    uint64_t most = (uint64_t)1 << 56;
+    uint64_t size[ARRAYS] = {tl_index_size((tulle_index)h->ptr_type),
+                             tl_index_size((tulle_index)h->idx_type),
+                             h->val_type ? tl_type_size((tulle_type)h->val_type) : 0};
+    uint64_t at = HEADER;
+    if (h->rows < 0 || h->cols < 0 || h->nnz < 0 || (uint64_t)h->rows > most || (uint64_t)h->nnz > most)
+        return false;
+    for (int i = 0; i < ARRAYS; i++) {
+        h->array[i].at = at;
+        h->array[i].bytes = size[i] * (uint64_t)(i == ROW_PTR ? h->rows + 1 : h->nnz);
+        at += padded(h->array[i].bytes);
+    }
+    h->file_bytes = at;
+    return true;
+}
+
+/* ---- checksums of the arrays, block by block */
+
+typedef struct sums {
+    tl_base    *b;
+    const char *data[ARRAYS];
+    uint64_t    bytes[ARRAYS];
+    int64_t     first[ARRAYS + 1];      /* block of each array */
+    uint64_t   *block;
+    const char *stage;
+} sums;
+
+static uint64_t block_sum(const sums *u, int array, int64_t number)
+{
+    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
+    if (bytes > BLOCK) bytes = BLOCK;
+    uint64_t whole = bytes / ALIGN * ALIGN, rest = bytes - whole;
+    const char *p = u->data[array] + from;
+    uint64_t sum = whole > 0 ? tl_hash(p, (int64_t)whole, (uint64_t)number) : 0;
+    if (rest > 0) {                     /* in memory the padding is not there */
+        char last[ALIGN] = {0};
+        memcpy(last, p + whole, rest);
+        sum ^= tl_hash(last, ALIGN, ~(uint64_t)number);
+    }
+    return sum;
+}
+
+static void sum_blocks(void *arg, int thread, int threads)
+{
+    sums *u = arg;
+    int64_t all = u->first[ARRAYS];
+    for (int64_t k = thread; k < all; k += threads) {
+        if (thread == 0 && k % 16 == 0) tl_progress(u->b, u->stage, (double)k / (double)all);
+        if (atomic_load_explicit(&u->b->cancelled, memory_order_relaxed)) return;
+        int array = k < u->first[1] ? 0 : k < u->first[2] ? 1 : 2;
+        u->block[k] = block_sum(u, array, k - u->first[array]);
+    }
+}
+
+static tulle_status sum_arrays(sums *u, uint64_t *sum)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = u->b;
+    for (int i = 0; i < ARRAYS; i++)
+        u->first[i + 1] = u->first[i] + (int64_t)((u->bytes[i] + BLOCK - 1) / BLOCK);
+    TRY(tl_alloc(b, &u->block, u->first[ARRAYS] + 8, sizeof *u->block, "checksums"));
+    tl_team_run(b->team, 0, sum_blocks, u);
+    if (atomic_load(&b->cancelled)) {
+        status = tl_fail(b, TULLE_ECANCEL, "cancelled while a .tulle file was summed up");
+        goto done;
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t words[8] = {u->bytes[i], (uint64_t)i};
+        sum[i] = tl_hash(words, ALIGN, 0);
+        for (int64_t k = u->first[i]; k < u->first[i + 1]; k++) {
+            words[0] = sum[i];
+            words[1] = u->block[k];
+            sum[i] = tl_hash(words, ALIGN, 1);
+        }
+    }
+done:
+    tl_free(b, u->block);
+    return status;
+}
+
+/* ---- reading */
+
+static bool little_endian(void)
+{
+    const uint32_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
+static tulle_status check_header(tl_base *b, const char *path, const header *h, int64_t file_bytes)
+{
+    header fresh = *h;
+    if (h->order != order || !little_endian())
+        return tl_fail(b, TULLE_EFORMAT, "%s: has another byte order than this machine", path);
+    if (h->sum != header_sum(h)) return tl_fail(b, TULLE_EFORMAT, "%s: its header is damaged", path);
+    if (h->version != VERSION)
+        return tl_fail(b, TULLE_EFORMAT, "%s: has version %" PRIu32 " of the format; this tulle reads"
+                       " version %d", path, h->version, (int)VERSION);
+    if ((h->val_type && !tl_type_known((int)h->val_type)) || !tl_index_known((int)h->ptr_type)
+        || !tl_index_known((int)h->idx_type))
+        return tl_fail(b, TULLE_EFORMAT, "%s: has types this tulle does not know", path);
+    if (!lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
+        return tl_fail(b, TULLE_EFORMAT, "%s: its sizes contradict each other", path);
+    if ((uint64_t)file_bytes != h->file_bytes)
+        return tl_fail(b, TULLE_EFORMAT, "%s: has %" PRId64 " bytes and should have %" PRIu64, path,
+                       file_bytes, h->file_bytes);
+    return TULLE_OK;
+}
+
+static tulle_status check_arrays(tl_base *b, const char *path, const header *h, const char *file)
+{
+    tulle_status status = TULLE_OK;
+    sums u = {.b = b, .stage = "read"};
+    uint64_t sum[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++) {
+        u.data[i] = file + h->array[i].at;
+        u.bytes[i] = h->array[i].bytes;
+        for (uint64_t k = u.bytes[i]; k < padded(u.bytes[i]); k++) {
+            if (u.data[i][k] == 0) continue;
+            status = tl_fail(b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", path, array_names[i]);
+            goto done;
+        }
+    }
+    TRY(sum_arrays(&u, sum));
+    for (int i = 0; i < ARRAYS; i++) {
+        if (sum[i] == h->array[i].sum) continue;
+        status = tl_fail(b, TULLE_EFORMAT, "%s: its %s are damaged", path, array_names[i]);
+        goto done;
+    }
+done:
+    return status;
+}
+
+static void unmap(void *mapping, size_t bytes)
+{
+    munmap(mapping, bytes);
+}
+
+static tulle_status map_file(tl_base *b, const char *path, tulle_matrix *A, header *h)
+{
+    tulle_status status = TULLE_OK;
+    char why[128];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        status = tl_fail(b, TULLE_EIO, "%s: cannot be opened: %s", path,
+                         tl_errno_text(errno, why, sizeof why));
+        goto done;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        status = tl_fail(b, TULLE_EIO, "%s: a .tulle file must be a plain file", path);
+        goto done;
+    }
+    ssize_t n = pread(fd, h, HEADER, 0);
+    if (n < HEADER) {
+        status = tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", path);
+        goto done;
+    }
+    TRY(check_header(b, path, h, (int64_t)st.st_size));
+    void *file = mmap(NULL, (size_t)h->file_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (file == MAP_FAILED) {
+        status = tl_fail(b, TULLE_EIO, "%s: cannot be mapped: %s", path,
+                         tl_errno_text(errno, why, sizeof why));
+        goto done;
+    }
+    A->mapping = file;
+    A->mapping_bytes = (size_t)h->file_bytes;
+    A->unmap = unmap;
+done:
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+tulle_status tl_binary_read(tl_base *b, const char *path, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *A = NULL;
+    header h;
+    *out = NULL;
+    TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
+    TRY(map_file(b, path, A, &h));
+    const char *file = A->mapping;
+    TRY(check_arrays(b, path, &h, file));
+    A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz,
+                          .row_ptr = file + h.array[ROW_PTR].at, .col_idx = file + h.array[COL_IDX].at,
+                          .values = file + h.array[VALUES].at, .ptr_type = (tulle_index)h.ptr_type,
+                          .idx_type = (tulle_index)h.idx_type, .val_type = (tulle_type)h.val_type};
+    if (h.val_type == 0) {              /* a pattern: ones, as from a .mtx file */
+        double *ones = NULL;
+        TRY(tl_alloc(b, &A->values, h.nnz, sizeof *ones, "values of a matrix"));
+        ones = A->values;
+        for (int64_t k = 0; k < h.nnz; k++) ones[k] = 1.0;
+        A->view.values = ones;
+        A->view.val_type = TULLE_F64;
+    }
+    status = tl_csr_check(b, &A->view, path, 0);
+    if (status == TULLE_EPATTERN) status = TULLE_EFORMAT;
+    if (status != TULLE_OK) goto done;
+    *out = A;
+    A = NULL;
+done:
+    tl_matrix_free(b, A);
+    return status;
+}
+
+/* ---- writing */
+
+typedef struct put {
+    tl_base      *b;
+    tl_out       *out;
+    const header *h;
+    const void   *data[ARRAYS];
+    atomic_int    error;
+} put;
+
+/* Every thread writes its blocks of every array. */
+static void put_blocks(void *arg, int thread, int threads)
+{
+    put *u = arg;
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t bytes = u->h->array[i].bytes;
+        int64_t blocks = (int64_t)((bytes + BLOCK - 1) / BLOCK);
+        for (int64_t k = thread; k < blocks; k += threads) {
+            if (thread == 0) tl_progress(u->b, "write", (double)k / (double)blocks);
+            if (atomic_load(&u->b->cancelled) || atomic_load(&u->error)) return;
+            uint64_t from = (uint64_t)k * BLOCK, n = bytes - from < BLOCK ? bytes - from : BLOCK;
+            int error = tl_out_put(u->out, (const char *)u->data[i] + from, (int64_t)n,
+                                   (int64_t)(u->h->array[i].at + from));
+            if (error) atomic_store(&u->error, error);
+        }
+    }
+}
+
+tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_out out = {.b = b, .fd = -1};
+    header h = {.version = VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
+                .val_type = A->values ? (uint32_t)A->val_type : 0, .ptr_type = (uint32_t)A->ptr_type,
+                .idx_type = (uint32_t)A->idx_type};
+    sums u = {.b = b, .stage = "write"};
+    put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
+    uint64_t sum[ARRAYS];
+    static const char zeros[ALIGN];
+    if (!little_endian()) {
+        status = tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
+        goto done;
+    }
+    memcpy(h.magic, magic, sizeof magic);
+    if (!lay_out(&h)) {
+        status = tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
+        goto done;
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        u.data[i] = p.data[i];
+        u.bytes[i] = h.array[i].bytes;
+    }
+    TRY(sum_arrays(&u, sum));
+    for (int i = 0; i < ARRAYS; i++) h.array[i].sum = sum[i];
+    h.sum = header_sum(&h);
+    TRY(tl_out_open(b, path, &out));
+    tl_team_run(b->team, 0, put_blocks, &p);
+    int error = atomic_load(&p.error);
+    for (int i = 0; i < ARRAYS && !error; i++) {
+        uint64_t end = h.array[i].at + h.array[i].bytes;
+        error = tl_out_put(&out, zeros, (int64_t)(h.array[i].at + padded(h.array[i].bytes) - end),
+                           (int64_t)end);
+    }
+    if (!error) error = tl_out_put(&out, &h, HEADER, 0);
+    if (error) TRY(tl_out_fail(&out, error));
+    if (atomic_load(&b->cancelled)) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", path));
+    TRY(tl_out_rename(&out));
+done:
+    tl_out_close(&out);
+    return status;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * files.h - what the readers and writers of this folder share; nothing else includes it.
+ *
+ *     read.c   what is it? ------> mtx_read.c (mtx_head.c, mtx_lines.c, mtx_build.c, mtx_array.c)
+ *                 |    \---------> binary.c  (hash.c)
+ *     source.c bytes, through gz.c and tar.c
+ *     write.c  by the name ------> mtx_write.c, binary.c
+ *     file.c   a temporary name, then a rename
+ *     number.c, number_print.c, number_table.c   decimals to and from double, exactly */
+#ifndef TL_FILES_H
+#define TL_FILES_H
+#include "matrix/parts.h"
+
+/* ---- number.c: decimals to double, correctly rounded, in any locale.  The text must end with a byte
+ * that belongs to no number (a newline), and TL_TEXT_PAD bytes behind that must be readable. */
+
+enum { TL_TEXT_PAD = 32 };
+
+/* The byte behind the number, or NULL where none begins at p.  Takes 1, 1.5, .5, 1e5, 1D5, +1, nan, inf. */
+const char *tl_parse_double(const char *p, double *value);
+/* Digits only; NULL where none begins at p or the number does not fit 63 bits. */
+const char *tl_parse_index(const char *p, int64_t *value);
+
+/* ---- number_print.c: the shortest decimals that read back as the same number; returns the length.
+ * out has room for TL_NUMBER_MAX bytes; no zero byte is added. */
+
+enum { TL_NUMBER_MAX = 32 };
+
+int tl_print_double(char *out, double value);
+int tl_print_float(char *out, float value);     /* read as a double and rounded, it is the same float */
+int tl_print_index(char *out, int64_t value);
+
+/* ---- number_table.c: 10^q in 128 bits with the highest bit set, q in -342 .. 324; exact for
+ * 0 <= q <= 55, rounded up for -27 <= q < 0, rounded down elsewhere. */
+
+typedef struct { uint64_t hi, lo; } tl_pow10;
+enum { TL_POW10_MIN = -342, TL_POW10_MAX = 324 };
+extern const tl_pow10 tl_pow10_table[TL_POW10_MAX - TL_POW10_MIN + 1];
+
+/* ---- source.c: the bytes of a file, unpacked, from front to back */
+
+enum { TL_SOURCE_HEAD = 512, TL_SOURCE_NAME = 512 };
+
+typedef struct tl_gz tl_gz;
+
+typedef struct tl_source {
+    tl_base    *b;
+    const char *path;
+    char        name[TL_SOURCE_NAME];   /* for sentences: path, or path(member of the archive)      */
+    int         fd;
+    int64_t     file_bytes, file_read;  /* file_bytes < 0: not a regular file                       */
+    tl_gz      *gz;                     /* NULL: not compressed                                     */
+    int64_t     left;                   /* what is left of the archive's member; < 0: no archive    */
+    int         head_bytes, head_used;  /* the beginning, read to tell formats apart, not yet given */
+    char        head[TL_SOURCE_HEAD];
+} tl_source;
+
+tulle_status tl_source_open(tl_base *b, const char *path, tl_source *s);
+void         tl_source_close(tl_source *s);
+/* Fills room bytes unless the end comes first. */
+tulle_status tl_source_read(tl_source *s, char *to, int64_t room, int64_t *got);
+tulle_status tl_source_skip(tl_source *s, int64_t bytes);
+/* An upper bound of the bytes still to come, for plausibility; INT64_MAX where nobody knows. */
+int64_t      tl_source_bound(const tl_source *s);
+double       tl_source_fraction(const tl_source *s);
+/* What read() gave, straight from the file: for gz.c. */
+tulle_status tl_source_raw(tl_source *s, void *to, int64_t room, int64_t *got);
+
+/* ---- gz.c, tar.c */
+
+bool         tl_gz_begins(const char *head, int64_t bytes);
+tulle_status tl_gz_open(tl_source *s);          /* s->head holds the first bytes of the file */
+tulle_status tl_gz_read(tl_source *s, char *to, int64_t room, int64_t *got);
+void         tl_gz_close(tl_source *s);
+bool         tl_gz_here(void);                  /* built with zlib? */
+/* Packs text as one gzip member; members may follow each other.  A packer serves one thread and
+ * allocates only when it is made.  room >= tl_gz_bound(bytes); returns the packed bytes. */
+typedef struct tl_packer tl_packer;
+tulle_status tl_packer_create(tl_base *b, tl_packer **packer);
+void         tl_packer_free(tl_base *b, tl_packer *packer);
+int64_t      tl_gz_bound(int64_t bytes);
+int64_t      tl_gz_pack(tl_packer *packer, const char *text, int64_t bytes, char *to, int64_t room);
+
+bool         tl_tar_begins(const char *head, int64_t bytes);
+/* Goes to the matrix in the archive: the member NAME/NAME.mtx, else the largest .mtx with a banner. */
+tulle_status tl_tar_enter(tl_source *s);
+
+/* ---- mtx_head.c: the banner and the line of sizes */
+
+typedef enum { TL_COORDINATE, TL_ARRAY } tl_mtx_layout;
+typedef enum { TL_REAL, TL_INTEGER, TL_COMPLEX, TL_PATTERN } tl_mtx_field;
+typedef enum { TL_GENERAL, TL_SYMMETRIC, TL_SKEW, TL_HERMITIAN } tl_mtx_symmetry;
+
+typedef struct tl_mtx_head {
+    tl_mtx_layout   layout;
+    tl_mtx_field    field;
+    tl_mtx_symmetry symmetry;
+    bool            have_banner, have_sizes;
+    int64_t         rows, cols;
+    int64_t         entries;            /* how many the file must hold */
+    int64_t         lines;              /* of the file, that were read */
+} tl_mtx_head;
+
+bool         tl_mtx_begins(const char *head, int64_t bytes);
+/* Reads whole lines up to the sizes; *used says how many bytes that took. */
+tulle_status tl_mtx_head_lines(tl_source *s, const char *text, int64_t bytes, tl_mtx_head *h,
+                               int64_t *used);
+
+/* ---- mtx_lines.c: whole lines to entries */
+
+typedef enum { TL_NO_FAULT, TL_EXPECTED, TL_OUTSIDE, TL_GOES_ON, TL_TOO_MANY, TL_WRONG } tl_mtx_kind;
+
+typedef struct tl_mtx_fault {           /* where a line is wrong, and how */
+    tl_mtx_kind kind;
+    const char *at, *line;              /* the place, and the beginning of its line   */
+    const char *what;                   /* what was expected there, or a whole remark */
+    int64_t     number, high;
+} tl_mtx_fault;
+
+typedef struct tl_mtx_part {            /* entries of a few lines, in their order */
+    void       *row, *col;              /* 0-based, of idx_type; coordinate layout only    */
+    void       *val;                    /* double or complex double; not with TL_PATTERN   */
+    int64_t     count, lines, diagonal;
+    bool        by_row, by_col;         /* strictly increasing in (row, col), in (col, row) */
+    int64_t     first_row, first_col, last_row, last_col;
+    tl_mtx_fault fault;
+} tl_mtx_part;
+
+/* The most entries that `bytes` bytes of text can hold. */
+int64_t tl_mtx_most(const tl_mtx_head *h, int64_t bytes);
+/* Stops at the first fault; one more entry than `limit` is a fault. */
+void    tl_mtx_lines(const tl_mtx_head *h, tulle_index idx_type, const char *text, int64_t bytes,
+                     int64_t limit, tl_mtx_part *part);
+tulle_status tl_mtx_fail(tl_source *s, const tl_mtx_fault *f, int64_t lines_before);
+
+/* ---- mtx_read.c, mtx_build.c, mtx_array.c */
+
+/* All entries of a file in their order.  mtx_build.c takes the arrays over and frees what it does not use. */
+typedef struct tl_mtx_all {
+    const char *name;                   /* of the file */
+    tl_mtx_head head;
+    tulle_index idx_type;
+    void       *row, *col, *val;
+    int64_t     diagonal;
+    bool        by_row, by_col;
+} tl_mtx_all;
+
+tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out);
+tulle_status tl_mtx_build(tl_base *b, tl_mtx_all *all, tulle_matrix **out);
+tulle_status tl_mtx_build_array(tl_base *b, tl_mtx_all *all, tulle_matrix **out);
+
+/* ---- file.c: written beside the target under a temporary name, then renamed */
+
+typedef struct tl_out {
+    tl_base    *b;
+    const char *path;
+    char       *temp;                   /* NULL: nothing to remove */
+    int         fd;
+} tl_out;
+
+tulle_status tl_out_open(tl_base *b, const char *path, tl_out *o);
+/* From any thread, at any place; returns 0 or errno and leaves no sentence. */
+int          tl_out_put(tl_out *o, const void *data, int64_t bytes, int64_t at);
+tulle_status tl_out_fail(tl_out *o, int error);
+tulle_status tl_out_rename(tl_out *o);
+void         tl_out_close(tl_out *o);   /* removes the temporary file unless it was renamed */
+/* A word for errno in `text`. */
+const char  *tl_errno_text(int error, char *text, size_t room);
+
+tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz);
+
+/* ---- binary.c, hash.c */
+
+bool         tl_binary_begins(const char *head, int64_t bytes);
+tulle_status tl_binary_read(tl_base *b, const char *path, tulle_matrix **out);
+tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A);
+
+/* A 64-bit checksum of a multiple of 64 bytes; a change of any one byte changes it. */
+uint64_t     tl_hash(const void *data, int64_t bytes, uint64_t seed);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mtx_read.c - a Matrix Market file to its entries, in their order, by all threads.
+ *
+ * The text is handed out in pieces of whole lines.  A thread takes the next piece (reading and unpacking
+ * happen under a lock, so they run beside the parsing of the other threads), parses it into arrays of its
+ * own, waits for its turn, learns where its entries belong, and copies them there while the next one has
+ * its turn.  Faults are reported in turn too, so the first one of the file is the one reported, by any
+ * number of threads, and lines are counted on the way.
+ *
+ * Memory: row, column and value of every entry once; a piece of text and its entries per thread. */
+#define _POSIX_C_SOURCE 200809L
+#include "matrix/files.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { PIECE = 1 << 17 };
+
+typedef struct scratch {
+    char       *text;
+    tl_mtx_part part;
+} scratch;
+
+typedef struct job {
+    tl_source      *s;
+    tl_mtx_all     *all;
+    pthread_mutex_t lock;
+    pthread_cond_t  moved;
+    char           *rest;               /* of the text read so far, behind the last whole line */
+    int64_t         rest_bytes;
+    bool            end;
+    int64_t         handed, turn;       /* pieces */
+    int64_t         entries, lines;     /* of the pieces that had their turn */
+    int64_t         last_row, last_col;
+    tulle_status    status;
+    bool            stop;
+    scratch        *scratch;
+} job;
+
+/* The next whole lines; no bytes at the end of the text.  *too_long: a line that is no comment does not
+ * fit a piece.  Of a comment that does not fit only the first byte is kept. */
+static tulle_status next_text(job *j, char *text, int64_t *bytes, bool *too_long)
+{
+    tulle_status status = TULLE_OK;
+    int64_t n = j->rest_bytes, got = 0;
+    *too_long = false;
+    memcpy(text, j->rest, (size_t)n);
+    j->rest_bytes = 0;
+    while (!j->end) {
+        TRY(tl_source_read(j->s, text + n, PIECE - n, &got));
+        j->end = got < PIECE - n;
+        n += got;
+        if (j->end) {
+            if (n > 0 && text[n - 1] != '\n') text[n++] = '\n';
+            break;
+        }
+        int64_t whole = n;
+        while (whole > 0 && text[whole - 1] != '\n') whole--;
+        if (whole > 0) {
+            j->rest_bytes = n - whole;
+            memcpy(j->rest, text + whole, (size_t)j->rest_bytes);
+            n = whole;
+            break;
+        }
+        if (text[0] != '%') {
+            *too_long = true;
+            break;
+        }
+        n = 1;
+    }
+    memset(text + n, 0, TL_TEXT_PAD);
+done:
+    *bytes = n;
+    return status;
+}
+
+/* Entries of a thread to their place among all. */
+static void put_part(tl_mtx_all *all, const tl_mtx_part *part, int64_t at)
+{
+    size_t idx = tl_index_size(all->idx_type);
+    size_t val = all->head.field == TL_COMPLEX ? sizeof(tl_c64) : sizeof(double);
+    if (all->head.layout == TL_COORDINATE) {
+        memcpy((char *)all->row + (size_t)at * idx, part->row, (size_t)part->count * idx);
+        memcpy((char *)all->col + (size_t)at * idx, part->col, (size_t)part->count * idx);
+    }
+    if (all->head.field != TL_PATTERN)
+        memcpy((char *)all->val + (size_t)at * val, part->val, (size_t)part->count * val);
+}
+
+/* With the lock held and in turn: counts a piece in, or reports its fault. */
+static tulle_status count_in(job *j, tl_mtx_part *part)
+{
+    tl_mtx_all *all = j->all;
+    if (part->fault.kind != TL_NO_FAULT) return tl_mtx_fail(j->s, &part->fault, j->lines + part->lines);
+    if (part->count > 0) {
+        bool same_row = part->first_row == j->last_row, same_col = part->first_col == j->last_col;
+        all->by_row &= part->by_row && (part->first_row > j->last_row
+                                        || (same_row && part->first_col > j->last_col));
+        all->by_col &= part->by_col && (part->first_col > j->last_col
+                                        || (same_col && part->first_row > j->last_row));
+        j->last_row = part->last_row;
+        j->last_col = part->last_col;
+    }
+    all->diagonal += part->diagonal;
+    j->entries += part->count;
+    j->lines += part->lines;
+    return TULLE_OK;
+}
+
+static void work(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    tl_base *b = j->s->b;
+    tl_mtx_all *all = j->all;
+    scratch *mine = &j->scratch[thread];
+    tl_mtx_part *part = &mine->part;
+    (void)threads;
+    for (;;) {
+        int64_t bytes = 0, number = 0;
+        bool too_long = false;
+        tulle_status status = TULLE_OK;
+        double fraction;
+
+        pthread_mutex_lock(&j->lock);
+        bool stop = j->stop;
+        fraction = tl_source_fraction(j->s);
+        if (!stop) {
+            status = next_text(j, mine->text, &bytes, &too_long);
+            number = j->handed++;
+        }
+        pthread_mutex_unlock(&j->lock);
+        if (stop || (status == TULLE_OK && bytes == 0)) return;
+        if (thread == 0) tl_progress(b, "read", fraction);
+
+        if (status == TULLE_OK && !too_long)
+            tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, all->head.entries, part);
+
+        pthread_mutex_lock(&j->lock);
+        while (!j->stop && j->turn != number) pthread_cond_wait(&j->moved, &j->lock);
+        stop = j->stop;
+        int64_t at = j->entries;
+        if (!stop) {
+            if (atomic_load_explicit(&b->cancelled, memory_order_relaxed))
+                status = tl_fail(b, TULLE_ECANCEL, "%s: reading was cancelled", j->s->name);
+            else if (too_long)
+                status = tl_fail(b, TULLE_EFORMAT, "%s:%" PRId64 ":1: the line is longer than %d bytes",
+                                 j->s->name, j->lines + 1, (int)PIECE);
+            if (status == TULLE_OK && part->count > all->head.entries - at)     /* where does it begin? */
+                tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, all->head.entries - at, part);
+            if (status == TULLE_OK) status = count_in(j, part);
+            j->turn++;
+            if (status != TULLE_OK) {
+                j->status = status;
+                j->stop = stop = true;
+            }
+            pthread_cond_broadcast(&j->moved);
+        }
+        pthread_mutex_unlock(&j->lock);
+        if (stop) return;
+        put_part(all, part, at);
+    }
+}
+
+/* ---- before and after */
+
+static tulle_status read_head(job *j, char *text)
+{
+    tulle_status status = TULLE_OK;
+    tl_mtx_head *h = &j->all->head;
+    tl_source *s = j->s;
+    while (!h->have_sizes) {
+        int64_t bytes = 0, used = 0;
+        bool too_long = false;
+        TRY(next_text(j, text, &bytes, &too_long));
+        if (too_long) {
+            status = tl_fail(s->b, TULLE_EFORMAT, "%s:%" PRId64 ":1: the line is longer than %d bytes",
+                             s->name, h->lines + 1, (int)PIECE);
+            goto done;
+        }
+        if (bytes == 0) {
+            status = tl_fail(s->b, TULLE_EFORMAT, "%s:%" PRId64 ":1: the file ends before its sizes",
+                             s->name, h->lines + 1);
+            goto done;
+        }
+        TRY(tl_mtx_head_lines(s, text, bytes, h, &used));
+        memmove(j->rest + (bytes - used), j->rest, (size_t)j->rest_bytes);      /* back in front */
+        memcpy(j->rest, text + used, (size_t)(bytes - used));
+        j->rest_bytes += bytes - used;
+    }
+    j->lines = h->lines;
+done:
+    return status;
+}
+
+/* Refuses what the file cannot hold or the machine has not, before anything large is asked for. */
+static tulle_status plausible(job *j)
+{
+    const tl_mtx_head *h = &j->all->head;
+    tl_source *s = j->s;
+    int64_t bound = tl_source_bound(s);
+    if (!j->end && bound < INT64_MAX - j->rest_bytes) bound += j->rest_bytes;
+    else if (j->end) bound = j->rest_bytes;
+    int64_t most = tl_mtx_most(h, bound);
+    if (h->entries > most)
+        return tl_fail(s->b, TULLE_EFORMAT, "%s:%" PRId64 ": promises %" PRId64 " entries, but the rest of"
+                       " the file has room for at most %" PRId64, s->name, h->lines, h->entries, most);
+    double copies = h->symmetry == TL_GENERAL ? 1 : 2;
+    double need = 4.0 * (double)h->rows + 12.0 * copies * (double)h->entries;
+    if (need > 67108864.0 && need > (double)tl_memory_free())
+        return tl_fail(s->b, TULLE_ENOMEM, "%s: a matrix of %" PRId64 " rows and %" PRId64
+                       " entries needs %.0f bytes, and %" PRIu64 " are free", s->name, h->rows, h->entries,
+                       need, tl_memory_free());
+    return TULLE_OK;
+}
+
+static tulle_status make_room(job *j, int threads)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = j->s->b;
+    tl_mtx_all *all = j->all;
+    const tl_mtx_head *h = &all->head;
+    size_t idx = tl_index_size(all->idx_type);
+    size_t val = h->field == TL_COMPLEX ? sizeof(tl_c64) : sizeof(double);
+    int64_t most = tl_mtx_most(h, PIECE + 1);
+    if (most > h->entries + 1) most = h->entries + 1;
+    bool placed = h->layout == TL_COORDINATE, valued = h->field != TL_PATTERN;
+    if (placed) {
+        TRY(tl_alloc(b, &all->row, h->entries, idx, "row indices of a file"));
+        TRY(tl_alloc(b, &all->col, h->entries, idx, "column indices of a file"));
+    }
+    if (valued) TRY(tl_alloc(b, &all->val, h->entries, val, "values of a file"));
+    for (int t = 0; t < threads; t++) {
+        scratch *mine = &j->scratch[t];
+        if (!mine->text) TRY(tl_alloc(b, &mine->text, PIECE + 1 + TL_TEXT_PAD, 1, "a piece of text"));
+        if (placed) {
+            TRY(tl_alloc(b, &mine->part.row, most, idx, "row indices of a piece"));
+            TRY(tl_alloc(b, &mine->part.col, most, idx, "column indices of a piece"));
+        }
+        if (valued) TRY(tl_alloc(b, &mine->part.val, most, val, "values of a piece"));
+    }
+done:
+    return status;
+}
+
+static void free_scratch(tl_base *b, job *j, int threads)
+{
+    for (int t = 0; j->scratch && t < threads; t++) {
+        tl_free(b, j->scratch[t].text);
+        tl_free(b, j->scratch[t].part.row);
+        tl_free(b, j->scratch[t].part.col);
+        tl_free(b, j->scratch[t].part.val);
+    }
+    tl_free(b, j->scratch);
+    tl_free(b, j->rest);
+    j->scratch = NULL;
+    j->rest = NULL;
+}
+
+tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
+    tl_mtx_all all = {.name = s->name, .by_row = true, .by_col = true};
+    job j = {.s = s, .all = &all, .last_row = -1, .last_col = -1};
+    int threads = tl_team_size(b->team);
+    *out = NULL;
+    pthread_mutex_init(&j.lock, NULL);
+    pthread_cond_init(&j.moved, NULL);
+    TRY(tl_alloc(b, &j.rest, PIECE + 1, 1, "a piece of text"));
+    TRY(tl_calloc(b, &j.scratch, threads, sizeof *j.scratch, "pieces of text"));
+    TRY(tl_alloc(b, &j.scratch[0].text, PIECE + 1 + TL_TEXT_PAD, 1, "a piece of text"));
+    TRY(read_head(&j, j.scratch[0].text));
+    TRY(plausible(&j));
+    all.idx_type = tl_fits(TULLE_I32, all.head.cols) && tl_fits(TULLE_I32, all.head.rows - 1)
+                 ? TULLE_I32 : TULLE_I64;
+    int64_t pieces = tl_source_bound(s) / PIECE + 1;
+    if (j.end || pieces < 1) pieces = 1;
+    if (threads > pieces) threads = (int)pieces;
+    TRY(make_room(&j, threads));
+    double start = tl_now();
+    tl_team_run(b->team, threads, work, &j);
+    TRY(j.status);
+    if (j.entries < all.head.entries) {
+        status = tl_fail(b, TULLE_EFORMAT, "%s:%" PRId64 ": the file ends here with %" PRId64
+                         " entries; it promises %" PRId64, s->name, j.lines, j.entries, all.head.entries);
+        goto done;
+    }
+    free_scratch(b, &j, tl_team_size(b->team));
+    double parsed = tl_now();
+    TRY(all.head.layout == TL_ARRAY ? tl_mtx_build_array(b, &all, out) : tl_mtx_build(b, &all, out));
+    tl_trace(b, "read %s: %" PRId64 " entries sorted %s, text %.3f s, rows %.3f s, %d threads", s->name,
+             all.head.entries, all.by_row ? "by row" : all.by_col ? "by column" : "otherwise",
+             parsed - start, tl_now() - parsed, threads);
+done:
+    free_scratch(b, &j, tl_team_size(b->team));
+    tl_free(b, all.row);
+    tl_free(b, all.col);
+    tl_free(b, all.val);
+    pthread_cond_destroy(&j.moved);
+    pthread_mutex_destroy(&j.lock);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * write.c - a matrix to a file; the name says in which form. */
+#include "matrix/files.h"
+#include <string.h>
+
+static bool ends(const char *path, const char *with)
+{
+    size_t n = strlen(path), m = strlen(with);
+    if (n <= m) return false;
+    for (size_t i = 0; i < m; i++) {
+        char c = path[n - m + i];
+        if (c >= 'A' && c <= 'Z') c = (char)(c + 32);
+        if (c != with[i]) return false;
+    }
+    return true;
+}
+
+tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    bool gz = ends(path, ".mtx.gz"), text = gz || ends(path, ".mtx"), binary = ends(path, ".tulle");
+    if (!text && !binary) {
+        status = tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx, .mtx.gz or .tulle, which says"
+                         " what to write", path);
+        goto done;
+    }
+    if (binary) TRY(tl_binary_write(b, path, A));
+    else TRY(tl_mtx_write(b, path, A, gz));
+done:
+    return status;
+}
