@@ -17,10 +17,10 @@
 #define REAL(name, standard, min, max)  {name, standard, min, max, true}
 
 static const tl_recipe recipes[] = {
-    {"poisson2d", "Poisson's equation on a grid: nx=100, ny=nx, points=5 (or 9); chem_master1 is nx=201",
+    {"poisson2d", "Poisson's equation on a grid: nx=100, ny=nx, points=5 (or 9); chem_master1: nx=201",
      tl_setup_poisson2d, {WHOLE("nx", 100, 0, BIG), WHOLE("ny", TL_FIRST, 0, BIG),
                           WHOLE("points", 5, 5, 9)}},
-    {"poisson3d", "Poisson's equation on a grid: nx=30, ny=nx, nz=nx, points=7 (or 27); hpcg has points=27",
+    {"poisson3d", "Poisson's equation on a grid: nx=30, ny=nx, nz=nx, points=7 (27 for hpcg)",
      tl_setup_poisson3d, {WHOLE("nx", 30, 0, BIG), WHOLE("ny", TL_FIRST, 0, BIG),
                           WHOLE("nz", TL_FIRST, 0, BIG),
                           WHOLE("points", 7, 7, 27)}},
@@ -57,13 +57,15 @@ static const tl_recipe recipes[] = {
      "symmetric=0 (or 1)",
      tl_setup_rmat, {WHOLE("scale", 12, 0, 34), WHOLE("edges", 16, 0, 1e6), REAL("a", 0.57, 0, 1),
                      REAL("b", 0.19, 0, 1), REAL("c", 0.19, 0, 1), WHOLE("symmetric", 0, 0, 1)}},
-    {"geometric", "random points of a square, joined when near: n=10000, degree=8, radius=0 (0: by degree)",
+    {"geometric", "random points in a square, joined when near: n=10000, degree=8 (or radius=R)",
      tl_setup_geometric, {WHOLE("n", 10000, 0, BIG), REAL("degree", 8, 0, BIG),
                           REAL("radius", 0, 0, 2)}},
     {"mycielskian", "Mycielski's graph without triangles of chromatic number k: k=8",
      tl_setup_mycielskian, {WHOLE("k", 8, 2, 40)}},
-    {"cage", "a polymer in a gel, cage3 .. cage15: L=8 (monomers)", tl_setup_cage, {WHOLE("L", 8, 3, 15)}},
-    {"conf5_4", "lattice QCD, conf5_4-8x8-05: L=8 (sites a side)", tl_setup_conf5, {WHOLE("L", 8, 0, 1000)}},
+    {"cage", "a polymer in a gel, cage3 .. cage15: L=8 (monomers)",
+     tl_setup_cage, {WHOLE("L", 8, 3, 15)}},
+    {"conf5_4", "lattice QCD, conf5_4-8x8-05: L=8 (sites a side)",
+     tl_setup_conf5, {WHOLE("L", 8, 0, 1000)}},
     {"mc2depi", "Markov chain of an epidemic: outer=1025, inner=513",
      tl_setup_mc2depi, {WHOLE("outer", 1025, 1, BIG), WHOLE("inner", 513, 1, BIG)}},
     {"majorbasis", "complementarity problem on a grid: n=200 (points a side)",
@@ -76,7 +78,7 @@ static const tl_recipe recipes[] = {
      tl_setup_s3dkt3m2, {WHOLE("nx", 151, 2, BIG), WHOLE("ny", 101, 1, BIG)}},
     {"ncvxqp3", "saddle point of a quadratic programme: n=50000 (unknowns), m=25000 (constraints)",
      tl_setup_ncvxqp, {WHOLE("n", 50000, 1, BIG), WHOLE("m", 25000, 0, BIG)}},
-    {"wathen", "mass matrix of eight-node elements, random densities: nx=100, ny=nx; wathen120 is 100 x 120",
+    {"wathen", "mass matrix of eight-node elements: nx=100, ny=nx; wathen120 is ny=120",
      tl_setup_wathen, {WHOLE("nx", 100, 0, BIG), WHOLE("ny", TL_FIRST, 0, BIG)}},
     {"Trefethen", "primes on the diagonal, ones at powers of two beside it: n=20000",
      tl_setup_trefethen, {WHOLE("n", 20000, 0, BIG)}},
@@ -190,7 +192,8 @@ static tulle_status no_such_recipe(tl_base *b, word name)
 {
     char names[768] = "";
     for (int i = 0; i < RECIPES; i++) append(names, sizeof names, recipes[i].name, ", ");
-    return tl_fail(b, TULLE_EINVAL, "the gallery has no \"%.*s\"; it has %s", shown(name), name.at, names);
+    return tl_fail(b, TULLE_EINVAL, "the gallery has no \"%.*s\"; it has %s", shown(name), name.at,
+                   names);
 }
 
 static tulle_status no_such_param(tl_base *b, const tl_recipe *r, word name)
@@ -203,7 +206,8 @@ static tulle_status no_such_param(tl_base *b, const tl_recipe *r, word name)
 
 /* ---- parameters */
 
-static tulle_status read_value(tl_base *b, const tl_recipe *r, const tl_param *p, word text, double *value)
+static tulle_status read_value(tl_base *b, const tl_recipe *r, const tl_param *p, word text,
+                               double *value)
 {
     bool whole = false;
     double x = 0;
@@ -240,8 +244,8 @@ static tulle_status read_param(tl_base *b, const tl_recipe *r, word name, word t
 }
 
 /* "1000,points=9": a first word without = is the first parameter. */
-static tulle_status read_params(tl_base *b, const tl_recipe *r, const char *text, tl_rows *g, bool *given,
-                                tl_values *values)
+static tulle_status read_params(tl_base *b, const tl_recipe *r, const char *text, tl_rows *g,
+                                bool *given, tl_values *values)
 {
     tulle_status status = TULLE_OK;
     for (const char *p = text; *p; p += *p == ',') {
@@ -323,8 +327,8 @@ tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out)
         if (!given[k] && r->param[k].standard == TL_FIRST) g.v[k] = g.v[0];
     TRY(r->setup(b, &g));
     TRY(tl_rows_build(b, &g, values, out));
-    tl_trace(b, "gallery %s: %lld rows, %lld columns, %lld entries", r->name, (long long)(*out)->view.rows,
-             (long long)(*out)->view.cols, (long long)(*out)->view.nnz);
+    tl_trace(b, "gallery %s: %lld rows, %lld columns, %lld entries", r->name,
+             (long long)(*out)->view.rows, (long long)(*out)->view.cols, (long long)(*out)->view.nnz);
 done:
     return status;
 }

@@ -29,7 +29,7 @@ struct tl_rows {
     tl_row_fn    row;
     int64_t    (*count)(const tl_rows *g, int64_t i);                   /* (optional) a cheaper row */
     tulle_status (*prepare)(tl_base *b, tl_rows *g);                    /* (optional) fills block[] */
-    tulle_status (*finish)(tl_base *b, tl_rows *g, tulle_matrix *A);    /* (optional) after natural values */
+    tulle_status (*finish)(tl_base *b, tl_rows *g, tulle_matrix *A);    /* (optional) if natural   */
     bool         natural;                   /* row writes values of its own                      */
     void        *block[TL_GALLERY_BLOCKS];  /* freed when the matrix is done                     */
 };

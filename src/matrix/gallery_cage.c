@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * gallery_cage.c - cage3 .. cage15, order and values included: a polymer of L monomers that walks through
- * a gel (A. van Heukelum, G. T. Barkema, R. H. Bisseling, J. Comput. Phys. 180, 2002).
+ * gallery_cage.c - cage3 .. cage15, order and values included: a polymer of L monomers that walks
+ * through a gel (A. van Heukelum, G. T. Barkema, R. H. Bisseling, J. Comput. Phys. 180, 2002).
  *
- * A state is a walk of L - 1 bonds on the tree whose every vertex has three edges of sign + and three of
- * sign -, up to automorphisms of the tree and reversal of the walk.  Which monomers share a vertex (only
- * an even distance apart can they) and the signs of the bonds tell states apart: 63 bits for L = 15.  This
- * key, the smaller of the two directions, is also the order of the states.
+ * A state is a walk of L - 1 bonds on the tree whose every vertex has three edges of sign + and three
+ * of sign -, up to automorphisms of the tree and reversal of the walk.  Which monomers share a vertex
+ * (only an even distance apart can they) and the signs of the bonds tell states apart: 63 bits for
+ * L = 15.  This key, the smaller of the two directions, is also the order of the states.
  *
- * An end, or a monomer whose two neighbours share a vertex, moves to one of the six vertices beside its
- * anchor, with probability 0.55 / 3L for each of the three + and 0.45 / 3L for each - vertex.  Entry (i, j)
- * is the probability of going from j to i, rounded to three digits.  The pattern is symmetric, so rows are
- * made of the moves away from a state, and at the end the values change places with their mirror images.
+ * An end, or a monomer whose two neighbours share a vertex, moves to one of the six vertices beside
+ * its anchor, with probability 0.55 / 3L for each of the three + and 0.45 / 3L for each - vertex.
+ * Entry (i, j) is the probability of going from j to i, rounded to three digits.  The pattern is
+ * symmetric, so rows are made of the moves away from a state, and at the end the values change places
+ * with their mirror images.
  *
  * Beyond the matrix it takes up to 32 bytes a state. */
 #include "matrix/gallery.h"
@@ -72,9 +73,10 @@ static layout make_layout(int monomers)
     for (int d = 2; d <= last; d += 2) bit += last - d + 1;
     for (int d = last - last % 2; d >= 2; d -= 2)
         for (int i = 0; i + d <= last; i++) {
+            int j = i + d, ri = last - i, rj = last - j;
             bit--;
-            y.pair[i][i + d].ahead = y.pair[i + d][i].ahead = (uint64_t)1 << bit;
-            y.pair[last - i - d][last - i].back = y.pair[last - i][last - i - d].back = (uint64_t)1 << bit;
+            y.pair[i][j].ahead = y.pair[j][i].ahead = (uint64_t)1 << bit;
+            y.pair[ri][rj].back = y.pair[rj][ri].back = (uint64_t)1 << bit;
         }
     for (int q = 0; q < y.bonds; q++) {
         bit--;
@@ -108,7 +110,7 @@ static walk walk_of(const layout *y, uint64_t key)
     return w;
 }
 
-/* The vertices beside `vertex` that the first `bonds` bonds show, those of monomer `absent` left out. */
+/* The vertices beside `vertex` that the first `bonds` bonds show, without those of monomer `absent`. */
 typedef struct { int count, vertex[DEGREE], sign[DEGREE], of_sign[SIGNS]; } around;
 
 static around look_around(const walk *w, int bonds, int absent, int vertex)
@@ -241,6 +243,11 @@ static tulle_status prepare_cage(tl_base *b, tl_rows *g)
     TRY(tl_calloc(b, &g->block[1], slots, sizeof(uint32_t), "states of a cage matrix"));
     TRY(tl_alloc(b, &g->block[2], 1, sizeof(index_of_keys), "states of a cage matrix"));
     tl_team_run(b->team, 0, count_states, &c);
+    if (atomic_load(&c.found) != c.states) {
+        status = tl_fail(b, TULLE_ECHECK, "cage%.0f has %lld states, found were %lld", g->v[0],
+                         (long long)c.states, (long long)atomic_load(&c.found));
+        goto done;
+    }
     uint64_t *sorted = sort_keys(c.key, other, c.states);
     if (sorted == other) {
         other = c.key;
@@ -268,7 +275,8 @@ static void add_move(moves *m, keys key, double chance)
 }
 
 /* Monomer k goes to any of the six vertices beside that of `anchor`. */
-static void move_monomer(const layout *y, const walk *w, int k, int anchor, const double *chance, moves *m)
+static void move_monomer(const layout *y, const walk *w, int k, int anchor, const double *chance,
+                         moves *m)
 {
     around a = look_around(w, y->bonds, k, w->vertex[anchor]);
     keys rest = without(w->key, y->touched[k]), hanging[SIGNS];
@@ -330,7 +338,8 @@ static void sort_moves(moves *m)
     for (int64_t i = 1; i < m->count; i++) {
         int64_t key = m->key[i], j = i;
         double chance = m->chance[i];
-        for (; j > 0 && (m->key[j - 1] > key || (m->key[j - 1] == key && m->chance[j - 1] > chance)); j--) {
+        for (; j > 0; j--) {
+            if (m->key[j - 1] < key || (m->key[j - 1] == key && m->chance[j - 1] <= chance)) break;
             m->key[j] = m->key[j - 1];
             m->chance[j] = m->chance[j - 1];
         }

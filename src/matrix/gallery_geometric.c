@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * gallery_geometric.c - random geometric graphs: points of the unit square no further apart than a radius.
+ * gallery_geometric.c - random geometric graphs: points of the unit square joined when no further apart
+ * than a radius.
  *
  * Coordinates are 30-bit integers and distances are compared exactly.  The points are numbered along
  * the rows of a grid of cells no smaller than the radius, so the matrix has the locality of a mesh,
- * and the candidates of a row are three runs of points that follow each other.  24 bytes a point beyond the matrix. */
+ * and the candidates of a row are three runs of points that follow each other.  It takes up to
+ * 24 bytes a point beyond the matrix. */
 #include "matrix/gallery.h"
 #include <math.h>
 
@@ -41,7 +43,8 @@ static tulle_status prepare_geometric(tl_base *b, tl_rows *g)
 {
     tulle_status status = TULLE_OK;
     int64_t n = (int64_t)g->rows;
-    double square = g->v[2] > 0 ? g->v[2] * g->v[2] : n > 0 ? g->v[1] / (3.141592653589793 * g->rows) : 0;
+    double square = g->v[2] * g->v[2];
+    if (square == 0 && n > 0) square = g->v[1] / (3.141592653589793 * g->rows);
     double most_cells = sqrt(g->rows);
     if (square > 2) square = 2;
     TRY(tl_alloc(b, &g->block[2], 1, sizeof(geometry), "a grid of cells"));

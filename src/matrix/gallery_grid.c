@@ -54,8 +54,8 @@ static tulle_status setup_grid(tl_base *b, tl_rows *g, double nodes, double poin
                                double many, tl_row_fn row)
 {
     if (points != few && points != many)
-        return tl_fail(b, TULLE_EINVAL, "%s: points=%.0f is not allowed, only %.0f and %.0f are", g->name,
-                       points, few, many);
+        return tl_fail(b, TULLE_EINVAL, "%s: points=%.0f is not allowed, only %.0f and %.0f are",
+                       g->name, points, few, many);
     g->rows = g->cols = nodes;
     g->max_row = points;
     g->entries = nodes * points;
@@ -87,8 +87,8 @@ static int64_t elasticity_row(const tl_rows *g, int64_t i, int64_t *col, double 
 {
     int64_t node[27], dof = (int64_t)g->v[3], k = 0;
     (void)val;
-    int n = neighbours(point_of(g, i / dof), (int64_t)g->v[0], (int64_t)g->v[1], (int64_t)g->v[2], false,
-                       node);
+    point p = point_of(g, i / dof);
+    int n = neighbours(p, (int64_t)g->v[0], (int64_t)g->v[1], (int64_t)g->v[2], false, node);
     for (int m = 0; m < n; m++)
         for (int64_t d = 0; d < dof; d++) col[k++] = node[m] * dof + d;
     return k;

@@ -112,8 +112,8 @@ tulle_status tl_setup_mc2depi(tl_base *b, tl_rows *g)
 
 static int64_t majorbasis_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
 {
-    int64_t side = (int64_t)g->v[0], nodes = side * side, node = i % nodes, first = i / nodes % 2 * nodes;
-    int64_t n = 0, x = node % side, y = node / side;
+    int64_t side = (int64_t)g->v[0], nodes = side * side, node = i % nodes;
+    int64_t n = 0, x = node % side, y = node / side, first = i / nodes % 2 * nodes;
     (void)val;
     for (int64_t k = y > 0 ? y - 1 : 0; k <= y + 1 && k < side; k++)
         for (int64_t j = x > 0 ? x - 1 : 0; j <= x + 1 && j < side; j++) col[n++] = first + k * side + j;
@@ -133,7 +133,8 @@ tulle_status tl_setup_majorbasis(tl_base *b, tl_rows *g)
 }
 
 /* ---- s3dkq4m2, s3dkt3m2: a cylindrical shell of nx * ny nodes (y fastest) in quadrilaterals or
- * triangles.  A node has 6 unknowns, 3 on the edges x = 0, x = nx - 1 and y = ny - 1, 1 where they meet. */
+ * triangles.  A node has 6 unknowns, 3 on the edges x = 0, x = nx - 1 and y = ny - 1, 1 where these
+ * meet. */
 
 typedef struct { int64_t x, y, first, dof; } shell_node;
 

@@ -56,10 +56,10 @@ static int64_t zipf_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
 tulle_status tl_setup_zipf(tl_base *b, tl_rows *g)
 {
     (void)b;
-    double mean = 1;                /* 1 + ln(rows / least), a little more */
-    for (double x = g->v[1]; x > 0 && x < g->v[0]; x *= 2) mean += 1;
+    double least = g->v[1] < g->v[0] ? g->v[1] : g->v[0], mean = 1;
+    for (double x = least; x > 0 && x < g->v[0]; x *= 2) mean++;        /* over 1 + ln(n / least) */
     g->rows = g->cols = g->max_row = g->v[0];
-    g->entries = g->v[0] * g->v[1] * mean + g->v[0];
+    g->entries = g->v[0] * least * mean + g->v[0];
     g->row = zipf_row;
     return TULLE_OK;
 }

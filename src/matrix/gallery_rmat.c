@@ -48,16 +48,21 @@ static void draw_edges(void *arg, int thread, int64_t begin, int64_t end)
     }
 }
 
-/* next[i] is now the end of row i; length[i] becomes what is left of it. */
-typedef struct { int64_t *end, *col, *length; } edge_rows;
+/* Once all edges are placed next[i] is the end of row i. */
+static int64_t row_start(const _Atomic int64_t *next, int64_t i)
+{
+    return i > 0 ? atomic_load_explicit(&next[i - 1], memory_order_relaxed) : 0;
+}
 
 static void sort_edges(void *arg, int thread, int64_t begin, int64_t end)
 {
-    const edge_rows *e = arg;
+    const tl_rows *g = arg;
+    const _Atomic int64_t *next = g->block[0];
+    int64_t *col = g->block[1], *length = g->block[2];
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        int64_t from = i > 0 ? e->end[i - 1] : 0;
-        e->length[i] = tl_row_set(e->col + from, e->end[i] - from);
+        int64_t from = row_start(next, i);
+        length[i] = tl_row_set(col + from, row_start(next, i + 1) - from);
     }
 }
 
@@ -69,7 +74,6 @@ static tulle_status prepare_rmat(tl_base *b, tl_rows *g)
               .a = (uint64_t)(g->v[2] * unit), .ab = (uint64_t)((g->v[2] + g->v[3]) * unit),
               .abc = (uint64_t)((g->v[2] + g->v[3] + g->v[4]) * unit)};
     int64_t rows = (int64_t)g->rows, edges = (int64_t)(g->rows * g->v[1]), sum = 0;
-    _Static_assert(sizeof(_Atomic int64_t) == sizeof(int64_t), "the counts are read as plain integers");
     TRY(tl_calloc(b, &g->block[0], rows, sizeof *r.next, "edges of a graph"));
     r.next = g->block[0];
     TRY(tl_pieces_run(b, "counting edges", edges, draw_edges, &r));
@@ -82,18 +86,18 @@ static tulle_status prepare_rmat(tl_base *b, tl_rows *g)
     TRY(tl_alloc(b, &g->block[2], rows, sizeof(int64_t), "edges of a graph"));
     r.col = g->block[1];
     TRY(tl_pieces_run(b, "placing edges", edges, draw_edges, &r));
-    edge_rows e = {g->block[0], g->block[1], g->block[2]};
-    TRY(tl_pieces_run(b, "sorting edges", rows, sort_edges, &e));
+    TRY(tl_pieces_run(b, "sorting edges", rows, sort_edges, g));
+    const int64_t *length = g->block[2];
     g->max_row = 0;
     for (int64_t i = 0; i < rows; i++)
-        if ((double)e.length[i] > g->max_row) g->max_row = (double)e.length[i];
+        if ((double)length[i] > g->max_row) g->max_row = (double)length[i];
 done:
     return status;
 }
 
 static int64_t rmat_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
 {
-    const int64_t *end = g->block[0], *from = (const int64_t *)g->block[1] + (i > 0 ? end[i - 1] : 0);
+    const int64_t *from = (const int64_t *)g->block[1] + row_start(g->block[0], i);
     int64_t n = ((const int64_t *)g->block[2])[i];
     (void)val;
     for (int64_t k = 0; k < n; k++) col[k] = from[k];

@@ -5,7 +5,6 @@
  * Every row is made twice, first to count and then to fill, in pieces that the threads take in turn.
  * Beyond the matrix this needs 8 bytes a row and, for each thread, room for the longest row. */
 #include "matrix/gallery.h"
-#include <inttypes.h>
 
 enum { PIECES_A_THREAD = 64, PIECE_MAX = 4096, SHORT_ROW = 24 };
 
@@ -198,13 +197,15 @@ tulle_status tl_rows_build(tl_base *b, tl_rows *g, tl_values values, tulle_matri
     tulle_status status = TULLE_OK;
     builder w = {.g = g, .values = values == TL_NATURAL && !g->natural ? TL_RANDOM : values};
     *out = NULL;
+    if (g->rows == 0 || g->entries == 0) g->max_row = 0;
     TRY(check_size(b, g));
     if (g->prepare) TRY(g->prepare(b, g));
     int64_t rows = (int64_t)g->rows, cols = (int64_t)g->cols, nnz = 0;
     w.room = (int64_t)g->max_row + 1;
     TRY(tl_alloc(b, &w.begin, rows + 1, sizeof *w.begin, "row lengths of a gallery matrix"));
-    TRY(tl_alloc(b, &w.col, w.room * tl_team_size(b->team), sizeof *w.col, "a row of a gallery matrix"));
-    TRY(tl_alloc(b, &w.val, w.room * tl_team_size(b->team), sizeof *w.val, "a row of a gallery matrix"));
+    int64_t room = w.room * tl_team_size(b->team);
+    TRY(tl_alloc(b, &w.col, room, sizeof *w.col, "a row of a gallery matrix"));
+    TRY(tl_alloc(b, &w.val, room, sizeof *w.val, "a row of a gallery matrix"));
     TRY(tl_pieces_run(b, "counting", rows, count_rows, &w));
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = w.begin[i];
