@@ -139,8 +139,8 @@ static void pool_drop(tl_pool *pool, int i)
     map_delete(h);
 }
 
-/* The kept block with the most memory behind it of those that are large enough; a block for exact
- * use (not reserved) should not be much larger than what is asked. */
+/* The smallest kept block that is large enough, so that a product repeated finds the blocks it had
+ * before; one for exact use (not reserved) should not have much more memory behind it than is asked. */
 static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
 {
     pthread_mutex_lock(&pool->lock);
@@ -148,7 +148,7 @@ static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
     for (int i = 0; i < pool->kept; i++) {
         block *h = pool->free[i];
         if (h->mapped < bytes || (!reserved && h->touched > 2 * bytes + huge)) continue;
-        if (best < 0 || h->touched > pool->free[best]->touched) best = i;
+        if (best < 0 || h->mapped < pool->free[best]->mapped) best = i;
     }
     block *h = NULL;
     if (best >= 0) {

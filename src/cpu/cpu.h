@@ -56,7 +56,8 @@ enum {
     TL_STRETCHES = 1 << 15,             /* entries of a row of A             */
     TL_ITEMS = 1 << 15,                 /* products of a row for sort, hash  */
     TL_TABLE = TL_ITEMS * 2,
-    TL_SLOTS = 2 << 20                  /* at most, see scratch.c            */
+    TL_SLOTS = 2 << 20,                 /* at most, see scratch.c            */
+    TL_SLACK = 16                       /* entries a kernel may write behind the last */
 };
 
 tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, int64_t piece_rows,
@@ -67,7 +68,7 @@ void         tl_scratch_done(tl_base *b, tl_scratch *scratch);
 /* Computes one piece.  c_col and c_val point at its first entry; row_end[i] receives where row i of the
  * piece ends.  Returns the number of entries.
  *   symbolic  columns only; c_col may be NULL to count
- *   fused     columns and values in one go; needs room for the upper bound
+ *   fused     columns and values in one go; needs room for the upper bound and TL_SLACK entries
  *   numeric   values only: c_col and row_end are given (rows of c_col may be written again, unchanged) */
 typedef int64_t (*tl_piece_fn)(const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col,
                                void *c_val, int64_t *row_end);

@@ -98,6 +98,9 @@ INLINE bool    item_less(item x, item y)
 
 typedef enum { SYMBOLIC, FUSED, NUMERIC } mode;
 
+/* What a build of the row loop may take for granted: PLAIN means 32-bit arrays and no twins. */
+typedef enum { PLAIN, ANY } shape;
+
 /* Where the results of a piece go. */
 typedef struct out {
     idx *col;                           /* SYMBOLIC: may be NULL */
@@ -106,14 +109,14 @@ typedef struct out {
 
 /* ---- reading A and B */
 
-INLINE int64_t ptr_at(const tl_operand *m, int64_t i)
+INLINE int64_t ptr_at(const shape sh, const tl_operand *m, int64_t i)
 {
-    return m->ptr64 ? ((const int64_t *)m->ptr)[i] : ((const int32_t *)m->ptr)[i];
+    return sh == ANY && m->ptr64 ? ((const int64_t *)m->ptr)[i] : ((const int32_t *)m->ptr)[i];
 }
 
-INLINE int64_t col_at(const tl_operand *m, int64_t i)
+INLINE int64_t col_at(const shape sh, const tl_operand *m, int64_t i)
 {
-    return m->col64 ? ((const int64_t *)m->col)[i] : ((const int32_t *)m->col)[i];
+    return sh == ANY && m->col64 ? ((const int64_t *)m->col)[i] : ((const int32_t *)m->col)[i];
 }
 
 INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
@@ -128,16 +131,16 @@ typedef struct row {
     int64_t lo, hi;                     /* columns lo..hi; lo > hi: no product */
 } row;
 
-INLINE row gather(const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end)
+INLINE row gather(const shape sh, const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end)
 {
     row r = {.a_begin = a_begin, .a_length = a_end - a_begin, .lo = INT64_MAX, .hi = -1};
     const idx *restrict col = b_cols(job);
-    const uint8_t *twin = job->b_twin;
+    const uint8_t *twin = sh == ANY ? job->b_twin : NULL;
     tl_stretch *restrict stretch = s->stretch;
     int64_t last = -2, n = 0;
     for (int64_t k = a_begin; k < a_end; k++) {
-        int64_t j = col_at(&job->a, k);
-        int64_t begin = ptr_at(&job->b, j), length = ptr_at(&job->b, j + 1) - begin;
+        int64_t j = col_at(sh, &job->a, k);
+        int64_t begin = ptr_at(sh, &job->b, j), length = ptr_at(sh, &job->b, j + 1) - begin;
         if (length == 0) continue;
         r.products += length;
         r.b_rows++;
@@ -206,7 +209,7 @@ INLINE void scatter(const mode m, const int L, const int q, val *restrict slot, 
     }
 }
 
-INLINE void scatter_row(const mode m, const int L, const tl_job *job, tl_scratch *s, const row *r,
+INLINE void scatter_row(const mode m, const shape sh, const int L, const tl_job *job, tl_scratch *s, const row *r,
                         int64_t base, int64_t a_stride)
 {
     const idx *col = b_cols(job);
@@ -216,7 +219,7 @@ INLINE void scatter_row(const mode m, const int L, const tl_job *job, tl_scratch
         const val *bt = m == SYMBOLIC ? NULL : b + t->begin, *at = m == SYMBOLIC ? NULL : a + t->first;
 #define SCATTER(q)                                                                                \
     scatter(m, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride)
-        if (m == SYMBOLIC) {
+        if (m == SYMBOLIC || sh == PLAIN) {
             SCATTER(1);
             continue;
         }
@@ -230,13 +233,11 @@ INLINE void scatter_row(const mode m, const int L, const tl_job *job, tl_scratch
     }
 }
 
-/* The marked columns in order, with their slots when m is FUSED (one lane); clears on the way. */
-INLINE int64_t emit(const mode m, tl_scratch *s, int64_t base, int64_t blocks, out o)
+/* The marked columns in order; clears marks on the way.  Columns are written four at a time, so up to
+ * three more than there are: whoever gives the room leaves TL_SLACK entries behind it. */
+INLINE int64_t emit(tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col)
 {
-    val *restrict slot = s->slot;
     uint8_t *restrict mark = s->mark, *restrict block = s->block;
-    idx *restrict col = o.col;
-    val *restrict value = o.val;
     int64_t n = 0;
     for (int64_t w = 0; w < blocks; w += 8) {
         uint64_t set;
@@ -246,20 +247,17 @@ INLINE int64_t emit(const mode m, tl_scratch *s, int64_t base, int64_t blocks, o
         for (; set; set &= set - 1) {
             int64_t at = (w + (__builtin_ctzll(set) >> 3)) * 64;
             uint64_t mask = marks_mask(mark + at);
+            int count = __builtin_popcountll(mask);
             memset(mark + at, 0, 64);
-            if (m == SYMBOLIC && !col) {
-                n += __builtin_popcountll(mask);
-                continue;
+            if (col) {
+                idx first = (idx)(base + at), *restrict c = col + n;
+                for (int k = 0; k < count; k += 4)
+                    for (int i = 0; i < 4; i++) {
+                        c[k + i] = first + (idx)__builtin_ctzll(mask | (uint64_t)1 << 63);
+                        mask &= mask - 1;
+                    }
             }
-            for (; mask; mask &= mask - 1) {
-                int64_t c = at + __builtin_ctzll(mask);
-                col[n] = (idx)(base + c);
-                if (m == FUSED) {
-                    value[n] = slot[c];
-                    slot[c] = zero();
-                }
-                n++;
-            }
+            n += count;
         }
     }
     return n;
@@ -278,24 +276,24 @@ INLINE void collect(const int L, int rows, tl_scratch *s, int64_t base, const id
 }
 
 /* 1 to 4 rows of equal pattern; the number of entries of each. */
-INLINE int64_t dense(const mode m, const tl_job *job, tl_scratch *s, const row *r, int rows, int64_t known,
+INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int rows, int64_t known,
                      out o)
 {
     int64_t base = r->lo & ~(int64_t)63, blocks = ((r->hi - base) >> 6) + 1, n;
-    if (m == SYMBOLIC || rows == 1) {
-        scatter_row(m, 1, job, s, r, base, 0);
-        if (m == NUMERIC) collect(1, 1, s, base, o.col, n = known, o.val);
-        else n = emit(m, s, base, blocks, o);
+    if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
+        scatter_row(m, sh, 1, job, s, r, base, 0);
+        n = m == NUMERIC ? known : emit(s, base, blocks, o.col);
+        if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
         if (m == SYMBOLIC && o.col)
             for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
         return n;
     }
-    if (rows == 2) scatter_row(m, 2, job, s, r, base, r->a_length);
-    else scatter_row(m, 4, job, s, r, base, r->a_length);
+    if (rows == 2) scatter_row(m, sh, 2, job, s, r, base, r->a_length);
+    else scatter_row(m, sh, 4, job, s, r, base, r->a_length);
     if (m == NUMERIC) {
         n = known;
     } else {
-        n = emit(SYMBOLIC, s, base, blocks, o);
+        n = emit(s, base, blocks, o.col);
         for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
     }
     if (rows == 2) collect(2, 2, s, base, o.col, n, o.val);
@@ -468,8 +466,8 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
     int64_t base = lo & ~(int64_t)63, products = 0;
     if (hi - base > s->slots) fits = false;
     for (int64_t k = a_begin; k < a_end; k++) {
-        int64_t j = col_at(&job->a, k);
-        int64_t end = ptr_at(&job->b, j + 1), from = lower_bound(col, ptr_at(&job->b, j), end, lo);
+        int64_t j = col_at(ANY, &job->a, k);
+        int64_t end = ptr_at(ANY, &job->b, j + 1), from = lower_bound(col, ptr_at(ANY, &job->b, j), end, lo);
         int64_t to = lower_bound(col, from, end, hi);
         const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
         if (fits) {
@@ -487,8 +485,9 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         products += to - from;
     }
     if (fits) {
-        int64_t blocks = ((hi - 1 - base) >> 6) + 1;
-        return m == SYMBOLIC ? emit(SYMBOLIC, s, base, blocks, o) : emit(FUSED, s, base, blocks, o);
+        int64_t n = emit(s, base, ((hi - 1 - base) >> 6) + 1, o.col);
+        if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
+        return n;
     }
     if (products <= s->items) {
         const item *x = sort_items(s, products);
@@ -535,7 +534,7 @@ INLINE void note(tl_scratch *s, tl_accumulator acc, int64_t rows, int64_t produc
 }
 
 /* One row; declines are answered by window(). */
-INLINE int64_t one_row(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t known, out o)
+INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int64_t known, out o)
 {
     int64_t span = r->hi - r->lo + 1;
     tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
@@ -547,29 +546,21 @@ INLINE int64_t one_row(const mode m, const tl_job *job, tl_scratch *s, const row
     case TL_HASH: return by_hash(m, job, s, r, o);
     default: break;
     }
-    if (span + 64 <= s->slots) return dense(m, job, s, r, 1, known, o);
+    if (span + 64 <= s->slots) return dense(m, sh, job, s, r, 1, known, o);
     return window(m, job, s, r->a_begin, r->a_begin + r->a_length, r->lo, r->hi + 1, o);
 }
 
-INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const tl_piece *piece,
+INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const tl_piece *piece,
                          void *c_col, void *c_val, int64_t *row_end)
 {
     out o = {c_col, c_val};
     int64_t total = 0;
-    if (piece->lo < piece->hi) {
-        int64_t n = window(m == NUMERIC ? FUSED : m, job, s, ptr_at(&job->a, piece->row0),
-                           ptr_at(&job->a, piece->row0 + 1), piece->lo, piece->hi, o);
-        if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
-        row_end[0] = n;
-        if (piece->lo == 0) note(s, TL_DENSE, 1, 0);
-        return n;
-    }
-    int64_t begin = ptr_at(&job->a, piece->row0);
+    int64_t begin = ptr_at(sh, &job->a, piece->row0);
     for (int64_t i = piece->row0; i < piece->row1;) {
-        int64_t end = ptr_at(&job->a, i + 1), n;
+        int64_t end = ptr_at(sh, &job->a, i + 1), n;
         int rows = 1;
-        row r = gather(job, s, begin, end);
-        if (job->a_twin && r.b_rows > 1) {
+        row r = gather(sh, job, s, begin, end);
+        if (sh == ANY && job->a_twin && r.b_rows > 1) {
             while (rows < 4 && i + rows < piece->row1 && job->a_twin[i + rows]) rows++;
             int64_t lanes = rows < 3 ? rows : 4;
             if ((r.hi - r.lo + 65) * lanes > s->slots
@@ -578,9 +569,9 @@ INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const t
         }
         int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
         if (rows == 1) {
-            n = one_row(m, job, s, &r, known, o);
+            n = one_row(m, sh, job, s, &r, known, o);
         } else {
-            n = dense(m, job, s, &r, rows, known, o);
+            n = dense(m, sh, job, s, &r, rows, known, o);
             note(s, TL_TWINS, rows, rows * r.products);
         }
         for (int k = 0; k < rows; k++) {
@@ -600,6 +591,30 @@ INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const t
         begin = end + (rows - 1) * (end - begin);
     }
     return total;
+}
+
+/* Some columns of one row. */
+static int64_t run_window(const mode m, const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col,
+                          void *c_val, int64_t *row_end)
+{
+    out o = {c_col, c_val};
+    int64_t begin = ptr_at(ANY, &job->a, piece->row0), end = ptr_at(ANY, &job->a, piece->row0 + 1);
+    int64_t n = window(m, job, s, begin, end, piece->lo, piece->hi, o);
+    if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
+    row_end[0] = n;
+    if (piece->lo == 0) note(s, TL_DENSE, 1, 0);
+    return n;
+}
+
+INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col,
+                         void *c_val, int64_t *row_end)
+{
+    if (piece->lo < piece->hi)
+        return run_window(m == NUMERIC ? FUSED : m, job, s, piece, c_col, c_val, row_end);
+    bool wide = job->a.ptr64 || job->a.col64 || job->b.ptr64;
+    if (m != NUMERIC && WIDTH == 32 && !wide && !job->a_twin && !job->b_twin)
+        return run_rows(m, PLAIN, job, s, piece, c_col, c_val, row_end);
+    return run_rows(m, ANY, job, s, piece, c_col, c_val, row_end);
 }
 
 /* ---- what dispatch.c calls */

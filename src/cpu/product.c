@@ -98,8 +98,8 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     uint64_t workspace = tl_cpu_workspace(r);
     bool exact = c_bytes(r, room, ptr_type) + workspace > r->memory_limit || !tl_fits(ptr_type, room);
     size_t index = tl_index_size(B->idx_type), value = tl_type_size(B->val_type);
-    exact = exact || tl_reserve(b, &C->col_idx, room, index) != TULLE_OK;
-    exact = exact || (r->values && tl_reserve(b, &C->values, room, value) != TULLE_OK);
+    exact = exact || tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK;
+    exact = exact || (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK);
     if (exact) {
         tl_target count = {.cols = B->cols};
         TRY(tl_queue_run(b, &job, kernels.symbolic, &pieces, &crew, &count, 1, "symbolic", &room));
@@ -118,10 +118,10 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
         }
         tl_free(b, C->col_idx);
         C->col_idx = NULL;
-        if (tl_reserve(b, &C->col_idx, room, index) != TULLE_OK)
-            TRY(tl_alloc(b, &C->col_idx, room, index, "column indices of C"));
-        if (r->values && tl_reserve(b, &C->values, room, value) != TULLE_OK)
-            TRY(tl_alloc(b, &C->values, room, value, "values of C"));
+        if (tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK)
+            TRY(tl_alloc(b, &C->col_idx, room + TL_SLACK, index, "column indices of C"));
+        if (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK)
+            TRY(tl_alloc(b, &C->values, room + TL_SLACK, value, "values of C"));
         stats->sec_symbolic += tl_now() - start;
         start = tl_now();
     }

@@ -212,7 +212,7 @@ static void work(void *arg, int thread, int threads)
 static tulle_status make_slots(tl_base *b, queue *q)
 {
     tulle_status status = TULLE_OK;
-    int64_t entries = q->pieces->max_entries;
+    int64_t entries = q->pieces->max_entries + TL_SLACK;
     int n = q->crew->threads * SLOTS;
     TRY(tl_calloc(b, &q->slots, n, sizeof *q->slots, "slots of the queue"));
     for (int i = 0; i < n; i++) {

@@ -9,16 +9,28 @@
 #include <string.h>
 
 typedef struct sink {
-    tl_piece *piece;                    /* NULL: only count */
-    int64_t   count, max_rows, max_entries;
+    tl_base      *base;
+    tl_pieces    *out;
+    int64_t       room;
+    tulle_status  status;               /* the first failure; nothing is added after it */
 } sink;
 
 static void add(sink *s, tl_piece piece, int64_t entries)
 {
-    if (s->piece) s->piece[s->count] = piece;
-    s->count++;
-    if (piece.row1 - piece.row0 > s->max_rows) s->max_rows = piece.row1 - piece.row0;
-    if (entries > s->max_entries) s->max_entries = entries;
+    tl_pieces *out = s->out;
+    if (s->status != TULLE_OK) return;
+    if (out->count == s->room) {
+        tl_piece *more = NULL;
+        s->status = tl_alloc(s->base, &more, 2 * s->room + 64, sizeof *more, "pieces of the work");
+        if (s->status != TULLE_OK) return;
+        if (out->count) memcpy(more, out->piece, (size_t)out->count * sizeof *more);
+        tl_free(s->base, out->piece);
+        out->piece = more;
+        s->room = 2 * s->room + 64;
+    }
+    out->piece[out->count++] = piece;
+    if (piece.row1 - piece.row0 > out->max_rows) out->max_rows = piece.row1 - piece.row0;
+    if (entries > out->max_entries) out->max_entries = entries;
 }
 
 static void add_heavy(sink *s, const tl_piece_limits *limits, int64_t row, int64_t cols, int64_t products)
@@ -61,18 +73,11 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
 tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,
                             const tl_piece_limits *limits, int64_t row0, int64_t row1, tl_pieces *out)
 {
-    tulle_status status = TULLE_OK;
-    sink s = {0};
+    sink s = {.base = b, .out = out};
     memset(out, 0, sizeof *out);
     cut(&s, A, B, p, limits, row0, row1);
-    TRY(tl_alloc(b, &out->piece, s.count, sizeof *out->piece, "pieces of the work"));
-    s = (sink){.piece = out->piece};
-    cut(&s, A, B, p, limits, row0, row1);
-    out->count = s.count;
-    out->max_rows = s.max_rows;
-    out->max_entries = s.max_entries;
-done:
-    return status;
+    if (s.status != TULLE_OK) tl_pieces_done(b, out);
+    return s.status;
 }
 
 void tl_pieces_done(tl_base *b, tl_pieces *pieces)

@@ -6,7 +6,7 @@
  * Columns are not looked at here; the window of a row is found by the kernel that is about to read
  * those rows of B anyway.  Twins, rows with the pattern of the row before them as finite elements
  * with several unknowns a node have them, are found by comparing; a row that differs usually differs
- * in its first column. */
+ * in its first column, and a sample decides whether the rest is looked at. */
 #include "plan/plan.h"
 #include <string.h>
 
@@ -57,22 +57,34 @@ SUM_ROWS(sum_i32_i64, int32_t, int64_t)
 SUM_ROWS(sum_i64_i32, int64_t, int32_t)
 SUM_ROWS(sum_i64_i64, int64_t, int64_t)
 
+/* Is row i the pattern of row i - 1?  The first column usually tells. */
+static bool is_twin(const tulle_csr *A, int64_t i)
+{
+    int64_t p = tl_row_begin(A, i - 1), q = tl_row_begin(A, i), n = tl_row_begin(A, i + 1) - q;
+    if (n == 0 || q - p != n || tl_get(A->col_idx, A->idx_type, p) != tl_get(A->col_idx, A->idx_type, q))
+        return false;
+    size_t width = tl_index_size(A->idx_type);
+    const char *col = A->col_idx;
+    return memcmp(col + (size_t)p * width, col + (size_t)q * width, (size_t)n * width) == 0;
+}
+
 static int64_t find_twins(const tulle_csr *A, uint8_t *twin, int64_t row0, int64_t row1)
 {
     int64_t found = 0;
-    size_t width = tl_index_size(A->idx_type);
-    const char *col = A->col_idx;
     for (int64_t i = row0; i < row1; i++) {
-        twin[i] = 0;
-        if (i == 0) continue;
-        int64_t p = tl_row_begin(A, i - 1), q = tl_row_begin(A, i), n = tl_row_begin(A, i + 1) - q;
-        if (n == 0 || q - p != n) continue;
-        const char *x = col + (size_t)p * width, *y = col + (size_t)q * width;
-        if (memcmp(x, y, width) != 0 || memcmp(x, y, (size_t)n * width) != 0) continue;
-        twin[i] = 1;
-        found++;
+        twin[i] = i > 0 && is_twin(A, i);
+        found += twin[i];
     }
     return found;
+}
+
+/* A look at some rows: is it worth going through all of them? */
+static bool has_twins(const tulle_csr *A)
+{
+    enum { LOOKS = 512 };
+    int64_t found = 0, looks = A->rows - 1 < LOOKS ? A->rows - 1 : LOOKS;
+    for (int64_t k = 0; k < looks; k++) found += is_twin(A, 1 + (int64_t)((double)k / (double)looks * (double)(A->rows - 1)));
+    return found * 16 > looks;
 }
 
 static void analyze(void *arg, int thread, int threads)
@@ -110,11 +122,10 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     p->row1 = A->rows;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
-    if (twins) {
-        TRY(tl_alloc(b, &p->a_twin, A->rows, 1, "marks of equal rows"));
-        if (same_pattern(A, B)) p->b_twin = p->a_twin;
-        else TRY(tl_alloc(b, &p->b_twin, B->rows, 1, "marks of equal rows"));
-    }
+    bool same = same_pattern(A, B);
+    if (twins && has_twins(A)) TRY(tl_alloc(b, &p->a_twin, A->rows, 1, "marks of equal rows"));
+    if (twins && same) p->b_twin = p->a_twin;
+    else if (twins && has_twins(B)) TRY(tl_alloc(b, &p->b_twin, B->rows, 1, "marks of equal rows"));
     tl_team_run(b->team, threads, analyze, &j);
     for (int t = 0; t < threads; t++) {
         const totals *s = &j.part[t];
