@@ -5,9 +5,7 @@
 static void print_device(const tulle_device *d)
 {
     figure t;
-    printf("%-10s %s, %s", d->name, d->text, bytes_text(t, d->memory_bytes));
-    if (d->threads > 0) printf(", %d thread%s", d->threads, d->threads == 1 ? "" : "s");
-    printf("\n");
+    printf("%-10s %s, %s of memory\n", d->name, d->text, bytes_text(t, d->memory_bytes));
     if (!d->usable) printf("%-10s not usable: %s\n", "", d->why_not);
 }
 

@@ -57,8 +57,8 @@ static int look_at_symmetry(session *s, const tulle_csr *A, facts *f)
     for (int64_t i = 0; same && i <= A->rows; i++) same = csr_row(A, i) == csr_row(&T, i);
     for (int64_t k = 0; same && k < A->nnz; k++) same = csr_col(A, k) == csr_col(&T, k);
     f->symmetric_pattern = same;
-    f->symmetric = same && A->nnz > 0 && A->values && A->val_type == T.val_type
-                   && memcmp(A->values, T.values, (size_t)A->nnz * type_size((int)A->val_type)) == 0;
+    size_t bytes = (size_t)A->nnz * type_size((int)A->val_type);
+    f->symmetric = same && (bytes == 0 || memcmp(A->values, T.values, bytes) == 0);
 done:
     tulle_matrix_free(transposed);
     return code;

@@ -29,6 +29,7 @@ typedef struct stream {
     int64_t     cols;
     streamed   *result;
     int         code;           /* what went wrong inside the callback */
+    double      sec_inside;     /* time spent in the callback          */
 } stream;
 
 static int cannot_write(const char *path)
@@ -44,8 +45,9 @@ static int begin_file(stream *t, int64_t rows, int64_t cols, int type)
     t->file = fopen(t->beside, "w");
     if (!t->file) return cannot_write(t->path);
     signal_guard(t->beside);
-    fprintf(t->file, "%%%%MatrixMarket matrix coordinate %s general\n%" PRId64 " %" PRId64 " ",
-            type >= TULLE_C32 ? "complex" : "real", rows, cols);
+    fprintf(t->file, "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n",
+            type >= TULLE_C32 ? "complex" : "real", tulle_version());
+    fprintf(t->file, "%" PRId64 " %" PRId64 " ", rows, cols);
     t->count_at = ftell(t->file);
     if (fprintf(t->file, "%*s\n", COUNT_FIELD, "") < 0 || t->count_at < 0) return cannot_write(t->path);
     return END_OK;
@@ -144,6 +146,7 @@ static int take_block(void *user, int64_t first, const tulle_csr *block)
     t->code = ferror(t->file) ? cannot_write(t->path) : END_OK;
     t->result->sec_write += seconds() - begun;
     if (t->code == END_OK && t->check) t->code = check_block(t, first, block);
+    t->sec_inside += seconds() - begun;
     return t->code != END_OK;
 }
 
@@ -171,6 +174,7 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
     GO(t.code);
     GO(told(s, status));
     tulle_ctx_stats(s->ctx, &result->stats);
+    result->stats.sec_total -= t.sec_inside;
     GO(end_file(&t));
     result->shape.rows = p->rows;
     result->shape.cols = p->cols;

@@ -43,8 +43,12 @@ mask() {
     sed -E \
         -e 's/^(check|analyze|symbolic|numeric|finish|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
         -e 's/^(repeated .*: median) .*/\1 MS/' \
+        -e 's/(the product needs) [0-9]+ (bytes .C has [0-9]+ entries,) .*/\1 N \2 .../' \
+        -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
+        -e 's/(this machine has) .*/\1 .../' \
+        -e '/^\[1\][+] +Exit /d' \
         -e 's/^(GFLOPS) +[0-9.]+/\1 SPEED/' \
-        -e 's/^(peak memory +|memory +)(about )?[0-9.]+ [KMGT]?i?B?(ytes)?.*/\1BYTES/' \
+        -e 's/^(peak memory|memory) +(about )?[0-9.]+ [KMGT]?i?B?(ytes)?.*/\1 BYTES/' \
         -e 's/^(device +cpu) .*(policy.*)/\1 MACHINE, \2/' \
         -e 's/^(check: [a-zA-Z]+; .* by) [-+0-9.einf]+$/\1 ERROR/' \
         -e 's/^(blocks +)[0-9,]+ /\1N /' \
