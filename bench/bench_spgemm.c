@@ -11,6 +11,7 @@
  * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle.  Ends with 1
  * when a product was wrong or tulle held more workspace than 16 bytes a row and 32 MiB a thread. */
 #define _POSIX_C_SOURCE 200809L
+#include <malloc.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,20 +60,12 @@ static const struct { const char *name, *recipe; bool quick; } suite[] = {
 
 enum { SUITE = sizeof suite / sizeof *suite, MAX_RUNS = 60, MAX_CONTESTANTS = 24 };
 
-static const peer *const peers[] = {
-#ifdef TULLE_PEER_GRAPHBLAS
-    &peer_graphblas,
-#endif
-#ifdef TULLE_PEER_EIGEN
-    &peer_eigen,
-#endif
-    NULL
-};
+static const peer *const peers[] = {&peer_graphblas, &peer_eigen, NULL};
 
 typedef struct {
     int         threads;
     double      seconds;            /* to spend on each contestant */
-    bool        quick, scaling, policies, no_peers;
+    bool        quick, scaling, policies, no_peers, keep_heap;
     const char *only, *recipe;
     FILE       *json;
 } settings;
@@ -467,6 +460,7 @@ static void usage(void)
            "  --scaling       tulle on one thread as well, and the speedups\n"
            "  --policies      tulle's other policies as well\n"
            "  --no-peers      tulle alone\n"
+           "  --keep-heap     malloc gives no large block back to the system: better for the peers\n"
            "  --seconds S     for each contestant and matrix (default 1)\n"
            "  --json FILE     the figures, and the stages of tulle's first product\n"
            "  --list          the suite\n");
@@ -480,6 +474,7 @@ static bool read_settings(int argc, char **argv, settings *s)
         else if (!strcmp(word, "--scaling")) s->scaling = true;
         else if (!strcmp(word, "--policies")) s->policies = true;
         else if (!strcmp(word, "--no-peers")) s->no_peers = true;
+        else if (!strcmp(word, "--keep-heap")) s->keep_heap = true;
         else if (!value) return false;
         else if (!strcmp(word, "--threads")) s->threads = atoi(argv[++i]);
         else if (!strcmp(word, "--seconds")) s->seconds = atof(argv[++i]);
@@ -513,6 +508,10 @@ int main(int argc, char **argv)
     if (!read_settings(argc, argv, &s)) {
         usage();
         return 2;
+    }
+    if (s.keep_heap) {
+        mallopt(M_MMAP_MAX, 0);
+        mallopt(M_TRIM_THRESHOLD, -1);
     }
     if (tulle_ctx_create("cpu", NULL, &ctx) || tulle_ctx_set_threads(ctx, s.threads)) {
         fprintf(stderr, "no context: %s\n", ctx ? tulle_ctx_error(ctx) : "out of memory");
