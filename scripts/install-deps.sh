@@ -39,7 +39,7 @@ find_missing() {
         has pkg-config || missing+=(pkg-config)
         includes "$cc" GraphBLAS.h c || includes "$cc" suitesparse/GraphBLAS.h c ||
             missing+=(libgraphblas-dev)
-        includes "$cc" eigen3/Eigen/src/Core/util/Macros.h c || includes "$cc" Eigen/src/Core/util/Macros.h c ||
+        includes "$cxx" eigen3/Eigen/SparseCore c++ || includes "$cxx" Eigen/SparseCore c++ ||
             missing+=(libeigen3-dev)
     fi
 }

@@ -14,13 +14,11 @@ declare -A rank=([base]=0 [matrix]=1 [plan]=2 [cpu]=3 [jit]=3 [kernels]=3 [gpu]=
 bad=0 seen=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 
-# file:line:header of each #include "header" below the folders named
+# file:line:header of each #include "header" (and <tulle*>) below the folders named
 includes() {
-    find "$@" -type f \( -name '*.c' -o -name '*.h' -o -name '*.cl' -o -name '*.cpp' \) | sort |
-        while read -r file; do
-            grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' "$file" |
-                sed -nE "s|^([0-9]+):[^\"<]*(\"[^\"]*\|<tulle[^>]*)[\">].*|$file:\1:\2|p" | tr -d '"<' || true
-        done
+    find "$@" -type f \( -name '*.c' -o -name '*.h' -o -name '*.cl' -o -name '*.cpp' \) -print0 | sort -z |
+        xargs -0 grep -HnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<tulle)' |
+        sed -E 's/^([^:]*:[0-9]+:)[^"<]*["<]([^">]*)[">].*/\1\2/'
 }
 
 while IFS=: read -r file line header; do
@@ -55,9 +53,8 @@ for folder in programs examples bench; do
 done
 
 # A declaration outside a header would go round all of the above.
-while read -r file; do
-    awk -f "$tests/strip.awk" "$file" | grep -nE '^[[:space:]]*extern[[:space:]]' | sed "s|^|$file:|" || true
-done < <(find src -name '*.c') | { ! grep . ; } || complain "declare it in a header"
+find src -name '*.c' -print0 | xargs -0 awk -f "$tests/strip.awk" |
+    { ! grep -E '^[^:]*:[0-9]+:[[:space:]]*extern[[:space:]]'; } || complain "declare it in a header"
 
 [ $seen -gt 0 ] || complain "no #include line was found at all"
 echo "$seen includes, $bad wrong"

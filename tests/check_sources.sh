@@ -11,14 +11,12 @@ tests=$(cd "$(dirname "$0")" && pwd)
 bad=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 
-# forbid WHY REGEX FILE...: no file may match outside comments and strings
+# forbid WHY FILES REGEX [EXCEPT]: no file whose name matches FILES may match REGEX outside comments and
+# strings, but the one named EXCEPT
 forbid() {
-    local why=$1 regex=$2 file hits
-    shift 2
-    for file; do
-        hits=$(awk -f "$tests/strip.awk" "$file" | grep -nE "$regex" || true)
-        [ -z "$hits" ] || complain "$(sed "s|^|$file:|" <<<"$hits")"$'\n'"    $why"
-    done
+    local hits
+    hits=$(grep -E "^$2:[0-9]+:" "$code" | grep -v "^${4:-/}:" | grep -E ":[0-9]+:.*$3" || true)
+    [ -z "$hits" ] || complain "$hits"$'\n'"    $1"
 }
 
 list() { find src include programs examples tests bench -type f \( "$@" \) 2>/dev/null | sort; }
@@ -34,23 +32,20 @@ for file in "${sources[@]}"; do
         complain "$file: no SPDX-License-Identifier in its first three lines"
 done
 
-mapfile -t library < <(find src -name '*.[ch]' | sort)
-mapfile -t no_mem < <(printf '%s\n' "${library[@]}" | grep -v '^src/base/mem\.c$')
-mapfile -t no_env < <(printf '%s\n' "${library[@]}" | grep -v '^src/base/env\.c$')
-mapfile -t code < <(list -name '*.c' -o -name '*.h' -o -name '*.cpp')
+code=$(mktemp)
+trap 'rm -f "$code"' EXIT
+mapfile -t files < <(list -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.cl')
+awk -f "$tests/strip.awk" "${files[@]}" >"$code"
 
-word='(^|[^A-Za-z0-9_])'
-forbid "use tl_alloc and tl_free (base/mem.c)" \
-    "$word(malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|asprintf|getline|alloca)[[:space:]]*\\(" \
-    "${no_mem[@]}"
-forbid "use tl_env (base/env.c)" "$word(secure_)?(getenv|setenv|putenv|environ)([^A-Za-z0-9_]|$)" "${no_env[@]}"
-forbid "a library neither prints nor ends the program" \
-    "$word((printf|puts|putchar|perror|exit|_exit|abort|assert)[[:space:]]*\\(|(stderr|stdout)([^A-Za-z0-9_]|$))" \
-    "${library[@]}"
-forbid "threads are POSIX threads (base/threads.c)" '#[[:space:]]*(pragma[[:space:]]+omp|include[[:space:]]*<omp)' \
-    "${library[@]}"
-forbid "delete it instead" '^[[:space:]]*#[[:space:]]*if[[:space:]]+0' "${code[@]}"
-forbid "indent with four spaces" $'\t' "${code[@]}"
+library='src/[^:]*' all='[^:]*' before='[^A-Za-z0-9_]' after='([^A-Za-z0-9_]|$)'
+heap='malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|asprintf|getline|alloca'
+forbid "use tl_alloc and tl_free (base/mem.c)" "$library" "$before($heap)[[:space:]]*\\(" src/base/mem.c
+forbid "use tl_env (base/env.c)" "$library" "$before(getenv|secure_getenv|setenv|putenv|environ)$after" src/base/env.c
+forbid "a library neither prints nor ends the program" "$library" \
+    "$before((printf|puts|putchar|perror|exit|_exit|abort|assert)[[:space:]]*\\(|(stderr|stdout)$after)"
+forbid "threads are POSIX threads (base/threads.c)" "$library" '#[[:space:]]*(pragma[[:space:]]+omp|include[[:space:]]*<omp)'
+forbid "delete it instead" "$all" '[[:space:]]*#[[:space:]]*if[[:space:]]+0'"$after"
+forbid "indent with four spaces" "$all" $'\t'
 
 echo "${#sources[@]} files, $bad complaints"
 [ $bad -eq 0 ]

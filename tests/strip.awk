@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-# strip.awk - C source without its comments and without what stands in quotes; lines keep their numbers.
+# strip.awk - C sources without their comments and without what stands in quotes, each line as
+# file:number:text.
+FNR == 1 { inside = 0 }
 {
     out = ""
     line = $0
@@ -26,5 +28,5 @@
         }
         out = out token
     }
-    print out
+    print FILENAME ":" FNR ":" out
 }
