@@ -109,6 +109,12 @@ if [ -z "$part" ]; then
     told "the shell example of the README runs" $?
 
     missing=0
+    for file in $(cd "$root" && find src programs -name '*.[ch]' ! -name 'gallery_*.c' ! -name program.h); do
+        grep -qF "$(basename "$file")" "$root/README.md" || { echo "README.md lacks $file"; missing=1; }
+    done
+    told "the README names every file of the source" $missing
+
+    missing=0
     for word in $(tulle help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
         grep -q "Cm $word" "$root/docs/tulle.1" || { echo "tulle.1 lacks $word"; missing=1; }
         for option in $(tulle help "$word" | sed -nE 's/^ .*--([a-z-]+).*/\1/p'); do
