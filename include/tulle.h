@@ -246,7 +246,8 @@ TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, c
 
 /* ---------------------------------------------- patterns once, values often */
 
-/* Values are not looked at.  With transposed or sorted operands the plan keeps the copies it made. */
+/* Values are not looked at.  Of a transposed operand the plan keeps a copy.  Plans take no drop_zeros
+ * and no sort_inputs: use tulle_csr_sort() first. */
 TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                          const tulle_options *options, tulle_plan **plan);
 /* The pattern of C (values NULL); lives as long as the plan. */

@@ -3,6 +3,7 @@
  * operands.c - makes two views ready for an engine: options and shapes are checked, the views validated
  * (once, when B is A), sorted or transposed copies made where they were asked for. */
 #include "ctx.h"
+#include "matrix/parts.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static tulle_status prepare(tl_base *b, tulle_csr *view, const char *name, const
     tulle_status status = TULLE_OK;
     tulle_matrix *copy = NULL;
     if (o->sort_inputs) {
+        TRY(tl_csr_check_bounds(b, view, name, o->threads));
         TRY(tl_csr_sort(b, view, &copy));
         *own = copy;
         *view = copy->view;
@@ -70,6 +72,11 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
     x->B = *B;
     TRY(tl_csr_check_shape(b, A, "A"));
     TRY(tl_csr_check_shape(b, B, "B"));
+    if (!tl_type_known((int)A->val_type) || !tl_type_known((int)B->val_type)) {
+        status = tl_fail(b, TULLE_ETYPE, "value types %d and %d: not both are known", (int)A->val_type,
+                         (int)B->val_type);
+        goto done;
+    }
     if (A->val_type != B->val_type) {
         status = tl_fail(b, TULLE_ETYPE, "A has values of type %s, B of type %s; convert one of them",
                          tl_type_name(A->val_type), tl_type_name(B->val_type));

@@ -278,6 +278,7 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
 void tl_commit(tl_base *b, void *p, uint64_t used)
 {
     block *h = header_of(p);
+    if (h->kind != MAP || h->counted) return;           /* not reserved: counted when it was made */
     if (h->touched < used + HEADER) h->touched = (used + HEADER + huge - 1) & ~(huge - 1);
     map_cut(h, used + HEADER);
     count_in(b, h, used);

@@ -21,7 +21,6 @@ typedef struct tl_operand {
 
 typedef struct tl_job {
     tl_operand       a, b;
-    int64_t          cols;              /* of C */
     const tl_recipe *recipe;
     const uint8_t   *a_twin, *b_twin;   /* NULL: none */
     bool             drop_zeros;
@@ -107,7 +106,6 @@ typedef struct tl_target {              /* where C goes                         
     tulle_index ptr_type;
     size_t      index, value;           /* bytes of an entry                           */
     int64_t     row0;                   /* ptr[i - row0 + 1] is set for row i          */
-    int64_t     cols;
 } tl_target;
 
 /* Runs fn over all pieces; *nnz receives the entries of C.  Every step-th piece only when step > 1

@@ -55,7 +55,6 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
     return (tl_job){
         .a = {A->row_ptr, A->col_idx, A->values, A->ptr_type == TULLE_I64, A->idx_type == TULLE_I64},
         .b = {B->row_ptr, B->col_idx, B->values, B->ptr_type == TULLE_I64, B->idx_type == TULLE_I64},
-        .cols = B->cols,
         .recipe = recipe,
         /* looking at marks costs a little in every row; a few twins do not pay for it */
         .a_twin = p->a_twins * 8 > A->rows || recipe->forced == TL_TWINS ? p->a_twin : NULL,

@@ -15,6 +15,7 @@
  *           marks are bytes because a bit would need a read that waits for the store before it.
  *           The result is found sorted by going through the blocks that are set, 64 marks becoming
  *           a mask at a time.  Slots and marks are put back to zero on the way out.
+ *           A window of at most 64 columns keeps its marks in a register.
  *   twins   the same for 2 to 4 rows of A of equal pattern: a slot holds a value for each, so one pass
  *           over B serves them all in vector registers.
  *   sort    each product is a key (column, number); the stretches are sorted already, so they are merged
@@ -233,8 +234,18 @@ INLINE void scatter_row(const mode m, const shape sh, const int L, const tl_job 
     }
 }
 
-/* The marked columns in order; clears marks on the way.  Columns are written four at a time, so up to
- * three more than there are: whoever gives the room leaves TL_SLACK entries behind it. */
+/* The columns first + (set bits of mask), four at a time, so up to three more than there are: whoever
+ * gives the room leaves TL_SLACK entries behind it. */
+INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count)
+{
+    for (int k = 0; k < count; k += 4)
+        for (int i = 0; i < 4; i++) {
+            col[k + i] = first + (idx)__builtin_ctzll(mask | (uint64_t)1 << 63);
+            mask &= mask - 1;
+        }
+}
+
+/* The marked columns in order; clears marks on the way. */
 INLINE int64_t emit(tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col)
 {
     uint8_t *restrict mark = s->mark, *restrict block = s->block;
@@ -249,14 +260,7 @@ INLINE int64_t emit(tl_scratch *s, int64_t base, int64_t blocks, idx *restrict c
             uint64_t mask = marks_mask(mark + at);
             int count = __builtin_popcountll(mask);
             memset(mark + at, 0, 64);
-            if (col) {
-                idx first = (idx)(base + at), *restrict c = col + n;
-                for (int k = 0; k < count; k += 4)
-                    for (int i = 0; i < 4; i++) {
-                        c[k + i] = first + (idx)__builtin_ctzll(mask | (uint64_t)1 << 63);
-                        mask &= mask - 1;
-                    }
-            }
+            if (col) put_columns(col + n, (idx)(base + at), mask, count);
             n += count;
         }
     }
@@ -273,6 +277,31 @@ INLINE void collect(const int L, int rows, tl_scratch *s, int64_t base, const id
         for (int r = 0; r < rows; r++) value[r * n + i] = x[r];
         for (int r = 0; r < L; r++) x[r] = zero();
     }
+}
+
+/* A row within 64 columns: the marks are one register. */
+INLINE int64_t tiny(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, out o)
+{
+    const idx *restrict col = b_cols(job);
+    const val *restrict b = b_vals(job);
+    val *restrict slot = s->slot;
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        const tl_stretch *t = &s->stretch[i];
+        for (int q = 0; q < (m == SYMBOLIC || sh == PLAIN ? 1 : t->rows); q++) {
+            val w = m == SYMBOLIC ? zero() : a_vals(job)[r->a_begin + t->first + q];
+            int64_t from = t->begin + q * t->length;
+            for (int64_t k = 0; k < t->length; k++) {
+                int64_t c = col[t->begin + k] - r->lo;
+                mask |= (uint64_t)1 << c;
+                if (m != SYMBOLIC) slot[c] = add(slot[c], mul(w, b[from + k]));
+            }
+        }
+    }
+    int64_t n = __builtin_popcountll(mask);
+    if (o.col) put_columns(o.col, (idx)r->lo, mask, (int)n);
+    if (m != SYMBOLIC) collect(1, 1, s, r->lo, o.col, n, o.val);
+    return n;
 }
 
 /* 1 to 4 rows of equal pattern; the number of entries of each. */
@@ -546,6 +575,7 @@ INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scrat
     case TL_HASH: return by_hash(m, job, s, r, o);
     default: break;
     }
+    if (m != NUMERIC && span <= 64) return tiny(m, sh, job, s, r, o);
     if (span + 64 <= s->slots) return dense(m, sh, job, s, r, 1, known, o);
     return window(m, job, s, r->a_begin, r->a_begin + r->a_length, r->lo, r->hi + 1, o);
 }
@@ -602,7 +632,7 @@ static int64_t run_window(const mode m, const tl_job *job, tl_scratch *s, const 
     int64_t n = window(m, job, s, begin, end, piece->lo, piece->hi, o);
     if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
     row_end[0] = n;
-    if (piece->lo == 0) note(s, TL_DENSE, 1, 0);
+    if (!piece->more) note(s, TL_DENSE, 1, 0);
     return n;
 }
 

@@ -23,8 +23,8 @@ tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, tl_pieces *pieces)
 {
     int64_t products = r->profile->total / PIECES_MAX;
     if (products < PIECE_PRODUCTS) products = PIECE_PRODUCTS;
-    tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS, .heavy = 16 * products,
-                              .a_row = TL_STRETCHES, .window = 1 << 18};
+    tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS, .heavy = 8 * products,
+                              .a_row = TL_STRETCHES};
     return tl_pieces_make(b, r->A, r->B, r->profile, &limits, r->row0, r->row1, pieces);
 }
 
@@ -101,7 +101,7 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     exact = exact || tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK;
     exact = exact || (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK);
     if (exact) {
-        tl_target count = {.cols = B->cols};
+        tl_target count = {0};
         TRY(tl_queue_run(b, &job, kernels.symbolic, &pieces, &crew, &count, 1, "symbolic", &room));
         if (r->ptr_type && !tl_fits(ptr_type, room)) {
             status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers "
@@ -128,7 +128,7 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     TRY(tl_alloc(b, &C->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of C"));
 
     tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = ptr_type,
-                        .index = index, .value = value, .row0 = r->row0, .cols = B->cols};
+                        .index = index, .value = value, .row0 = r->row0};
     TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &pieces, &crew, &target, 1,
                      r->values ? "numeric" : "symbolic", &nnz));
     *(r->values ? &stats->sec_numeric : &stats->sec_symbolic) += tl_now() - start;
@@ -161,7 +161,7 @@ tulle_status tl_cpu_count(tl_base *b, const tl_request *r, int64_t step, int64_t
     tl_pieces pieces = {0};
     tl_crew crew = {0};
     tl_job job = tl_job_make(r->A, r->B, r->recipe, r->profile);
-    tl_target count = {.cols = r->B->cols};
+    tl_target count = {0};
     int threads = tl_cpu_threads(b, r->threads, r->profile->total / step);
     TRY(tl_cpu_pieces(b, r, &pieces));
     TRY(tl_crew_make(b, r->B, r->profile, &pieces, threads, &crew));
@@ -172,8 +172,8 @@ tulle_status tl_cpu_count(tl_base *b, const tl_request *r, int64_t step, int64_t
         const tl_piece *p = &pieces.piece[i];
         int64_t sum = 0;
         for (int64_t k = p->row0; k < p->row1; k++) sum += r->profile->products[k];
-        if (p->lo < p->hi) sum = (int64_t)((double)sum * (double)(p->hi - p->lo) / (double)r->B->cols);
-        *seen += sum;
+        bool cut = p->lo < p->hi && sum > PIECE_PRODUCTS;           /* some columns of a heavy row */
+        *seen += cut ? PIECE_PRODUCTS : sum;
     }
     tl_crew_shares(&crew, *seen, stats);
 done:

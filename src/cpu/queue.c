@@ -71,7 +71,7 @@ static void copy_out(void *to, const void *from, size_t bytes, bool stream)
 static void put_row_ends(const tl_target *c, const tl_piece *piece, int64_t offset, const int64_t *row_end)
 {
     if (!c->ptr) return;
-    if (piece->lo < piece->hi && piece->hi < c->cols) return;       /* more of this row follows */
+    if (piece->more) return;
     int64_t rows = piece->row1 - piece->row0, at = piece->row0 - c->row0 + 1;
     if (c->ptr_type == TULLE_I32) {
         int32_t *ptr = (int32_t *)c->ptr + at;

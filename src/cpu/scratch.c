@@ -2,9 +2,9 @@
  *
  * scratch.c - what a thread needs beside A, B and C.
  *
- * Bytes: (value + 1) a slot for at most TL_SLOTS columns (20 MiB in any type), 24 a stretch, 2 * 8 or 16 and
- * a value a sort item, an index and a value an entry of the hash table: under 27 MiB, less for small
- * matrices.  With the slots of the queue (product.c) a thread stays below 32 MiB. */
+ * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
+ * and a value an entry of the hash table: under 20 MiB, less for small matrices.  With the slots of
+ * queue.c a thread stays below 32 MiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
 /* Four lanes want four slots a column; windows over 64 K columns do without lanes. */
 static int64_t slots_for(const tulle_csr *B)
 {
-    int64_t fit = ((int64_t)20 << 20) / ((int64_t)tl_type_size(B->val_type) + 1);
+    int64_t fit = ((int64_t)16 << 20) / ((int64_t)tl_type_size(B->val_type) + 1);
     int64_t want = larger(smaller(B->cols, TL_SLOTS), 4 * smaller(B->cols, 1 << 16)) + 512;
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }

@@ -33,16 +33,34 @@ static void add(sink *s, tl_piece piece, int64_t entries)
     if (entries > out->max_entries) out->max_entries = entries;
 }
 
-static void add_heavy(sink *s, const tl_piece_limits *limits, int64_t row, int64_t cols, int64_t products)
+/* The columns that occur in a row of C: lo..hi-1. */
+static void columns_of(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *lo, int64_t *hi)
 {
+    *lo = INT64_MAX;
+    *hi = 0;
+    for (int64_t k = tl_row_begin(A, row); k < tl_row_begin(A, row + 1); k++) {
+        int64_t j = tl_get(A->col_idx, A->idx_type, k);
+        int64_t begin = tl_row_begin(B, j), end = tl_row_begin(B, j + 1);
+        if (begin == end) continue;
+        int64_t first = tl_get(B->col_idx, B->idx_type, begin), last = tl_get(B->col_idx, B->idx_type, end - 1);
+        if (first < *lo) *lo = first;
+        if (last >= *hi) *hi = last + 1;
+    }
+    if (*lo >= *hi) *lo = 0, *hi = 1;
+}
+
+static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A, const tulle_csr *B,
+                      int64_t row, int64_t products)
+{
+    int64_t lo, hi;
+    columns_of(A, B, row, &lo, &hi);
     int64_t parts = products / limits->products + 1;
-    int64_t width = (cols + parts - 1) / parts;
-    width = (width + 63) & ~(int64_t)63;
+    int64_t width = ((hi - lo) / parts + 64) & ~(int64_t)63;
     if (width < 1024) width = 1024;
-    if (width > limits->window) width = limits->window;
-    for (int64_t lo = 0; lo < cols; lo += width) {
-        int64_t hi = lo + width < cols ? lo + width : cols;
-        add(s, (tl_piece){row, row + 1, lo, hi}, hi - lo < products ? hi - lo : products);
+    for (lo &= ~(int64_t)63; lo < hi; lo += width) {
+        bool more = hi - lo > width;
+        int64_t columns = more ? width : hi - lo;
+        add(s, (tl_piece){row, row + 1, lo, lo + columns, more}, columns < products ? columns : products);
     }
 }
 
@@ -55,19 +73,19 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
         int64_t n = products[i];
         bool heavy = n > limits->heavy || tl_row_begin(A, i + 1) - tl_row_begin(A, i) > limits->a_row;
         if (i > from && (heavy || sum + n > limits->products || i - from >= limits->rows)) {
-            add(s, (tl_piece){from, i, 0, 0}, entries);
+            add(s, (tl_piece){.row0 = from, .row1 = i}, entries);
             from = i;
             sum = entries = 0;
         }
         if (heavy) {
-            add_heavy(s, limits, i, B->cols, n);
+            add_heavy(s, limits, A, B, i, n);
             from = i + 1;
         } else {
             sum += n;
             entries += n < B->cols ? n : B->cols;
         }
     }
-    if (row1 > from) add(s, (tl_piece){from, row1, 0, 0}, entries);
+    if (row1 > from) add(s, (tl_piece){.row0 = from, .row1 = row1}, entries);
 }
 
 tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,

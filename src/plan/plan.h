@@ -92,6 +92,7 @@ void         tl_profile_done(tl_base *b, tl_profile *profile);
 typedef struct tl_piece {
     int64_t row0, row1;
     int64_t lo, hi;                     /* lo < hi: only these columns of the one row row0 */
+    bool    more;                       /* and the next piece goes on with it              */
 } tl_piece;
 
 typedef struct tl_pieces {
@@ -105,7 +106,6 @@ typedef struct tl_piece_limits {
     int64_t rows;
     int64_t heavy;                      /* a row with more products is cut by columns    */
     int64_t a_row;                      /* and one with more entries of A                */
-    int64_t window;                     /* columns of such a cut                         */
 } tl_piece_limits;
 
 tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tl_profile *profile,
