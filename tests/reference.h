@@ -65,6 +65,9 @@ ref  ref_power(uint64_t seed, int64_t rows, int64_t cols, int64_t longest, ref_k
 /* Full first row, full first column, diagonal. */
 ref  ref_arrow(int64_t n, ref_kind kind, ref_types t);
 ref  ref_band(int64_t n, int64_t half, ref_kind kind, ref_types t);
+/* A band of full d x d blocks: d rows after each other have one pattern, as with d unknowns a node. */
+ref  ref_blocks(int64_t n, int64_t half, int64_t d, ref_kind kind, ref_types t);
+ref  ref_dense(int64_t rows, int64_t cols, ref_kind kind, ref_types t);
 ref  ref_identity(int64_t n, ref_types t);
 /* A permutation matrix: one entry 1 a row. */
 ref  ref_permutation(uint64_t seed, int64_t n, ref_types t);
