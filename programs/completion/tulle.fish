@@ -35,7 +35,7 @@ end
 
 function __tulle_operand
     not __tulle_needs_command
-    and not __tulle_after --type --index --policy -p --policies --accumulator --device -d --threads -t \
+    and not __tulle_after help --type --index --policy -p --policies --accumulator --device -d --threads -t \
         --memory-limit -m --repeat -r --size -s --output -o
 end
 

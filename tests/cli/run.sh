@@ -17,6 +17,7 @@ if [ "${1:-}" = --update ]; then
 fi
 tulle=$(realpath "${1:?usage: run.sh [--update] TULLE [PART-OF-A-NAME]}")
 part=${2:-}
+[ -x "$tulle" ] || { echo "run.sh: $tulle is no program"; exit 1; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
