@@ -206,9 +206,11 @@ static void ones(void *arg, int thread, int threads)
 
 /* ---- the whole */
 
+/* Back to the system, not to the pool: what comes next is of another size. */
 static void drop(tl_base *b, void **p)
 {
     tl_free(b, *p);
+    tl_pool_trim(b->pool);
     *p = NULL;
 }
 
