@@ -38,6 +38,7 @@ bench:
 install:
 	@CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)" scripts/build.sh
 	@cmake --install $(BUILD)
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ! command -v ldconfig >/dev/null || ldconfig
 
 clean:
 	rm -rf $(BUILD)

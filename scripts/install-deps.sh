@@ -24,15 +24,15 @@ cmake_fits() {
     [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 22 ]; }
 }
 
-# missing: packages by their Debian names
+# missing: packages by their Debian names; wished: what a build alone can do without
 find_missing() {
-    missing=()
+    missing=() wished=()
     cmake_fits || missing+=(cmake)
     has make || has ninja || missing+=(make)
     if ! has "$cc" || ! includes "$cc" stdio.h c; then missing+=(gcc libc6-dev); fi
-    # zlib is a wish, not a need, when one only builds: without it .gz files are refused
-    if [ "$look" = no ]; then
-        includes "$cc" zlib.h c || missing+=(zlib1g-dev)
+    # without zlib .gz files are refused
+    if ! includes "$cc" zlib.h c; then
+        if [ "$look" = yes ]; then wished=(zlib1g-dev); else missing+=(zlib1g-dev); fi
     fi
     if [ "$goal" = check ]; then
         has "$cxx" || missing+=(g++)
@@ -71,7 +71,7 @@ fi
 {
     echo "tulle: this machine lacks: ${missing[*]}"
     echo "On Debian or Ubuntu install it with:"
-    echo "    sudo apt-get update && sudo apt-get install ${missing[*]}"
+    echo "    sudo apt-get update && sudo apt-get install ${missing[*]} ${wished[*]:-}"
     case " ${missing[*]} " in *" cmake "*) echo "CMake must be 3.22 or newer." ;; esac
 } >&2
 exit 1
