@@ -116,17 +116,17 @@ tulle_status tl_request_make(tl_base *b, const tl_operands *x, const tulle_optio
 {
     tulle_status status = TULLE_OK;
     TRY(tl_recipe_make(b, o, recipe));
-    TRY(tl_profile_make(b, &x->A, &x->B, recipe->twins, o->threads, profile));
+    TRY(tl_profile_make(b, &x->A, &x->B, recipe->alike, o->threads, profile));
     *r = (tl_request){.A = &x->A, .B = &x->B, .recipe = recipe, .profile = profile,
                       .threads = tl_cpu_threads(b, o->threads, profile->total),
                       .memory_limit = o->memory_limit, .ptr_type = o->c_ptr_type,
                       .drop_zeros = o->drop_zeros, .values = true, .row0 = 0, .row1 = x->A.rows};
     tl_trace(b, "profile: %" PRId64 " products, at most %" PRId64 " a row; C has %" PRId64 " to %" PRId64
              " entries", profile->total, profile->max_products, profile->lower, profile->upper);
-    if (profile->a_twins || profile->b_twins)
-        tl_trace(b, "twins: %" PRId64 " of %" PRId64 " rows of A and %" PRId64 " of %" PRId64
-                 " rows of B repeat the pattern of the row before", profile->a_twins, x->A.rows,
-                 profile->b_twins, x->B.rows);
+    if (profile->a_like || profile->b_like)
+        tl_trace(b, "rows like the row before: A %" PRId64 " equal, %" PRId64 " shifted by one; B %" PRId64
+                 " equal, %" PRId64 " shifted", profile->a_twins, profile->a_shifted, profile->b_twins,
+                 profile->b_shifted);
     tl_trace(b, "policy %s, %d thread%s, %s kernels", recipe->policy->name, r->threads,
              r->threads == 1 ? "" : "s", tl_cpu_isa());
 done:

@@ -75,6 +75,11 @@ static void vector_random(vector *x, int64_t n, uint64_t seed)
     }
 }
 
+static bool finite_at(const vector *x, int64_t i)
+{
+    return isfinite(x->v[i].re) && isfinite(x->v[i].im) && isfinite(x->size[i]);
+}
+
 /* The largest difference in any row, relative to what was added up there. */
 static double difference(const vector *y, const vector *z, int64_t n, int64_t *row)
 {
@@ -83,7 +88,7 @@ static double difference(const vector *y, const vector *z, int64_t n, int64_t *r
         double d = hypot(y->v[i].re - z->v[i].re, y->v[i].im - z->v[i].im);
         double scale = z->size[i] > y->size[i] ? z->size[i] : y->size[i];
         if (!isfinite(scale)) {                 /* infinities and NaN must stand in the same rows */
-            if (isfinite(y->v[i].re) && isfinite(y->v[i].im)) worst = INFINITY, *row = i;
+            if (finite_at(y, i) != finite_at(z, i)) worst = INFINITY, *row = i;
             continue;
         }
         double e = scale > 0 ? d / scale : d;

@@ -22,7 +22,8 @@ typedef struct tl_operand {
 typedef struct tl_job {
     tl_operand       a, b;
     const tl_recipe *recipe;
-    const uint8_t   *a_twin, *b_twin;   /* NULL: none */
+    const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
+    bool             twins, stencils;   /* are there enough of them to look? */
     bool             drop_zeros;
 } tl_job;
 
@@ -42,6 +43,7 @@ typedef struct tl_scratch {
     int64_t     stretches;
     tl_stretch *stretch;
     int32_t    *run;
+    uint16_t   *place;                  /* of each product in its row, for stencils */
     int64_t     items;                  /* products a sort can hold          */
     void       *item[2], *product;
     int64_t     table;                  /* entries of the hash table         */

@@ -56,8 +56,13 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
         .a = {A->row_ptr, A->col_idx, A->values, A->ptr_type == TULLE_I64, A->idx_type == TULLE_I64},
         .b = {B->row_ptr, B->col_idx, B->values, B->ptr_type == TULLE_I64, B->idx_type == TULLE_I64},
         .recipe = recipe,
-        /* looking at marks costs a little in every row; a few twins do not pay for it */
-        .a_twin = p->a_twins * 8 > A->rows || recipe->forced == TL_TWINS ? p->a_twin : NULL,
-        .b_twin = p->b_twins * 8 > B->rows || recipe->forced == TL_TWINS ? p->b_twin : NULL,
+        .a_like = p->a_like,
+        .b_like = p->b_like,
+        /* looking costs a little in every row; a few do not pay for it */
+        .twins = recipe->forced >= 0 ? recipe->forced == TL_TWINS
+                                     : p->a_twins * 8 > A->rows || p->b_twins * 8 > B->rows,
+        .stencils = p->a_like && p->b_like
+                    && (recipe->forced >= 0 ? recipe->forced == TL_STENCIL
+                                            : p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows),
     };
 }

@@ -18,6 +18,8 @@
  *           A window of at most 64 columns keeps its marks in a register.
  *   twins   the same for 2 to 4 rows of A of equal pattern: a slot holds a value for each, so one pass
  *           over B serves them all in vector registers.
+ *   stencil rows of a grid repeat the row before, one column on, and so do the rows of B they name: the
+ *           place of each product within its row is the same in all of them and is found once.
  *   sort    each product is a key (column, number); the stretches are sorted already, so they are merged
  *           pairwise without branches, then equal columns are added in the order of their numbers.
  *   hash    open addressing; the columns found are sorted by the same merge.
@@ -99,7 +101,7 @@ INLINE bool    item_less(item x, item y)
 
 typedef enum { SYMBOLIC, FUSED, NUMERIC } mode;
 
-/* What a build of the row loop may take for granted: PLAIN means 32-bit arrays and no twins. */
+/* What a build of the row loop may take for granted: PLAIN means 32-bit arrays, and twins are not used. */
 typedef enum { PLAIN, ANY } shape;
 
 /* Where the results of a piece go. */
@@ -136,7 +138,7 @@ INLINE row gather(const shape sh, const tl_job *job, tl_scratch *s, int64_t a_be
 {
     row r = {.a_begin = a_begin, .a_length = a_end - a_begin, .lo = INT64_MAX, .hi = -1};
     const idx *restrict col = b_cols(job);
-    const uint8_t *twin = sh == ANY ? job->b_twin : NULL;
+    const uint8_t *like = sh == ANY && job->twins ? job->b_like : NULL;
     tl_stretch *restrict stretch = s->stretch;
     int64_t last = -2, n = 0;
     for (int64_t k = a_begin; k < a_end; k++) {
@@ -145,7 +147,7 @@ INLINE row gather(const shape sh, const tl_job *job, tl_scratch *s, int64_t a_be
         if (length == 0) continue;
         r.products += length;
         r.b_rows++;
-        if (twin && twin[j] && j == last + 1 && stretch[n - 1].rows < 4) {
+        if (like && like[j] == TL_TWIN && j == last + 1 && stretch[n - 1].rows < 4) {
             stretch[n - 1].rows++;
         } else {
             stretch[n++] = (tl_stretch){begin, length, (int32_t)(k - a_begin), 1};
@@ -576,8 +578,66 @@ INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scrat
     default: break;
     }
     if (m != NUMERIC && span <= 64) return tiny(m, sh, job, s, r, o);
-    if (span + 64 <= s->slots) return dense(m, sh, job, s, r, 1, known, o);
+    if (span <= s->slots - 64) return dense(m, sh, job, s, r, 1, known, o);
     return window(m, job, s, r->a_begin, r->a_begin + r->a_length, r->lo, r->hi + 1, o);
+}
+
+/* How many rows from row i on repeat it, each one column on; 1 when none does. */
+INLINE int64_t stencil_rows(const shape sh, const tl_job *job, const row *r, int64_t i, int64_t row1)
+{
+    int64_t rows = 1;
+    while (i + rows < row1 && job->a_like[i + rows] == TL_SHIFTED) rows++;
+    for (int64_t k = r->a_begin; k < r->a_begin + r->a_length && rows > 3; k++) {
+        const uint8_t *like = job->b_like + col_at(sh, &job->a, k);
+        int64_t n = 1;
+        while (n < rows && like[n] == TL_SHIFTED) n++;
+        rows = n;
+    }
+    return rows > 3 ? rows : 1;
+}
+
+/* Rows that repeat the first one, each one column on: the place of every product in its row is found once,
+ * for the first row, whose n columns stand at o.col; then each row is added up where it belongs. */
+INLINE void stencil(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t rows, int64_t n, out o)
+{
+    const idx *restrict b_col = b_cols(job);
+    const val *restrict b = b_vals(job);
+    uint16_t *restrict place = s->place;
+    int32_t *restrict rank = s->slot;           /* zero again when we leave */
+    int64_t base = r->lo, products = 0;
+    if (m != SYMBOLIC) {
+        for (int64_t i = 0; i < n; i++) rank[o.col[i] - base] = (int32_t)i;
+        for (int64_t j = 0; j < r->count; j++)
+            for (int64_t k = 0; k < s->stretch[j].length; k++)
+                place[products++] = (uint16_t)rank[b_col[s->stretch[j].begin + k] - base];
+        for (int64_t i = 0; i < n; i++) rank[o.col[i] - base] = 0;
+    }
+    for (int64_t i = 1; i < rows; i++) {
+        if (m != NUMERIC && o.col) {
+            const idx *restrict before = o.col;
+            idx *restrict col = o.col + n;
+            for (int64_t k = 0; k < n; k++) col[k] = before[k] + 1;
+        }
+        if (o.col) o.col += n;
+        if (m == SYMBOLIC) continue;
+        o.val += n;
+        val *restrict value = o.val;
+        const val *a = a_vals(job) + r->a_begin + i * r->a_length;
+        const uint16_t *restrict p = place;
+        memset(value, 0, (size_t)n * sizeof *value);
+        for (int64_t j = 0; j < r->count; j++) {
+            const tl_stretch *t = &s->stretch[j];
+            const val *restrict bt = b + t->begin + i * t->length;
+            val w = a[t->first];
+            if (t->length >= 8 && p[t->length - 1] - p[0] == t->length - 1) {
+                val *restrict x = value + p[0];
+                for (int64_t k = 0; k < t->length; k++) x[k] = add(x[k], mul(w, bt[k]));
+            } else {
+                for (int64_t k = 0; k < t->length; k++) value[p[k]] = add(value[p[k]], mul(w, bt[k]));
+            }
+            p += t->length;
+        }
+    }
 }
 
 INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const tl_piece *piece,
@@ -590,14 +650,36 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
         int64_t end = ptr_at(sh, &job->a, i + 1), n;
         int rows = 1;
         row r = gather(sh, job, s, begin, end);
-        if (sh == ANY && job->a_twin && r.b_rows > 1) {
-            while (rows < 4 && i + rows < piece->row1 && job->a_twin[i + rows]) rows++;
+        if (sh == ANY && job->twins && job->a_like && r.b_rows > 1) {
+            while (rows < 4 && i + rows < piece->row1 && job->a_like[i + rows] == TL_TWIN) rows++;
             int64_t lanes = rows < 3 ? rows : 4;
-            if ((r.hi - r.lo + 65) * lanes > s->slots
+            if (r.hi - r.lo > s->slots / lanes - 65
                 || (tl_choose(job->recipe, r.b_rows, r.products, r.hi - r.lo + 1) != TL_DENSE))
                 rows = 1;
         }
         int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
+        if (job->stencils && rows == 1 && r.b_rows > 1 && !job->drop_zeros && r.products <= s->items
+            && r.b_rows == r.count && r.hi - r.lo < s->slots) {
+            int64_t repeats = stencil_rows(sh, job, &r, i, piece->row1);
+            if (repeats > 1) {
+                n = one_row(m, sh, job, s, &r, known, o);
+                if (n <= UINT16_MAX) {
+                    stencil(m, job, s, &r, repeats, n, o);
+                    note(s, TL_STENCIL, repeats - 1, (repeats - 1) * r.products);
+                } else {
+                    repeats = 1;
+                }
+                for (int64_t k = 0; k < repeats; k++) {
+                    total += n;
+                    if (m != NUMERIC) row_end[i - piece->row0 + k] = total;
+                }
+                if (o.col) o.col += repeats * n;
+                if (o.val) o.val += repeats * n;
+                i += repeats;
+                begin += repeats * (end - begin);
+                continue;
+            }
+        }
         if (rows == 1) {
             n = one_row(m, sh, job, s, &r, known, o);
         } else {
@@ -642,7 +724,7 @@ INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const t
     if (piece->lo < piece->hi)
         return run_window(m == NUMERIC ? FUSED : m, job, s, piece, c_col, c_val, row_end);
     bool wide = job->a.ptr64 || job->a.col64 || job->b.ptr64;
-    if (m != NUMERIC && WIDTH == 32 && !wide && !job->a_twin && !job->b_twin)
+    if (m != NUMERIC && WIDTH == 32 && !wide && !job->twins)
         return run_rows(m, PLAIN, job, s, piece, c_col, c_val, row_end);
     return run_rows(m, ANY, job, s, piece, c_col, c_val, row_end);
 }

@@ -36,6 +36,7 @@ tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p
     TRY(tl_alloc(b, &s->block, s->slots / 64 + 64, 1, what));
     TRY(tl_alloc(b, &s->stretch, s->stretches, sizeof *s->stretch, what));
     TRY(tl_alloc(b, &s->run, larger(s->stretches, s->items / 8) + 2, sizeof *s->run, what));
+    TRY(tl_alloc(b, &s->place, s->items, sizeof *s->place, what));
     TRY(tl_alloc(b, &s->item[0], s->items, index == 4 ? 8 : 16, what));
     TRY(tl_alloc(b, &s->item[1], s->items, index == 4 ? 8 : 16, what));
     TRY(tl_alloc(b, &s->product, s->items, value, what));
@@ -60,7 +61,7 @@ void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 
 void tl_scratch_done(tl_base *b, tl_scratch *s)
 {
-    void *blocks[] = {s->slot, s->mark, s->block, s->stretch, s->run, s->item[0], s->item[1], s->product,
+    void *blocks[] = {s->slot, s->mark, s->block, s->stretch, s->run, s->place, s->item[0], s->item[1], s->product,
                       s->key, s->sum, s->row_end};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) tl_free(b, blocks[i]);
     memset(s, 0, sizeof *s);

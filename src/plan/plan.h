@@ -2,8 +2,7 @@
  *
  * plan.h - from two patterns to a decision, without touching a device.
  *
- *   profile   what one O(nnz(A)) pass finds out: products per row, totals, rows that repeat the
- *             pattern of the row before them
+ *   profile   what one O(nnz(A)) pass finds out: products per row, totals, rows like the row before
  *   policy    a table: up to so many products and so wide a window, take this accumulator
  *   recipe    the policy that was asked for, with limits: all that choose() needs
  *   pieces    the rows of C cut into pieces of nearly equal work, in order */
@@ -17,6 +16,7 @@
     X(DIRECT, "direct", "one row of B, scaled; rows of A with a single entry")                    \
     X(DENSE,  "dense",  "an array over the row's column window, byte map and rank, no sort")      \
     X(TWINS,  "twins",  "dense for 2 to 4 rows of A with equal pattern at once")                  \
+    X(STENCIL, "stencil", "rows that repeat the row before, one column on: places found once")    \
     X(SORT,   "sort",   "products merged by column; short rows scattered over many columns")      \
     X(HASH,   "hash",   "open addressing in cache, columns sorted afterwards")
 
@@ -39,7 +39,7 @@ enum { TL_RULES_MAX = 8 };
 
 typedef struct tl_policy {
     const char *name, *text;
-    bool        twins;                  /* use equal patterns of neighbouring rows   */
+    bool        alike;                  /* look for rows like the row before them    */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
 } tl_policy;
 
@@ -51,7 +51,7 @@ const tl_policy *tl_policy_at(int i);                       /* NULL past the las
 typedef struct tl_recipe {
     const tl_policy *policy;
     int              forced;            /* a tl_accumulator, or -1                   */
-    bool             twins;
+    bool             alike;
 } tl_recipe;
 
 tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
@@ -63,8 +63,7 @@ static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, 
 {
     if (b_rows <= 1) return TL_DIRECT;
     if (recipe->forced >= 0)
-        return recipe->forced == TL_DIRECT || recipe->forced == TL_TWINS ? TL_DENSE
-                                                                         : (tl_accumulator)recipe->forced;
+        return recipe->forced == TL_SORT || recipe->forced == TL_HASH ? (tl_accumulator)recipe->forced : TL_DENSE;
     const tl_rule *rule = recipe->policy->rules;
     while (products > rule->max_products) rule++;
     return span <= rule->dense_span ? TL_DENSE : rule->wide;
@@ -72,18 +71,24 @@ static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, 
 
 /* ---- profile */
 
+/* What a row has in common with the row before it. */
+enum {
+    TL_TWIN = 1,                        /* the same columns                           */
+    TL_SHIFTED = 2                      /* the same columns, each one on              */
+};
+
 typedef struct tl_profile {
     int64_t  row0, row1;                /* of A                                       */
     int64_t *products;                  /* of each row, row1 - row0 entries           */
-    uint8_t *a_twin, *b_twin;           /* 1: the row has the pattern of the one before; may be NULL */
+    uint8_t *a_like, *b_like;           /* TL_TWIN, TL_SHIFTED; NULL: none            */
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */
     int64_t  max_products, max_a_row, max_b_row;
-    int64_t  a_twins, b_twins;          /* how many rows                              */
+    int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* how many rows              */
 } tl_profile;
 
-/* 8 bytes a row of A, and 1 a row of A and of B while twins are looked for. */
-tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool twins, int threads,
+/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike. */
+tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
                              tl_profile *profile);
 void         tl_profile_done(tl_base *b, tl_profile *profile);
 

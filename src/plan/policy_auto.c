@@ -11,7 +11,7 @@
 const tl_policy tl_policy_auto = {
     .name = "auto",
     .text = "dense windows sized by work, merges for short scattered rows, equal rows together",
-    .twins = true,
+    .alike = true,
     .rules = {
         {64, 16 << 10, TL_SORT},
         {256, 256 << 10, TL_SORT},

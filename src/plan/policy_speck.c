@@ -10,7 +10,7 @@
 const tl_policy tl_policy_speck = {
     .name = "speck",
     .text = "spECK's choice: direct, hash while the map fits the cache, dense beyond",
-    .twins = false,
+    .alike = false,
     .rules = {
         {256, 512, TL_HASH},
         {1024, 2048, TL_HASH},

@@ -4,14 +4,16 @@
  *
  * The idea is spECK's (PPoPP 2020, section 4.1): O(nnz(A)) work that decides everything after it.
  * Columns are not looked at here; the window of a row is found by the kernel that is about to read
- * those rows of B anyway.  Twins, rows with the pattern of the row before them as finite elements
- * with several unknowns a node have them, are found by comparing; a row that differs usually differs
- * in its first column, and a sample decides whether the rest is looked at. */
+ * those rows of B anyway.  Two kinds of neighbours are worth knowing: twins, rows with the columns of
+ * the row before them, as finite elements with several unknowns a node have them, and rows whose
+ * columns are those of the row before, one on, as stencils on grids have them.  A row that is neither
+ * usually shows it in its first column, and a sample decides whether the rest is looked at. */
 #include "plan/plan.h"
 #include <string.h>
 
 typedef struct totals {
-    int64_t total, upper, lower, max_products, max_a_row, max_b_row, a_twins, b_twins;
+    int64_t total, upper, lower, max_products, max_a_row, max_b_row;
+    int64_t a_twins, b_twins, a_shifted, b_shifted;
     char    pad[64];
 } totals;
 
@@ -57,34 +59,52 @@ SUM_ROWS(sum_i32_i64, int32_t, int64_t)
 SUM_ROWS(sum_i64_i32, int64_t, int32_t)
 SUM_ROWS(sum_i64_i64, int64_t, int64_t)
 
-/* Is row i the pattern of row i - 1?  The first column usually tells. */
-static bool is_twin(const tulle_csr *A, int64_t i)
+/* Do n columns at p and q differ by d throughout? */
+#define DIFFER_BY(name, INDEX)                                                                    \
+    static bool name(const INDEX *restrict col, int64_t p, int64_t q, int64_t n, INDEX d)         \
+    {                                                                                             \
+        INDEX wrong = 0;                                                                          \
+        for (int64_t k = 0; k < n; k++) wrong |= (col[q + k] - col[p + k]) ^ d;                   \
+        return wrong == 0;                                                                        \
+    }
+DIFFER_BY(differ_i32, int32_t)
+DIFFER_BY(differ_i64, int64_t)
+
+/* What row i > 0 has in common with row i - 1; the first column usually tells. */
+static uint8_t likeness(const tulle_csr *A, int64_t i)
 {
     int64_t p = tl_row_begin(A, i - 1), q = tl_row_begin(A, i), n = tl_row_begin(A, i + 1) - q;
-    if (n == 0 || q - p != n || tl_get(A->col_idx, A->idx_type, p) != tl_get(A->col_idx, A->idx_type, q))
-        return false;
-    size_t width = tl_index_size(A->idx_type);
-    const char *col = A->col_idx;
-    return memcmp(col + (size_t)p * width, col + (size_t)q * width, (size_t)n * width) == 0;
+    if (q - p != n) return 0;
+    if (n == 0) return TL_SHIFTED;
+    int64_t d = tl_get(A->col_idx, A->idx_type, q) - tl_get(A->col_idx, A->idx_type, p);
+    if (d != 0 && d != 1) return 0;
+    bool alike = A->idx_type == TULLE_I32 ? differ_i32(A->col_idx, p, q, n, (int32_t)d)
+                                          : differ_i64(A->col_idx, p, q, n, d);
+    return !alike ? 0 : d == 0 ? TL_TWIN : TL_SHIFTED;
 }
 
-static int64_t find_twins(const tulle_csr *A, uint8_t *twin, int64_t row0, int64_t row1)
+static void find_likes(const tulle_csr *A, uint8_t *like, int64_t row0, int64_t row1, int64_t *twins,
+                       int64_t *shifted)
 {
-    int64_t found = 0;
     for (int64_t i = row0; i < row1; i++) {
-        twin[i] = i > 0 && is_twin(A, i);
-        found += twin[i];
+        like[i] = i > 0 ? likeness(A, i) : 0;
+        *twins += like[i] == TL_TWIN;
+        *shifted += like[i] == TL_SHIFTED;
     }
-    return found;
 }
 
-/* A look at some rows: is it worth going through all of them? */
-static bool has_twins(const tulle_csr *A)
+/* A look at some rows: is it worth going through all of them?  They are not evenly spaced: the lines of
+ * a grid are. */
+static bool has_likes(const tulle_csr *A)
 {
     enum { LOOKS = 512 };
     int64_t found = 0, looks = A->rows - 1 < LOOKS ? A->rows - 1 : LOOKS;
-    for (int64_t k = 0; k < looks; k++) found += is_twin(A, 1 + (int64_t)((double)k / (double)looks * (double)(A->rows - 1)));
-    return found * 16 > looks;
+    uint64_t random = 1;
+    for (int64_t k = 0; k < looks; k++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        found += likeness(A, 1 + (int64_t)((random >> 11) % (uint64_t)(A->rows - 1))) != 0;
+    }
+    return found * 8 > looks;
 }
 
 static void analyze(void *arg, int thread, int threads)
@@ -97,11 +117,11 @@ static void analyze(void *arg, int thread, int threads)
     int64_t row1 = p->row0 + tl_part(rows, thread + 1, threads);
     bool a64 = j->A->idx_type == TULLE_I64, b64 = j->B->ptr_type == TULLE_I64;
     (a64 ? (b64 ? sum_i64_i64 : sum_i64_i32) : (b64 ? sum_i32_i64 : sum_i32_i32))(j, &t, row0, row1);
-    if (p->a_twin) t.a_twins = find_twins(j->A, p->a_twin, tl_part(j->A->rows, thread, threads),
-                                          tl_part(j->A->rows, thread + 1, threads));
-    if (p->b_twin && p->b_twin != p->a_twin)
-        t.b_twins = find_twins(j->B, p->b_twin, tl_part(j->B->rows, thread, threads),
-                               tl_part(j->B->rows, thread + 1, threads));
+    if (p->a_like) find_likes(j->A, p->a_like, tl_part(j->A->rows, thread, threads),
+                              tl_part(j->A->rows, thread + 1, threads), &t.a_twins, &t.a_shifted);
+    if (p->b_like && p->b_like != p->a_like)
+        find_likes(j->B, p->b_like, tl_part(j->B->rows, thread, threads),
+                   tl_part(j->B->rows, thread + 1, threads), &t.b_twins, &t.b_shifted);
     j->part[thread] = t;
 }
 
@@ -110,7 +130,7 @@ static bool same_pattern(const tulle_csr *A, const tulle_csr *B)
     return A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->rows == B->rows;
 }
 
-tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool twins, int threads,
+tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
                              tl_profile *p)
 {
     tulle_status status = TULLE_OK;
@@ -123,9 +143,9 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
     bool same = same_pattern(A, B);
-    if (twins && has_twins(A)) TRY(tl_alloc(b, &p->a_twin, A->rows, 1, "marks of equal rows"));
-    if (twins && same) p->b_twin = p->a_twin;
-    else if (twins && has_twins(B)) TRY(tl_alloc(b, &p->b_twin, B->rows, 1, "marks of equal rows"));
+    if (alike && has_likes(A)) TRY(tl_alloc(b, &p->a_like, A->rows, 1, "marks of rows alike"));
+    if (alike && same) p->b_like = p->a_like;
+    else if (alike && has_likes(B)) TRY(tl_alloc(b, &p->b_like, B->rows, 1, "marks of rows alike"));
     tl_team_run(b->team, threads, analyze, &j);
     for (int t = 0; t < threads; t++) {
         const totals *s = &j.part[t];
@@ -134,11 +154,13 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
         p->lower += s->lower;
         p->a_twins += s->a_twins;
         p->b_twins += s->b_twins;
+        p->a_shifted += s->a_shifted;
+        p->b_shifted += s->b_shifted;
         if (s->max_products > p->max_products) p->max_products = s->max_products;
         if (s->max_a_row > p->max_a_row) p->max_a_row = s->max_a_row;
         if (s->max_b_row > p->max_b_row) p->max_b_row = s->max_b_row;
     }
-    if (p->b_twin == p->a_twin) p->b_twins = p->a_twins;
+    if (p->b_like == p->a_like) p->b_twins = p->a_twins, p->b_shifted = p->a_shifted;
 done:
     tl_free(b, j.part);
     if (status != TULLE_OK) tl_profile_done(b, p);
@@ -147,8 +169,8 @@ done:
 
 void tl_profile_done(tl_base *b, tl_profile *p)
 {
-    if (p->b_twin != p->a_twin) tl_free(b, p->b_twin);
-    tl_free(b, p->a_twin);
+    if (p->b_like != p->a_like) tl_free(b, p->b_like);
+    tl_free(b, p->a_like);
     tl_free(b, p->products);
     memset(p, 0, sizeof *p);
 }

@@ -67,13 +67,13 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
                            name_list(tulle_policy_name, list, sizeof list));
         recipe->policy = tl_policy_at(i);
     }
-    recipe->twins = recipe->policy->twins;
+    recipe->alike = recipe->policy->alike;
     if (options->accumulator) {
         recipe->forced = find(tulle_accumulator_name, options->accumulator);
         if (recipe->forced < 0)
             return tl_fail(b, TULLE_EINVAL, "there is no accumulator \"%s\"; there are: %s",
                            options->accumulator, name_list(tulle_accumulator_name, list, sizeof list));
-        recipe->twins = recipe->forced == TL_TWINS;
+        recipe->alike = recipe->forced == TL_TWINS || recipe->forced == TL_STENCIL;
     }
     return TULLE_OK;
 }
