@@ -257,7 +257,7 @@ tulle_status tl_binary_read(tl_base *b, const char *path, tulle_matrix **out)
         A->view.val_type = TULLE_F64;
     }
     status = tl_csr_check(b, &A->view, path, 0);
-    if (status == TULLE_EPATTERN) status = TULLE_EFORMAT;
+    if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
     if (status != TULLE_OK) goto done;
     *out = A;
     A = NULL;

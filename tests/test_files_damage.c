@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_files_damage.c - files that are cut, flipped or lie about their sizes, archives, and memory that runs
+ * out: a sentence every time. */
+#define _XOPEN_SOURCE 700
+#include "files_help.h"
+
+/* ---- damage */
+
+static const char small_text[] = "%%MatrixMarket matrix coordinate real general\n% small\n3 4 4\n1 1 1.25\n2 3 -2\n"
+                                 "3 1 0.5\n3 4 8.125\n";
+
+/* Every proper beginning is refused, except where only the last number loses digits, which no reader can
+ * know; then everything else must be right. */
+static void a_file_cut_anywhere_is_refused(void)
+{
+    size_t n = sizeof small_text - 1;
+    for (size_t cut = 0; cut < n; cut++) {
+        tulle_matrix *A = NULL;
+        put_bytes("c.mtx", small_text, cut);
+        tulle_status status = tulle_read(ctx, "c.mtx", &A);
+        bool in_last = cut + 6 > n;              /* "8", "8.", "8.1", "8.12", "8.125" */
+        CHECK((status == TULLE_OK) == in_last, "cut at %zu: %s", cut, tulle_ctx_error(ctx));
+        if (status == TULLE_OK) {
+            double want[12] = {1.25, NAN, NAN, NAN, NAN, NAN, -2, NAN, 0.5, NAN, NAN, 0};
+            want[11] = strtod(strrchr(small_text, ' '), NULL);
+            char digits[16];
+            snprintf(digits, sizeof digits, "%.*s", (int)(5 - (n - 1 - cut)), "8.125");
+            want[11] = strtod(digits, NULL);
+            is_dense(A, 3, 4, want, NULL);
+        } else {
+            CHECK(tulle_ctx_error(ctx)[0] != 0, "no sentence");
+        }
+        tulle_matrix_free(A);
+    }
+    remove("c.mtx");
+}
+
+static void a_packed_file_cut_anywhere_is_refused(void)
+{
+    if (!tl_gz_here()) return;
+    char packed[2048];
+    size_t n = pack(small_text, sizeof small_text - 1, packed, sizeof packed);
+    for (size_t cut = 0; cut <= n; cut++) {
+        tulle_matrix *A = NULL;
+        put_bytes("c.mtx.gz", packed, cut);
+        tulle_status status = tulle_read(ctx, "c.mtx.gz", &A);
+        CHECK((status == TULLE_OK) == (cut == n), "cut at %zu of %zu: %s", cut, n, tulle_ctx_error(ctx));
+        tulle_matrix_free(A);
+    }
+    for (size_t at = 2; at < n; at++) {          /* its checksum notices what its format does not */
+        tulle_matrix *A = NULL;
+        packed[at] ^= 0x10;
+        put_bytes("c.mtx.gz", packed, n);
+        packed[at] ^= 0x10;
+        tulle_status status = tulle_read(ctx, "c.mtx.gz", &A);
+        bool harmless = at >= 3 && at < 10;      /* name, time and system of origin */
+        CHECK(status != TULLE_OK || harmless, "byte %zu", at);
+        tulle_matrix_free(A);
+    }
+    remove("c.mtx.gz");
+}
+
+static void a_binary_file_cut_or_flipped_anywhere_is_refused(void)
+{
+    static const int32_t ptr[] = {0, 1, 2, 4}, col[] = {0, 2, 0, 3};
+    static const double val[] = {1.25, -2, 0.5, 8.125};
+    static const double want[12] = {1.25, NAN, NAN, NAN, NAN, NAN, -2, NAN, 0.5, NAN, NAN, 8.125};
+    tulle_csr A = tulle_csr_f64_i32(3, 4, ptr, col, val);
+    tulle_matrix *B = NULL;
+    size_t n;
+    REQUIRE(tulle_write(ctx, "b.tulle", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    char *data = get_bytes("b.tulle", &n);
+    CHECK(n == 256 + 3 * 64, "%zu bytes", n);
+    CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    is_dense(B, 3, 4, want, NULL);
+    tulle_matrix_free(B);
+    for (size_t cut = 0; cut < n; cut++) {
+        put_bytes("b.tulle", data, cut);
+        CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_EFORMAT, "cut at %zu", cut);
+        CHECK(strncmp(tulle_ctx_error(ctx), "b.tulle: ", 9) == 0, "%s", tulle_ctx_error(ctx));
+        tulle_matrix_free(B);
+    }
+    for (size_t at = 0; at < n; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            data[at] = (char)(data[at] ^ 1 << bit);
+            put_bytes("b.tulle", data, n);
+            data[at] = (char)(data[at] ^ 1 << bit);
+            CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_EFORMAT, "bit %d of byte %zu", bit, at);
+            CHECK(strncmp(tulle_ctx_error(ctx), "b.tulle: ", 9) == 0, "%s", tulle_ctx_error(ctx));
+            tulle_matrix_free(B);
+        }
+    char *longer = calloc(1, n + 64);
+    memcpy(longer, data, n);
+    put_bytes("b.tulle", longer, n + 64);
+    CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_EFORMAT, "longer");
+    CHECK(strcmp(tulle_ctx_error(ctx), "b.tulle: has 512 bytes and should have 448") == 0, "%s", tulle_ctx_error(ctx));
+    tulle_matrix_free(B);
+    free(longer);
+    free(data);
+    remove("b.tulle");
+}
+
+/* The checksums are right, but the matrix in it is none. */
+static void a_binary_file_with_a_wrong_pattern_is_refused(void)
+{
+    static const int32_t ptr[] = {0, 1, 2, 4}, col[] = {0, 2, 3, 3};
+    static const double val[] = {1, 2, 3, 4};
+    tulle_csr A = tulle_csr_f64_i32(3, 4, ptr, col, val);
+    tulle_matrix *B = NULL;
+    REQUIRE(tl_write((tl_base *)(void *)ctx, "b.tulle", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "b.tulle: row 2: column 3 stands twice") == 0, "%s", tulle_ctx_error(ctx));
+    tulle_matrix_free(B);
+    remove("b.tulle");
+}
+
+static void a_mapped_matrix_outlives_its_file_and_context(void)
+{
+    made m = make_random(1000, 1000, 5);
+    tulle_ctx *other = NULL;
+    tulle_matrix *B = NULL;
+    REQUIRE(tulle_ctx_create(NULL, NULL, &other) == TULLE_OK, "no context");
+    REQUIRE(tulle_write(other, "m.tulle", &m.view) == TULLE_OK, "%s", tulle_ctx_error(other));
+    REQUIRE(tulle_read(other, "m.tulle", &B) == TULLE_OK, "%s", tulle_ctx_error(other));
+    tulle_ctx_free(other);
+    remove("m.tulle");
+    tulle_csr v = tulle_matrix_view(B);
+    CHECK(((uintptr_t)v.row_ptr | (uintptr_t)v.col_idx | (uintptr_t)v.values) % 64 == 0, "its alignment");
+    CHECK(same_matrix(&v, &m.view), "it changed");
+    tulle_matrix_free(B);
+    free_made(&m);
+}
+
+/* ---- archives */
+
+static size_t tar_member(char *to, const char *name, const char *text, char type)
+{
+    size_t n = strlen(text), padded = (n + 511) / 512 * 512;
+    memset(to, 0, 512 + padded);
+    strncpy(to, name, 100);
+    sprintf(to + 100, "0000644");
+    sprintf(to + 124, "%011o", (unsigned)n);
+    to[156] = type;
+    memcpy(to + 257, "ustar\00000", 8);
+    memset(to + 148, ' ', 8);
+    unsigned sum = 0;
+    for (int i = 0; i < 512; i++) sum += (unsigned char)to[i];
+    sprintf(to + 148, "%06o", sum);
+    memcpy(to + 512, text, n);
+    return 512 + padded;
+}
+
+static const char other_text[] = "%%MatrixMarket matrix array real general\n% a right-hand side, longer than the rest"
+    " ............................................................................................\n1 1\n9\n";
+
+static void archives_of_suitesparse_are_searched_for_their_matrix(void)
+{
+    static const double want[12] = {1.25, NAN, NAN, NAN, NAN, NAN, -2, NAN, 0.5, NAN, NAN, 8.125};
+    static const struct { const char *first, *second; bool small; } cases[] = {
+        {"small/small.mtx", "small/small_b.mtx", true},
+        {"group/small_b.mtx", "group/small/small.mtx", false},
+        {"small_b.mtx", "readme.txt", false},       /* no main matrix: the largest with a banner */
+        {"a.mtx", "b.mtx", false},
+    };
+    char tar[8192], packed[8192];
+    for (size_t c = 0; c < 4; c++)
+        for (int gz = 0; gz < (tl_gz_here() ? 2 : 1); gz++) {
+            bool main_second = c == 1;
+            size_t n = tar_member(tar, "small/", "", '5');
+            n += tar_member(tar + n, cases[c].first, main_second ? other_text : c == 0 ? small_text : other_text, '0');
+            n += tar_member(tar + n, cases[c].second, main_second ? small_text : c == 0 ? other_text : small_text, '0');
+            memset(tar + n, 0, 1024);
+            n += 1024;
+            if (gz) put_bytes("x.tar.gz", packed, pack(tar, n, packed, sizeof packed));
+            else put_bytes("x.tar.gz", tar, n);
+            tulle_matrix *A = NULL;
+            CHECK(tulle_read(ctx, "x.tar.gz", &A) == TULLE_OK, "case %zu: %s", c, tulle_ctx_error(ctx));
+            static const double nine[1] = {9};
+            if (c < 2) is_dense(A, 3, 4, want, NULL);
+            else is_dense(A, 1, 1, nine, NULL);
+            tulle_matrix_free(A);
+        }
+    remove("x.tar.gz");
+}
+
+static void errors_in_archives_name_the_member(void)
+{
+    char tar[8192];
+    tulle_matrix *A = NULL;
+    size_t n = tar_member(tar, "a/a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n2 1 1\n", '0');
+    put_bytes("x.tar", tar, n);
+    CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "x.tar(a/a.mtx):3:1: row index 2 is outside 1..1") == 0, "%s", tulle_ctx_error(ctx));
+    put_bytes("x.tar", tar, 540);
+    CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "x.tar(a/a.mtx): the archive ends 30 bytes too early") == 0, "%s",
+          tulle_ctx_error(ctx));
+    n = tar_member(tar, "readme", "nothing", '0');
+    memset(tar + n, 0, 1024);
+    put_bytes("x.tar", tar, n + 1024);
+    CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "x.tar: the archive holds no .mtx file") == 0, "%s", tulle_ctx_error(ctx));
+    tar[n] = 'x';
+    put_bytes("x.tar", tar, n + 1024);
+    CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "x.tar: a header in the archive is damaged") == 0, "%s", tulle_ctx_error(ctx));
+    remove("x.tar");
+}
+
+static void packed_text_may_come_in_several_members(void)
+{
+    static const double want[12] = {1.25, NAN, NAN, NAN, NAN, NAN, -2, NAN, 0.5, NAN, NAN, 8.125};
+    char packed[4096];
+    tulle_matrix *A = NULL;
+    if (!tl_gz_here()) {
+        put_bytes("g.mtx.gz", "\x1f\x8b\x08", 3);
+        CHECK(tulle_read(ctx, "g.mtx.gz", &A) == TULLE_EFORMAT, "read");
+        CHECK(strstr(tulle_ctx_error(ctx), "built without zlib") != NULL, "%s", tulle_ctx_error(ctx));
+        remove("g.mtx.gz");
+        return;
+    }
+    size_t n = pack(small_text, 70, packed, sizeof packed);
+    n += pack(small_text + 70, sizeof small_text - 1 - 70, packed + n, sizeof packed - n);
+    memset(packed + n, 0, 16);
+    put_bytes("g.mtx.gz", packed, n + 16);       /* zeros behind it are padding */
+    CHECK(tulle_read(ctx, "g.mtx.gz", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    is_dense(A, 3, 4, want, NULL);
+    tulle_matrix_free(A);
+    packed[n] = 'x';
+    put_bytes("g.mtx.gz", packed, n + 16);
+    CHECK(tulle_read(ctx, "g.mtx.gz", &A) == TULLE_EFORMAT, "read");
+    CHECK(strcmp(tulle_ctx_error(ctx), "g.mtx.gz: something that is not gzip follows the packed data") == 0, "%s",
+          tulle_ctx_error(ctx));
+    remove("g.mtx.gz");
+}
+
+/* ---- memory that runs out */
+
+typedef struct { int64_t live; int64_t largest; int left; } counted;
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    counted *c = user;
+    if (c->left-- == 0) return NULL;
+    if ((int64_t)bytes > c->largest) c->largest = (int64_t)bytes;
+    c->live++;
+    return malloc(bytes);
+}
+
+static void counted_free(void *user, void *p)
+{
+    ((counted *)user)->live--;
+    free(p);
+}
+
+static void sizes_that_lie_are_noticed_before_memory_is_taken(void)
+{
+    static const char *const lies[] = {
+        "%%MatrixMarket matrix coordinate real general\n5 5 900000000\n1 1 1\n",
+        "%%MatrixMarket matrix array real general\n90000 90000\n1\n",
+        "%%MatrixMarket matrix coordinate real general\n1000000000000000 5 1\n1 1 1\n",
+    };
+    for (size_t i = 0; i < 3; i++) {
+        counted c = {.left = -1};
+        tulle_ctx *own = NULL;
+        tulle_matrix *A = NULL;
+        tulle_mem mem = {counted_alloc, counted_free, &c};
+        REQUIRE(tulle_ctx_create(NULL, &mem, &own) == TULLE_OK, "no context");
+        put_bytes("l.mtx", lies[i], strlen(lies[i]));
+        tulle_status status = tulle_read(own, "l.mtx", &A);
+        CHECK(status == (i < 2 ? TULLE_EFORMAT : TULLE_ENOMEM), "%s", tulle_ctx_error(own));
+        CHECK(c.largest < 1000000, "%" PRId64 " bytes were asked for", c.largest);
+        tulle_ctx_free(own);
+        CHECK(c.live == 0, "%" PRId64 " blocks were not freed", c.live);
+    }
+    remove("l.mtx");
+}
+
+static void every_allocation_may_fail(void)
+{
+    made m = make_random(500, 500, 4);
+    static const char *const names[] = {"f.mtx", "f.tulle", "f.mtx.gz"};
+    static const char shuffled[] = "%%MatrixMarket matrix coordinate complex symmetric\n9 9 4\n9 1 1 2\n3 2 4 5\n"
+                                   "1 9 3 4\n5 5 6 7\n";
+    static const char array[] = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n";
+    int formats = tl_gz_here() ? 3 : 2;
+    for (int f = 0; f < formats + 2; f++) {
+        const char *name = f < formats ? names[f] : "t.mtx";
+        bool done = false;
+        if (f < formats) REQUIRE(tulle_write(ctx, name, &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        else if (f == formats) put_bytes(name, shuffled, sizeof shuffled - 1);
+        else put_bytes(name, array, sizeof array - 1);
+        for (int n = 0; n < 200 && !done; n++) {
+            counted c = {.left = -1};
+            tulle_ctx *own = NULL;
+            tulle_matrix *A = NULL;
+            tulle_mem mem = {counted_alloc, counted_free, &c};
+            REQUIRE(tulle_ctx_create(NULL, &mem, &own) == TULLE_OK, "no context");
+            c.left = n;
+            tulle_status status = tulle_read(own, name, &A);
+            CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_status_name(status));
+            CHECK(status == TULLE_OK || (!A && tulle_ctx_error(own)[0]), "no sentence");
+            bool read_done = status == TULLE_OK;
+            tulle_matrix_free(A);
+            bool write_done = true;
+            if (f < formats) {
+                c.left = n;
+                status = tulle_write(own, name, &m.view);
+                CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_status_name(status));
+                write_done = status == TULLE_OK;
+            }
+            CHECK(files_here() == 1, "%d files are here", files_here());
+            done = read_done && write_done;
+            tulle_ctx_free(own);
+            CHECK(c.live == 0, "%" PRId64 " blocks were not freed", c.live);
+        }
+        CHECK(done, "%s never succeeded", name);
+        remove(name);
+    }
+    free_made(&m);
+}
+
+FILES_MAIN(TEST(a_file_cut_anywhere_is_refused),
+           TEST(a_packed_file_cut_anywhere_is_refused),
+           TEST(a_binary_file_cut_or_flipped_anywhere_is_refused),
+           TEST(a_binary_file_with_a_wrong_pattern_is_refused),
+           TEST(a_mapped_matrix_outlives_its_file_and_context),
+           TEST(archives_of_suitesparse_are_searched_for_their_matrix),
+           TEST(errors_in_archives_name_the_member),
+           TEST(packed_text_may_come_in_several_members),
+           TEST(sizes_that_lie_are_noticed_before_memory_is_taken),
+           TEST(every_allocation_may_fail))
