@@ -115,6 +115,7 @@ void json_shares(json *j, const tulle_share *share, int shares)
 {
     json_open(j, "accumulators", '[');
     for (int i = 0; i < shares; i++) {
+        if (share[i].rows == 0 && share[i].products == 0) continue;
         json_open(j, NULL, '{');
         json_text(j, "name", share[i].name);
         json_int(j, "rows", share[i].rows);

@@ -76,14 +76,14 @@ static void put_match(bytes *b, int length, int distance)
     int extra = 0, code;
     if (length == 258) {
         put_symbol(b, 285);
-    } else {                                    /* 3..10 have a code each, then four for each extra bit */
+    } else {                    /* 3..10 have a code each, then there are four for each extra bit */
         int from = length - 3;
         while (from >> (extra + 3)) extra++;
         code = extra ? 4 * extra + (from >> extra) : from;
         put_symbol(b, 257 + code);
         put_bits(b, (uint32_t)from & ((1u << extra) - 1), extra);
     }
-    int from = distance - 1;                    /* 1..4 have a code each, then two for each extra bit */
+    int from = distance - 1;    /* 1..4 have a code each, then there are two for each extra bit */
     extra = 0;
     while (from >> (extra + 2)) extra++;
     code = extra ? 2 * extra + (from >> extra) : from;

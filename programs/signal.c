@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
  * signal.c - Ctrl-C and SIGTERM.  The first is noted, and the next progress call cancels the work, so
- * that everything is cleaned up on the normal way out.  The second does not wait for that: it removes
- * the file being written and leaves at once. */
+ * that everything is cleaned up on the normal way out.  Another one, two seconds later, does not wait
+ * for that: it removes the file that stream.c writes and leaves at once. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { PATIENCE = 2 };          /* seconds */
+
 static volatile sig_atomic_t caught;
+static volatile time_t       caught_at;
 static volatile sig_atomic_t guarded;
 static char                  guarded_path[4096];
 
 static void on_signal(int number)
 {
+    time_t now = time(NULL);
+    if (caught && now - caught_at < PATIENCE) return;
     if (caught) {
         if (guarded) unlink(guarded_path);
         _exit(number == SIGTERM ? END_TERMINATE : END_INTERRUPT);
     }
     caught = number;
+    caught_at = now;
 }
 
 /* Whoever started us with the signal ignored (a shell's background job) wants it ignored. */

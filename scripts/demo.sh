@@ -26,7 +26,7 @@ show multiply "$out/A.tulle" --repeat 3 --check -o "$out/C.tulle"
 "$tulle" spy "$out/C.tulle" --quiet -o "$out/demo-C.png"
 
 echo "A in a picture:   $out/demo-A.png"
-echo "C in a picture:   $out/demo-C.png"
+echo "C in a picture:   $out/demo-C.png   (C.tulle itself is large and is removed again)"
 echo
 echo "Next, see what would be chosen for a power-law graph, and why:"
 echo "    $tulle explain rmat:scale=14"
