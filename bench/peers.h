@@ -45,6 +45,7 @@ typedef struct peer {
 extern const peer peer_graphblas, peer_eigen;
 
 double peer_now(void);                                  /* seconds, monotonic; peers.c */
+void   peer_use_cpu_time(void);                         /* from now on, of all threads together */
 int    peer_result_create(int64_t rows, int64_t nnz, peer_result *C);
 void   peer_result_finish(peer_result *C);              /* fills `sorted` */
 void   peer_result_free(peer_result *C);
