@@ -78,12 +78,18 @@ find_launcher() {
 
 # part NAME DIR TARGETS LABELS CMAKE_OPTION...; a part that does not build is one failure
 part() {
-    local name=$1 dir=$2 targets=$3 labels=$4
+    local name=$1 dir=$2 targets=$3 labels=$4 label
     shift 4
     if ! step "$name: build" compile "$dir" "$targets" "$@"; then
         failed=$((failed + 1))
         return
     fi
+    for label in ${labels//|/ }; do         # a kind of test that has vanished is a failure, too
+        if ! ctest --test-dir "$dir" -N -L "$label" | grep -qE '^ *Test +#'; then
+            echo "$name: there is no test of the kind: $label"
+            failed=$((failed + 1))
+        fi
+    done
     step "$name: tests" run "$dir" -L "$labels" || wrong=1
 }
 
@@ -94,7 +100,7 @@ export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=allocator_may_return_null=1
 
-part release "$build" "all tests" "." -DTULLE_WERROR=ON
+part release "$build" "all tests" "unit|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON
 for sanitizer in address,undefined thread; do
     if ! find_launcher $sanitizer; then
         failed=$((failed + 1))
