@@ -2,32 +2,37 @@
  *
  * mtx_build.c - entries in the order of a file to CSR, the halves of symmetric matrices unfolded.
  *
- *   sorted by row     the arrays are the matrix already; only row pointers are made
- *   sorted by column  what most files are: a transposition, and rows come out sorted
- *   anything else     entries are put into their rows in the order of the file; tl_rows_settle() then
- *                     sorts the rows that need it and adds what stands in the same place, in order
+ *   sorted by row   the arrays are the matrix already; only row pointers are made
+ *   anything else   a stable counting sort by row in two steps, both kind to caches: first into blocks of
+ *                   neighbouring rows, each thread a part of the file; then, block by block, into rows.
+ *                   A file sorted by column, as most are, has sorted rows after that.  Else tl_rows_settle()
+ *                   sorts the rows that need it and adds what stands in the same place, in order.
  *
- * Putting is parallel without counters per thread: each thread owns a range of rows, reads all row
- * indices, and moves what is its own.  So the order within a row is that of the file whatever the number
- * of threads.  Values are moved first, then columns, and each old array is freed at once.
+ * Each step keeps the order of the file within a row, so the result does not depend on the threads.  The
+ * three arrays are moved one after the other, and each old one is freed at once.
  *
- * Memory in bytes an entry, for 32-bit indices and doubles (12 in the matrix): 16 sorted by row, 20
- * sorted by column, 24 otherwise; 20 for symmetric matrices. */
+ * Memory in bytes an entry, for 32-bit indices and doubles (12 in the matrix): 16 sorted by row, 20 sorted by
+ * column (whose columns shrink to pointers) or symmetric, 24 otherwise. */
 #include "matrix/files.h"
 #include <string.h>
 
-enum { THREADS_MAX = 8, SMALL = 1 << 14 };      /* every thread reads every row index */
+enum { BLOCK_ENTRIES = 1 << 14, BLOCKS_MAX = 1 << 10, SMALL = 1 << 14 };
 
 typedef struct build {
     tl_mtx_all *all;
     int64_t     entries, rows, cols, nnz;
     bool        folded;                         /* each entry off the diagonal stands for two */
-    double      sign_re, sign_im;               /* of the second one */
+    double      sign_re, sign_im;               /* of the second one                          */
     tulle_index ptr_type;
-    void       *row_ptr, *col_idx, *val;        /* of the matrix */
-    void       *col_ptr;                        /* sorted by column: in place of the columns */
-    int64_t     cut[THREADS_MAX + 1];           /* rows of each thread */
-    const void *major;                          /* for pointers(): sorted indices */
+    void       *row_ptr, *col_idx, *val, *row;  /* of the matrix; row: of each entry, in blocks */
+    void       *col_ptr;                        /* sorted by column: in place of the columns    */
+    int         shift;                          /* row >> shift is its block                    */
+    int64_t     blocks, longest;
+    int64_t    *first, *next;                   /* [thread][block]: where its entries begin, go */
+    int64_t    *begin;                          /* [block], and one more                        */
+    char       *scratch;                        /* [thread]: longest block                      */
+    _Atomic int64_t ticket;
+    const void *major;                          /* for pointers(): sorted indices               */
     void       *major_ptr;
     int64_t     majors;
 } build;
@@ -48,152 +53,159 @@ static void pointers(void *arg, int thread, int threads)
         while (last < u->majors) tl_put(u->major_ptr, u->ptr_type, ++last, u->entries);
 }
 
-/* ---- counting: row_ptr[i] = entries of row i, each thread for its rows */
+/* ---- first step: into blocks.  A pass over one part of the file; the passes differ in what they move. */
 
-TL_INLINE void count_rows(build *u, int64_t low, int64_t high, const bool const_narrow)
+typedef enum { COUNT, VALUES, COLUMNS, ROWS } pass;
+
+TL_INLINE void put_value(build *u, int64_t at, int64_t k, bool second, bool complex_)
 {
-    const int32_t *row4 = u->all->row, *col4 = u->all->col;
-    int32_t *ptr4 = u->row_ptr;
-    const uint64_t width = (uint64_t)(high - low);
-    for (int64_t k = 0; k < u->entries; k++) {
-        int64_t i = const_narrow ? row4[k] : tl_get(u->all->row, u->all->idx_type, k);
-        if ((uint64_t)(i - low) < width) {
-            if (const_narrow) ptr4[i]++;
-            else tl_put(u->row_ptr, u->ptr_type, i, tl_get(u->row_ptr, u->ptr_type, i) + 1);
-        }
-        if (!u->folded) continue;
-        int64_t j = const_narrow ? col4[k] : tl_get(u->all->col, u->all->idx_type, k);
-        if (i != j && (uint64_t)(j - low) < width) {
-            if (const_narrow) ptr4[j]++;
-            else tl_put(u->row_ptr, u->ptr_type, j, tl_get(u->row_ptr, u->ptr_type, j) + 1);
-        }
+    if (complex_) {
+        tl_c64 v = ((const tl_c64 *)u->all->val)[k];
+        ((tl_c64 *)u->val)[at] = second ? (tl_c64){u->sign_re * v.re, u->sign_im * v.im} : v;
+    } else {
+        double v = ((const double *)u->all->val)[k];
+        ((double *)u->val)[at] = second ? u->sign_re * v : v;
     }
 }
 
-static bool narrow(const build *u)
+TL_INLINE void run_pass(build *u, int thread, int threads, pass what, tulle_index idx, bool folded, bool complex_)
 {
-    return u->all->idx_type == TULLE_I32 && u->ptr_type == TULLE_I32;
+    const tl_mtx_all *all = u->all;
+    int64_t from = tl_part(u->entries, thread, threads), to = tl_part(u->entries, thread + 1, threads);
+    int64_t *next = u->next + thread * u->blocks;
+    int shift = u->shift;
+    for (int64_t k = from; k < to; k++) {
+        int64_t i = tl_get(all->row, idx, k), j = folded || what == COLUMNS ? tl_get(all->col, idx, k) : 0;
+        int64_t at = next[i >> shift]++;
+        if (what == VALUES) put_value(u, at, k, false, complex_);
+        if (what == COLUMNS) tl_put(u->col_idx, idx, at, j);
+        if (what == ROWS) tl_put(u->row, idx, at, i);
+        if (!folded || i == j) continue;
+        at = next[j >> shift]++;
+        if (what == VALUES) put_value(u, at, k, true, complex_);
+        if (what == COLUMNS) tl_put(u->col_idx, idx, at, i);
+        if (what == ROWS) tl_put(u->row, idx, at, j);
+    }
 }
 
-static void count(void *arg, int thread, int threads)
+/* The columns of a file sorted by column, whose column indices are gone. */
+TL_INLINE void run_columns(build *u, int thread, int threads, tulle_index idx)
 {
-    build *u = arg;
-    size_t size = tl_index_size(u->ptr_type);
-    int64_t low = tl_part(u->rows, thread, threads), high = tl_part(u->rows, thread + 1, threads);
-    memset((char *)u->row_ptr + (size_t)low * size, 0, (size_t)(high - low) * size);
-    if (narrow(u)) count_rows(u, low, high, true);
-    else count_rows(u, low, high, false);
+    int64_t from = tl_part(u->entries, thread, threads), to = tl_part(u->entries, thread + 1, threads);
+    int64_t *next = u->next + thread * u->blocks;
+    int64_t low = 0, high = u->cols;            /* the column that holds entry `from` */
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (tl_get(u->col_ptr, u->ptr_type, middle) <= from) low = middle;
+        else high = middle;
+    }
+    for (int64_t k = from, j = low; k < to; k++) {
+        while (tl_get(u->col_ptr, u->ptr_type, j + 1) <= k) j++;
+        tl_put(u->col_idx, idx, next[tl_get(u->all->row, idx, k) >> u->shift]++, j);
+    }
 }
 
-/* Counts to places, and rows to threads by their entries. */
-static void sum_up(build *u, int threads)
+TL_INLINE void spread(build *u, int thread, int threads, pass what, tulle_index idx)
+{
+    bool complex_ = what == VALUES && u->all->head.field == TL_COMPLEX;
+    if (what == COLUMNS && u->col_ptr) run_columns(u, thread, threads, idx);
+    else if (u->folded && complex_) run_pass(u, thread, threads, what, idx, true, true);
+    else if (u->folded) run_pass(u, thread, threads, what, idx, true, false);
+    else if (complex_) run_pass(u, thread, threads, what, idx, false, true);
+    else run_pass(u, thread, threads, what, idx, false, false);
+}
+
+#define PASS(name, what)                                                                          \
+    static void name(void *arg, int thread, int threads)                                          \
+    {                                                                                             \
+        build *u = arg;                                                                           \
+        size_t part = (size_t)u->blocks * sizeof *u->next;                                        \
+        memcpy(u->next + thread * u->blocks, u->first + thread * u->blocks, part);                \
+        if (u->all->idx_type == TULLE_I32) spread(u, thread, threads, what, TULLE_I32);           \
+        else spread(u, thread, threads, what, TULLE_I64);                                         \
+    }
+
+PASS(count_work, COUNT)
+PASS(values_work, VALUES)
+PASS(columns_work, COLUMNS)
+PASS(rows_work, ROWS)
+
+/* Counts to places: block by block, within a block in the order of the threads, hence of the file. */
+static void places(build *u, int threads)
 {
     int64_t sum = 0;
-    int t = 1;
-    u->cut[0] = 0;
-    for (int64_t i = 0; i < u->rows; i++) {
-        int64_t n = tl_get(u->row_ptr, u->ptr_type, i);
-        while (t < threads && sum >= tl_part(u->nnz, t, threads)) u->cut[t++] = i;
-        tl_put(u->row_ptr, u->ptr_type, i, sum);
-        sum += n;
+    for (int64_t k = 0; k < u->blocks; k++) {
+        u->begin[k] = sum;
+        for (int t = 0; t < threads; t++) {
+            int64_t n = u->next[t * u->blocks + k];
+            u->first[t * u->blocks + k] = sum;
+            sum += n;
+        }
+        if (sum - u->begin[k] > u->longest) u->longest = sum - u->begin[k];
     }
-    while (t <= threads) u->cut[t++] = u->rows;
-    tl_put(u->row_ptr, u->ptr_type, u->rows, sum);
+    u->begin[u->blocks] = sum;
 }
 
-/* After a pass row_ptr[i] is where row i ends: back to where it begins. */
-static void rewind_rows(build *u)
+/* ---- second step: each block into rows.  row_ptr of its rows counts, then leads, then points. */
+
+TL_INLINE void rewind_rows(build *u, tulle_index ptr, int64_t low, int64_t high, int64_t begin)
 {
-    size_t size = tl_index_size(u->ptr_type);
-    memmove((char *)u->row_ptr + size, u->row_ptr, (size_t)u->rows * size);
-    memset(u->row_ptr, 0, size);
+    for (int64_t i = high - 1; i > low; i--) tl_put(u->row_ptr, ptr, i, tl_get(u->row_ptr, ptr, i - 1));
+    tl_put(u->row_ptr, ptr, low, begin);
 }
 
-/* ---- moving */
-
-TL_INLINE int64_t next_place(build *u, int64_t i, const bool const_narrow)
+/* The items of a block from scratch to their rows. */
+TL_INLINE void scatter(build *u, tulle_index ptr, tulle_index idx, const char *scratch, char *to, size_t size,
+                       int64_t begin, int64_t n)
 {
-    if (const_narrow) return ((int32_t *)u->row_ptr)[i]++;
-    int64_t p = tl_get(u->row_ptr, u->ptr_type, i);
-    tl_put(u->row_ptr, u->ptr_type, i, p + 1);
-    return p;
-}
-
-TL_INLINE void move_values(build *u, int64_t low, int64_t high, const bool const_narrow,
-                           const bool const_complex)
-{
-    const tl_mtx_all *all = u->all;
-    const int32_t *row4 = all->row, *col4 = all->col;
-    const double *from = all->val;
-    const tl_c64 *from_c = all->val;
-    double *to = u->val;
-    tl_c64 *to_c = u->val;
-    const uint64_t width = (uint64_t)(high - low);
-    for (int64_t k = 0; k < u->entries; k++) {
-        int64_t i = const_narrow ? row4[k] : tl_get(all->row, all->idx_type, k);
-        if ((uint64_t)(i - low) < width) {
-            int64_t p = next_place(u, i, const_narrow);
-            if (const_complex) to_c[p] = from_c[k];
-            else to[p] = from[k];
-        }
-        if (!u->folded) continue;
-        int64_t j = const_narrow ? col4[k] : tl_get(all->col, all->idx_type, k);
-        if (i != j && (uint64_t)(j - low) < width) {
-            int64_t p = next_place(u, j, const_narrow);
-            if (const_complex) to_c[p] = (tl_c64){u->sign_re * from_c[k].re, u->sign_im * from_c[k].im};
-            else to[p] = u->sign_re * from[k];
-        }
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = tl_get(u->row, idx, begin + k), at = tl_get(u->row_ptr, ptr, i);
+        tl_put(u->row_ptr, ptr, i, at + 1);
+        tl_value_move(to, at, scratch, k, size);
     }
 }
 
-static void values(void *arg, int thread, int threads)
+TL_INLINE void settle_block(build *u, tulle_index ptr, tulle_index idx, int64_t block, char *scratch)
+{
+    int64_t low = block << u->shift, high = low + ((int64_t)1 << u->shift);
+    int64_t begin = u->begin[block], n = u->begin[block + 1] - begin, sum = begin;
+    size_t width = tl_index_size(idx);
+    if (high > u->rows) high = u->rows;
+    for (int64_t i = low; i < high; i++) tl_put(u->row_ptr, ptr, i, 0);
+    for (int64_t k = begin; k < begin + n; k++) {
+        int64_t i = tl_get(u->row, idx, k);
+        tl_put(u->row_ptr, ptr, i, tl_get(u->row_ptr, ptr, i) + 1);
+    }
+    for (int64_t i = low; i < high; i++) {
+        int64_t here = tl_get(u->row_ptr, ptr, i);
+        tl_put(u->row_ptr, ptr, i, sum);
+        sum += here;
+    }
+    if (high - low <= 1) return;                /* the block is the row */
+    if (u->val) {
+        size_t size = u->all->head.field == TL_COMPLEX ? sizeof(tl_c64) : sizeof(double);
+        memcpy(scratch, (const char *)u->val + (size_t)begin * size, (size_t)n * size);
+        if (size == 8) scatter(u, ptr, idx, scratch, u->val, 8, begin, n);
+        else scatter(u, ptr, idx, scratch, u->val, 16, begin, n);
+        rewind_rows(u, ptr, low, high, begin);
+    }
+    memcpy(scratch, (const char *)u->col_idx + (size_t)begin * width, (size_t)n * width);
+    scatter(u, ptr, idx, scratch, u->col_idx, width, begin, n);
+    rewind_rows(u, ptr, low, high, begin);
+}
+
+static void settle_work(void *arg, int thread, int threads)
 {
     build *u = arg;
-    int64_t low = u->cut[thread], high = u->cut[thread + 1];
-    bool complex_ = u->all->head.field == TL_COMPLEX;
+    char *scratch = u->scratch + (size_t)thread * (size_t)u->longest * sizeof(tl_c64);
+    bool narrow = u->ptr_type == TULLE_I32 && u->all->idx_type == TULLE_I32;
     (void)threads;
-    if (complex_ && narrow(u)) move_values(u, low, high, true, true);
-    else if (complex_) move_values(u, low, high, false, true);
-    else if (narrow(u)) move_values(u, low, high, true, false);
-    else move_values(u, low, high, false, false);
-}
-
-TL_INLINE void put_column(build *u, int64_t i, int64_t j, const bool const_narrow)
-{
-    int64_t p = next_place(u, i, const_narrow);
-    if (const_narrow) ((int32_t *)u->col_idx)[p] = (int32_t)j;
-    else tl_put(u->col_idx, u->all->idx_type, p, j);
-}
-
-TL_INLINE void move_columns(build *u, int64_t low, int64_t high, const bool const_narrow)
-{
-    const tl_mtx_all *all = u->all;
-    const int32_t *row4 = all->row, *col4 = all->col;
-    const uint64_t width = (uint64_t)(high - low);
-    if (u->col_ptr) {
-        for (int64_t j = 0; j < u->cols; j++) {
-            int64_t end = tl_get(u->col_ptr, u->ptr_type, j + 1);
-            for (int64_t k = tl_get(u->col_ptr, u->ptr_type, j); k < end; k++) {
-                int64_t i = const_narrow ? row4[k] : tl_get(all->row, all->idx_type, k);
-                if ((uint64_t)(i - low) < width) put_column(u, i, j, const_narrow);
-            }
-        }
-        return;
+    for (;;) {
+        int64_t block = atomic_fetch_add(&u->ticket, 1);
+        if (block >= u->blocks) return;
+        if (narrow) settle_block(u, TULLE_I32, TULLE_I32, block, scratch);
+        else settle_block(u, u->ptr_type, u->all->idx_type, block, scratch);
     }
-    for (int64_t k = 0; k < u->entries; k++) {
-        int64_t i = const_narrow ? row4[k] : tl_get(all->row, all->idx_type, k);
-        int64_t j = const_narrow ? col4[k] : tl_get(all->col, all->idx_type, k);
-        if ((uint64_t)(i - low) < width) put_column(u, i, j, const_narrow);
-        if (u->folded && i != j && (uint64_t)(j - low) < width) put_column(u, j, i, const_narrow);
-    }
-}
-
-static void columns(void *arg, int thread, int threads)
-{
-    build *u = arg;
-    (void)threads;
-    if (narrow(u)) move_columns(u, u->cut[thread], u->cut[thread + 1], true);
-    else move_columns(u, u->cut[thread], u->cut[thread + 1], false);
 }
 
 static void ones(void *arg, int thread, int threads)
@@ -206,11 +218,10 @@ static void ones(void *arg, int thread, int threads)
 
 /* ---- the whole */
 
-/* Back to the system, not to the pool: what comes next is of another size. */
+/* Into the pool, from where the next array of that size comes without being cleared again. */
 static void drop(tl_base *b, void **p)
 {
     tl_free(b, *p);
-    tl_pool_trim(b->pool);
     *p = NULL;
 }
 
@@ -232,36 +243,64 @@ done:
     return status;
 }
 
-static tulle_status put_into_rows(tl_base *b, build *u, int threads)
+/* Columns in order: pointers say the same in less memory. */
+static tulle_status shrink_columns(tl_base *b, build *u, int threads)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_alloc(b, &u->col_ptr, u->cols + 1, tl_index_size(u->ptr_type), "column pointers of a file"));
+    u->major = u->all->col;
+    u->major_ptr = u->col_ptr;
+    u->majors = u->cols;
+    tl_team_run(b->team, threads, pointers, u);
+    drop(b, &u->all->col);
+    tl_pool_trim(b->pool);                      /* too small for what comes next, the values */
+done:
+    return status;
+}
+
+static tulle_status put_into_blocks(tl_base *b, build *u, int threads)
 {
     tulle_status status = TULLE_OK;
     tl_mtx_all *all = u->all;
-    size_t ptr = tl_index_size(u->ptr_type), idx = tl_index_size(all->idx_type);
+    size_t idx = tl_index_size(all->idx_type);
     size_t val = all->head.field == TL_COMPLEX ? sizeof(tl_c64) : sizeof(double);
-    if (threads > THREADS_MAX) threads = THREADS_MAX;
-    if (all->by_col && !u->folded && u->cols < u->entries) {
-        TRY(tl_alloc(b, &u->col_ptr, u->cols + 1, ptr, "column pointers of a file"));
-        u->major = all->col;
-        u->major_ptr = u->col_ptr;
-        u->majors = u->cols;
-        tl_team_run(b->team, threads, pointers, u);
-        drop(b, &all->col);
-    }
-    TRY(tl_alloc(b, &u->row_ptr, u->rows + 1, ptr, "row pointers of a matrix"));
-    tl_team_run(b->team, threads, count, u);
-    sum_up(u, threads);
+    int64_t want = u->nnz / BLOCK_ENTRIES + 1;
+    if (want > BLOCKS_MAX) want = BLOCKS_MAX;
+    while ((u->rows - 1) >> u->shift >= want) u->shift++;
+    u->blocks = u->rows > 0 ? ((u->rows - 1) >> u->shift) + 1 : 0;
+    TRY(tl_calloc(b, &u->first, threads * u->blocks, sizeof *u->first, "places of blocks"));
+    TRY(tl_alloc(b, &u->next, threads * u->blocks, sizeof *u->next, "places of blocks"));
+    TRY(tl_alloc(b, &u->begin, u->blocks + 1, sizeof *u->begin, "places of blocks"));
+    if (all->by_col && !u->folded && u->cols < u->entries) TRY(shrink_columns(b, u, threads));
+    tl_team_run(b->team, threads, count_work, u);
+    places(u, threads);
     if (all->head.field != TL_PATTERN) {
         TRY(tl_alloc(b, &u->val, u->nnz, val, "values of a matrix"));
-        tl_team_run(b->team, threads, values, u);
-        rewind_rows(u);
+        tl_team_run(b->team, threads, values_work, u);
         drop(b, &all->val);
     }
     TRY(tl_alloc(b, &u->col_idx, u->nnz, idx, "column indices of a matrix"));
-    tl_team_run(b->team, threads, columns, u);
-    rewind_rows(u);
+    tl_team_run(b->team, threads, columns_work, u);
+    if (!u->folded) drop(b, &all->col);
+    drop(b, &u->col_ptr);
+    TRY(tl_alloc(b, &u->row, u->nnz, idx, "row indices of a matrix"));
+    tl_team_run(b->team, threads, rows_work, u);
     drop(b, &all->row);
     drop(b, &all->col);
-    drop(b, &u->col_ptr);
+done:
+    return status;
+}
+
+static tulle_status put_into_rows(tl_base *b, build *u, int threads)
+{
+    tulle_status status = TULLE_OK;
+    TRY(put_into_blocks(b, u, threads));
+    TRY(tl_alloc(b, &u->row_ptr, u->rows + 1, tl_index_size(u->ptr_type), "row pointers of a matrix"));
+    if (threads * u->longest > u->nnz / 4) threads = 1;         /* one block is nearly all: spare the memory */
+    TRY(tl_alloc(b, &u->scratch, threads * u->longest, sizeof(tl_c64), "entries of a block"));
+    tl_team_run(b->team, threads, settle_work, u);
+    tl_put(u->row_ptr, u->ptr_type, u->rows, u->nnz);
+    drop(b, &u->row);
 done:
     return status;
 }
@@ -302,6 +341,11 @@ done:
     tl_free(b, u.row_ptr);
     tl_free(b, u.col_idx);
     tl_free(b, u.val);
+    tl_free(b, u.row);
     tl_free(b, u.col_ptr);
+    tl_free(b, u.first);
+    tl_free(b, u.next);
+    tl_free(b, u.begin);
+    tl_free(b, u.scratch);
     return status;
 }
