@@ -15,6 +15,7 @@ typedef struct tl_operands {
     tulle_csr     A, B;
     tulle_matrix *own_a, *own_b;        /* the copies behind A and B, if any        */
     int64_t      *perm_a, *perm_b;      /* where entries of a transposed copy came from */
+    uint64_t      bytes;                /* of the copies                            */
     double        seconds;
 } tl_operands;
 

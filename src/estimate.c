@@ -15,6 +15,24 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
+/* The shares of the sample, for all rows and products. */
+static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t products, tulle_forecast *f)
+{
+    double seen_rows = 0, seen_products = 0;
+    for (int i = 0; i < sample->shares; i++) {
+        seen_rows += (double)sample->share[i].rows;
+        seen_products += (double)sample->share[i].products;
+    }
+    for (int i = 0; i < sample->shares; i++) {
+        const tulle_share *s = &sample->share[i];
+        f->share[i].name = s->name;
+        if (seen_rows > 0) f->share[i].rows = (int64_t)((double)s->rows / seen_rows * (double)rows + 0.5);
+        if (seen_products > 0)
+            f->share[i].products = (int64_t)((double)s->products / seen_products * (double)products + 0.5);
+    }
+    f->shares = sample->shares;
+}
+
 tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
                          tulle_forecast *f)
 {
@@ -44,12 +62,7 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     double scale = seen > 0 ? (double)profile.total / (double)seen : 1;
     if (step > 1) tl_trace(b, "estimate: every %dth piece of the work was counted", (int)step);
     f->nnz_estimate = clamp((int64_t)((double)nnz * scale), profile.lower, profile.upper);
-    for (int i = 0; i < stats.shares; i++) {
-        f->share[i] = stats.share[i];
-        f->share[i].rows = clamp((int64_t)((double)stats.share[i].rows * scale), 0, x.A.rows);
-        f->share[i].products = (int64_t)((double)stats.share[i].products * scale);
-    }
-    f->shares = stats.shares;
+    scale_shares(&stats, x.A.rows, profile.total, f);
 
     uint64_t entry = tl_index_size(o.c_idx_type ? (tulle_index)o.c_idx_type : x.B.idx_type)
                      + tl_type_size(x.B.val_type);

@@ -38,6 +38,15 @@ static bool same_arrays(const tulle_csr *A, const tulle_csr *B)
            && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type;
 }
 
+/* Bytes of the copy that an operand needs, if any. */
+static uint64_t copy_bytes(const tulle_csr *A, int op, const tulle_options *o, bool perms)
+{
+    if (op == TULLE_KEEP && !o->sort_inputs) return 0;
+    int64_t rows = A->rows > A->cols ? A->rows : A->cols;
+    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0) + (perms ? 8 : 0);
+    return (uint64_t)A->nnz * entry + (uint64_t)(rows + 1) * 8;
+}
+
 /* One operand: *view is replaced by a copy where one is needed. */
 static tulle_status prepare(tl_base *b, tulle_csr *view, const char *name, const tulle_options *o, int op,
                             bool checked, tulle_matrix **own, int64_t **perm)
@@ -94,6 +103,13 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
                          o->op_b ? "B^T" : "B", b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
         goto done;
     }
+    uint64_t copies = copy_bytes(A, o->op_a, o, perms) + copy_bytes(B, o->op_b, o, perms);
+    if (copies > o->memory_limit) {
+        status = tl_fail(b, TULLE_ELIMIT, "copies of the operands need %" PRIu64 " bytes, the limit is %" PRIu64,
+                         copies, o->memory_limit);
+        goto done;
+    }
+    x->bytes = copies;
     TRY(prepare(b, &x->A, "A", o, o->op_a, false, &x->own_a, perms ? &x->perm_a : NULL));
     TRY(prepare(b, &x->B, "B", o, o->op_b, same_arrays(A, B), &x->own_b, perms ? &x->perm_b : NULL));
 done:
@@ -119,7 +135,7 @@ tulle_status tl_request_make(tl_base *b, const tl_operands *x, const tulle_optio
     TRY(tl_profile_make(b, &x->A, &x->B, recipe->alike, o->threads, profile));
     *r = (tl_request){.A = &x->A, .B = &x->B, .recipe = recipe, .profile = profile,
                       .threads = tl_cpu_threads(b, o->threads, profile->total),
-                      .memory_limit = o->memory_limit, .ptr_type = o->c_ptr_type,
+                      .memory_limit = o->memory_limit, .copies = x->bytes, .ptr_type = o->c_ptr_type,
                       .drop_zeros = o->drop_zeros, .values = true, .row0 = 0, .row1 = x->A.rows};
     tl_trace(b, "profile: %" PRId64 " products, at most %" PRId64 " a row; C has %" PRId64 " to %" PRId64
              " entries", profile->total, profile->max_products, profile->lower, profile->upper);

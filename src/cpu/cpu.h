@@ -124,6 +124,7 @@ typedef struct tl_request {
     const tl_profile *profile;
     int               threads;
     uint64_t          memory_limit;     /* for C and workspace                    */
+    uint64_t          copies;           /* bytes of operands that had to be copied */
     int               ptr_type;         /* of C: a tulle_index, 0 = as needed     */
     bool              drop_zeros;
     bool              values;           /* false: the pattern only                */

@@ -34,7 +34,7 @@ uint64_t tl_cpu_workspace(const tl_request *r)
     uint64_t cols = (uint64_t)r->B->cols, columns = cols < TL_SLOTS ? cols : TL_SLOTS;
     uint64_t each = (columns + 512) * (tl_type_size(r->B->val_type) + 1) * (cols < 1 << 16 ? 4 : 1) + (4 << 20);
     if (each > 32u << 20) each = 32u << 20;
-    return threads * each + 16 * (uint64_t)r->A->rows;
+    return threads * each + 16 * (uint64_t)r->A->rows + r->copies;
 }
 
 static uint64_t c_bytes(const tl_request *r, int64_t nnz, tulle_index ptr_type)

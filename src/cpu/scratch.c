@@ -37,8 +37,8 @@ tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p
     TRY(tl_alloc(b, &s->stretch, s->stretches, sizeof *s->stretch, what));
     TRY(tl_alloc(b, &s->run, larger(s->stretches, s->items / 8) + 2, sizeof *s->run, what));
     TRY(tl_alloc(b, &s->place, s->items, sizeof *s->place, what));
-    TRY(tl_alloc(b, &s->item[0], s->items, index == 4 ? 8 : 16, what));
-    TRY(tl_alloc(b, &s->item[1], s->items, index == 4 ? 8 : 16, what));
+    TRY(tl_alloc(b, &s->item[0], s->items + 8, index == 4 ? 8 : 16, what));
+    TRY(tl_alloc(b, &s->item[1], s->items + 8, index == 4 ? 8 : 16, what));
     TRY(tl_alloc(b, &s->product, s->items, value, what));
     TRY(tl_alloc(b, &s->key, s->table, index, what));
     TRY(tl_alloc(b, &s->sum, s->table, value, what));
