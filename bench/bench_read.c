@@ -7,8 +7,8 @@
  * The files hold one random matrix sorted by row, by column (as most published files), and shuffled.
  * Every reader runs in a process of its own, three times, and the best time counts; tulle's includes
  * making sorted CSR, SciPy's is mmread() alone, which leaves coordinates in the order of the file, and then
- * with tocsr().  Memory is the highest resident
- * size of tulle's process over what it had before, against the bytes of the matrix.
+ * with tocsr().  Memory is the highest resident size of tulle's process over what it had before, against the
+ * bytes of the matrix.
  * SciPy is asked for through python3, or $PYTHON; when it is not there that is said and tulle is measured
  * alone.  The last line is `read_vs_scipy=X to_csr=Y memory=Z files=N`: the lowest ratios of speeds and the
  * highest of memory. */
@@ -245,7 +245,8 @@ int main(int argc, char **argv)
     }
     remove(folder);
     if (worst.compared)
-        printf("read_vs_scipy=%.2f to_csr=%.2f memory=%.2f files=3\n", worst.ratio, worst.ratio_csr, worst.memory);
+        printf("read_vs_scipy=%.2f to_csr=%.2f memory=%.2f files=3\n", worst.ratio, worst.ratio_csr,
+               worst.memory);
     else
         printf("read_vs_scipy=unknown to_csr=unknown memory=%.2f files=3\n", worst.memory);
     return 0;

@@ -27,6 +27,9 @@ static inline uint64_t next_random(void)
     return random_state * 0x9E3779B97F4A7C15u;
 }
 
+/* The sentence of the last error, word for word. */
+#define SAYS(...) CHECK(strcmp(tulle_ctx_error(ctx), __VA_ARGS__) == 0, "%s", tulle_ctx_error(ctx))
+
 /* ---- files */
 
 static inline void put_bytes(const char *path, const void *data, size_t bytes)
@@ -104,7 +107,8 @@ static inline tl_c64 entry_at(const tulle_csr *A, int64_t i, int64_t j, bool *th
 }
 
 /* A is rows x cols with these values; NAN: no entry there. */
-static inline void is_dense(const tulle_matrix *M, int64_t rows, int64_t cols, const double *re, const double *im)
+static inline void is_dense(const tulle_matrix *M, int64_t rows, int64_t cols, const double *re,
+                            const double *im)
 {
     REQUIRE(M, "there is no matrix");
     tulle_csr A = tulle_matrix_view(M);

@@ -25,7 +25,7 @@ static void every_banner_is_read_or_refused_with_a_reason(void)
                     n += snprintf(text + n, sizeof text - (size_t)n, "2 2\n");
                     for (int e = 0; e < count; e++)     /* only A(2,1) is not zero */
                         n += snprintf(text + n, sizeof text - (size_t)n, "%s\n",
-                                      e == (k == 2 ? 0 : 1) && !pattern ? values[f] + 1 : complex_ ? "0 0" : "0");
+                                      e == (k != 2) && !pattern ? values[f] + 1 : complex_ ? "0 0" : "0");
                 } else {
                     n += snprintf(text + n, sizeof text - (size_t)n, "2 2 1\n2 1%s\n", values[f]);
                 }
@@ -33,7 +33,8 @@ static void every_banner_is_read_or_refused_with_a_reason(void)
                 tulle_matrix *A = NULL;
                 tulle_status status = tulle_read(ctx, "t.mtx", &A);
                 CHECK((status == TULLE_OK) == allowed, "%s: %s", text, tulle_ctx_error(ctx));
-                if (!allowed) CHECK(strstr(tulle_ctx_error(ctx), "t.mtx:1:") != NULL, "%s", tulle_ctx_error(ctx));
+                if (!allowed)
+                    CHECK(strstr(tulle_ctx_error(ctx), "t.mtx:1:") != NULL, "%s", tulle_ctx_error(ctx));
                 if (status == TULLE_OK) {
                     double want[4] = {NAN, NAN, 5, NAN};
                     if (k != 0) want[1] = k == 2 ? -5 : 5;
@@ -297,8 +298,7 @@ static void what_is_no_matrix_is_called_so(void)
     refuses("\x7f" "ELF", 4, "t.mtx: is no Matrix Market file, archive of one, or .tulle file; it begins with"
                              " \"\\x7fELF\"");
     CHECK(tulle_read(ctx, "nowhere.mtx", &A) == TULLE_EIO, "a file that is not there");
-    CHECK(strcmp(tulle_ctx_error(ctx), "nowhere.mtx: cannot be opened: No such file or directory") == 0, "%s",
-          tulle_ctx_error(ctx));
+    SAYS("nowhere.mtx: cannot be opened: No such file or directory");
     CHECK(tulle_read(ctx, ".", &A) == TULLE_EIO, "a folder");
     CHECK(strstr(tulle_ctx_error(ctx), "cannot be read: Is a directory") != NULL, "%s", tulle_ctx_error(ctx));
 }

@@ -9,9 +9,10 @@
 
 static double hard_double(int i)
 {
-    static const double list[] = {0.0, -0.0, 0.1, 1.0 / 3, 5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308,
-                                  1.7976931348623157e308, 1e308, 1e22, 1e23, 9007199254740991.0, 9007199254740993.0,
-                                  123456789012345680.0, -1e-5, 0.001, 1e17, 1e16, INFINITY, -INFINITY, 1e-7, 4294967296.0};
+    static const double list[] = {
+        0.0, -0.0, 0.1, 1.0 / 3, 5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308, 1.7976931348623157e308,
+        1e308, 1e22, 1e23, 9007199254740991.0, 9007199254740993.0, 123456789012345680.0, -1e-5, 0.001, 1e17, 1e16,
+        INFINITY, -INFINITY, 1e-7, 4294967296.0};
     if (i < (int)(sizeof list / sizeof *list)) return list[i];
     uint64_t bits = next_random();
     if (i % 5 == 0) bits &= 0x800FFFFFFFFFFFFFu;        /* subnormal */
@@ -114,8 +115,8 @@ static void an_unknown_name_is_refused_before_anything_is_written(void)
 {
     made m = make_random(10, 10, 2);
     CHECK(tulle_write(ctx, "x.csv", &m.view) == TULLE_EINVAL, "x.csv");
-    CHECK(strcmp(tulle_ctx_error(ctx), "x.csv: the name should end with .mtx, .mtx.gz or .tulle, which says what to"
-                                       " write") == 0, "%s", tulle_ctx_error(ctx));
+    SAYS("x.csv: the name should end with .mtx, .mtx.gz or .tulle, which says what to"
+                                       " write");
     CHECK(tulle_write(ctx, ".mtx", &m.view) == TULLE_EINVAL, "no name but an ending");
     CHECK(files_here() == 0, "something was written");
     free_made(&m);

@@ -68,7 +68,8 @@ TL_INLINE void put_value(build *u, int64_t at, int64_t k, bool second, bool comp
     }
 }
 
-TL_INLINE void run_pass(build *u, int thread, int threads, pass what, tulle_index idx, bool folded, bool complex_)
+TL_INLINE void run_pass(build *u, int thread, int threads, pass what, tulle_index idx, bool folded,
+                        bool complex_)
 {
     const tl_mtx_all *all = u->all;
     int64_t from = tl_part(u->entries, thread, threads), to = tl_part(u->entries, thread + 1, threads);

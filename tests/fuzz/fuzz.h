@@ -107,8 +107,9 @@ static uint64_t fuzz_random(uint64_t below)
 
 static size_t fuzz_mutate(uint8_t *d, size_t n)
 {
-    static const char *const words[] = {"0", "-1", "1", "9223372036854775807", "2147483648", "\n", " ", "%", "1e999",
-                                        "nan", "e", ".", "\r\n", "99999999999999999999", "symmetric", "array", "complex"};
+    static const char *const words[] = {"0", "-1", "1", "9223372036854775807", "2147483648", "\n", " ", "%",
+                                        "1e999", "nan", "e", ".", "\r\n", "99999999999999999999", "symmetric",
+                                        "array", "complex"};
     for (uint64_t rounds = 1 + fuzz_random(4); rounds > 0; rounds--) {
         size_t at = n > 0 ? fuzz_random(n) : 0;
         switch (fuzz_random(6)) {
