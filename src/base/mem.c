@@ -9,7 +9,7 @@
  *   map    anonymous mappings aligned to 2 MiB with huge pages asked for.  Touching fresh memory in
  *          4 KiB pages costs more than computing what is written there (measured in a virtual machine:
  *          1.7 s a GiB against 0.1 s with huge pages).
- * A reserved block is a map of which only the touched part is paid for and counted.  Freed maps are
+ * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed maps are
  * kept in the context's pool, up to an eighth of the machine's memory, and serve the next product. */
 #define _GNU_SOURCE
 #include "base/base.h"
@@ -268,7 +268,7 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
     if (b->mem.alloc || count < 0 || !tl_mul_fits((uint64_t)count, size, &bytes)
         || bytes > (uint64_t)1 << 46)
         return TULLE_ENOMEM;
-    block *h = map_take(b, bytes + HEADER, true);
+    block *h = bytes < map_from ? heap_new(bytes + HEADER) : map_take(b, bytes + HEADER, true);
     if (!h) return TULLE_ENOMEM;
     h->counted = 0;
     *out = (char *)h + HEADER;
@@ -278,9 +278,11 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
 void tl_commit(tl_base *b, void *p, uint64_t used)
 {
     block *h = header_of(p);
-    if (h->kind != MAP || h->counted) return;           /* not reserved: counted when it was made */
-    if (h->touched < used + HEADER) h->touched = (used + HEADER + huge - 1) & ~(huge - 1);
-    map_cut(h, used + HEADER);
+    if (h->kind == HOOK || h->counted) return;          /* not reserved: counted when it was made */
+    if (h->kind == MAP) {
+        if (h->touched < used + HEADER) h->touched = (used + HEADER + huge - 1) & ~(huge - 1);
+        map_cut(h, used + HEADER);
+    }
     count_in(b, h, used);
 }
 
