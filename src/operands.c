@@ -28,8 +28,14 @@ tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_op
     for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
         if (out->reserved[i])
             return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
-    if (out->memory_limit == 0) out->memory_limit = tl_memory_free();
     return TULLE_OK;
+}
+
+/* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
+static uint64_t limit_for(const tulle_options *o, uint64_t bytes)
+{
+    if (o->memory_limit) return o->memory_limit;
+    return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
 }
 
 static bool same_arrays(const tulle_csr *A, const tulle_csr *B)
@@ -104,9 +110,10 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
         goto done;
     }
     uint64_t copies = copy_bytes(A, o->op_a, o, perms) + copy_bytes(B, o->op_b, o, perms);
-    if (copies > o->memory_limit) {
+    uint64_t limit = limit_for(o, copies);
+    if (copies > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "copies of the operands need %" PRIu64 " bytes, the limit is %" PRIu64,
-                         copies, o->memory_limit);
+                         copies, limit);
         goto done;
     }
     x->bytes = copies;
@@ -135,8 +142,9 @@ tulle_status tl_request_make(tl_base *b, const tl_operands *x, const tulle_optio
     TRY(tl_profile_make(b, &x->A, &x->B, recipe->alike, o->threads, profile));
     *r = (tl_request){.A = &x->A, .B = &x->B, .recipe = recipe, .profile = profile,
                       .threads = tl_cpu_threads(b, o->threads, profile->total),
-                      .memory_limit = o->memory_limit, .copies = x->bytes, .ptr_type = o->c_ptr_type,
+                      .copies = x->bytes, .ptr_type = o->c_ptr_type,
                       .drop_zeros = o->drop_zeros, .values = true, .row0 = 0, .row1 = x->A.rows};
+    r->memory_limit = limit_for(o, tl_cpu_workspace(r) + (uint64_t)profile->upper * 24 + (uint64_t)x->A.rows * 8);
     tl_trace(b, "profile: %" PRId64 " products, at most %" PRId64 " a row; C has %" PRId64 " to %" PRId64
              " entries", profile->total, profile->max_products, profile->lower, profile->upper);
     if (profile->a_like || profile->b_like)
