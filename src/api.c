@@ -186,7 +186,7 @@ tulle_csr tulle_matrix_view(const tulle_matrix *A)
 
 void *tulle_matrix_values(tulle_matrix *A)
 {
-    return A ? A->values : NULL;        /* NULL too when the values lie in a mapped file */
+    return A ? (void *)A->view.values : NULL;   /* a mapped file is mapped copy-on-write */
 }
 
 void tulle_matrix_free(tulle_matrix *A)
