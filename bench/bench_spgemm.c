@@ -48,7 +48,7 @@ static const struct { const char *name, *recipe; bool quick; } suite[] = {
     {"geometric_100k",  "geometric:100000", false},
     {"zipf_40k",        "zipf:40000", true},
     {"banded_50k",      "banded:50000,lower=20,upper=20", false},
-    {"banded_sparse",   "banded:200000,lower=300,upper=300,fill=0.02", false},
+    {"banded_sparse",   "banded:100000,lower=300,upper=300,fill=0.02", false},
     {"blockdiag_40k",   "blockdiag:40000,block=40", false},
     {"tridiagonal_1M",  "tridiagonal:1000000", true},
     {"arrow_2500",      "arrow:2500", false},
