@@ -24,6 +24,8 @@ typedef struct tl_job {
     const tl_recipe *recipe;
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* are there enough of them to look? */
+    bool             far;               /* rows of B are best fetched ahead of their use */
+    int64_t          a_nnz;
     bool             drop_zeros;
 } tl_job;
 
@@ -42,7 +44,7 @@ typedef struct tl_scratch {
     uint8_t    *mark, *block;           /* a byte a column; a byte 64 columns */
     int64_t     stretches;
     tl_stretch *stretch;
-    int32_t    *run;
+    int32_t    *run;                    /* begin and length of each run to merge */
     uint16_t   *place;                  /* of each product in its row, for stencils */
     int64_t     items;                  /* products a sort can hold          */
     void       *item[2], *product;

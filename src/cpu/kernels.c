@@ -87,6 +87,7 @@ INLINE item    item_make(int64_t column, int64_t number) { return column << 32 |
 INLINE int64_t item_column(item x) { return x >> 32; }
 INLINE int64_t item_number(item x) { return x & 0xffffffff; }
 INLINE bool    item_less(item x, item y) { return x < y; }
+INLINE item    item_last(void) { return INT64_MAX; }
 #else
 typedef int64_t idx;
 typedef struct { int64_t column, number; } item;
@@ -97,6 +98,7 @@ INLINE bool    item_less(item x, item y)
 {
     return x.column < y.column || (x.column == y.column && x.number < y.number);
 }
+INLINE item    item_last(void) { return (item){INT64_MAX, INT64_MAX}; }
 #endif
 
 typedef enum { SYMBOLIC, FUSED, NUMERIC } mode;
@@ -126,6 +128,19 @@ INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
 INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
 INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
 
+/* Rows of B that later entries of A will name, on their way into the cache: first where they begin, then
+ * their entries. */
+INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
+{
+    enum { NEAR = 12, FAR = 28 };
+    if (k + FAR >= job->a_nnz) return;
+    int64_t near = ptr_at(sh, &job->b, col_at(sh, &job->a, k + NEAR));
+    int64_t far = col_at(sh, &job->a, k + FAR);
+    __builtin_prefetch((const char *)job->b.ptr + far * (sh == ANY && job->b.ptr64 ? 8 : 4));
+    __builtin_prefetch(b_cols(job) + near);
+    if (job->b.val) __builtin_prefetch(b_vals(job) + near);
+}
+
 /* The row of A being worked on, as stretches of B. */
 typedef struct row {
     int64_t a_begin, a_length;
@@ -142,6 +157,7 @@ INLINE row gather(const shape sh, const tl_job *job, tl_scratch *s, int64_t a_be
     tl_stretch *restrict stretch = s->stretch;
     int64_t last = -2, n = 0;
     for (int64_t k = a_begin; k < a_end; k++) {
+        if (job->far) fetch_ahead(sh, job, k);
         int64_t j = col_at(sh, &job->a, k);
         int64_t begin = ptr_at(sh, &job->b, j), length = ptr_at(sh, &job->b, j + 1) - begin;
         if (length == 0) continue;
@@ -188,7 +204,7 @@ INLINE uint64_t marks_mask(const uint8_t *mark)
 }
 
 /* slot[c][r] += a[t][r] * b[t][c] for L rows of A and q rows of B. */
-INLINE void scatter(const mode m, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
+INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
                     uint8_t *restrict block, const idx *restrict col, const val *restrict b, int64_t length,
                     int64_t stride, int64_t base, const val *a, int64_t a_stride)
 {
@@ -196,6 +212,7 @@ INLINE void scatter(const mode m, const int L, const int q, val *restrict slot, 
     if (m != SYMBOLIC)
         for (int t = 0; t < q; t++)
             for (int r = 0; r < L; r++) w[t][r] = a[t + r * a_stride];
+#pragma GCC unroll 2
     for (int64_t i = 0; i < length; i++) {
         int64_t c = (int64_t)col[i] - base;
         if (m != SYMBOLIC) {
@@ -207,12 +224,12 @@ INLINE void scatter(const mode m, const int L, const int q, val *restrict slot, 
         }
         if (m != NUMERIC) {
             mark[c] = 1;
-            block[c >> 6] = 1;
+            if (blocks) block[c >> 6] = 1;
         }
     }
 }
 
-INLINE void scatter_row(const mode m, const shape sh, const int L, const tl_job *job, tl_scratch *s, const row *r,
+INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L, const tl_job *job, tl_scratch *s, const row *r,
                         int64_t base, int64_t a_stride)
 {
     const idx *col = b_cols(job);
@@ -221,7 +238,7 @@ INLINE void scatter_row(const mode m, const shape sh, const int L, const tl_job 
         const tl_stretch *t = &s->stretch[n];
         const val *bt = m == SYMBOLIC ? NULL : b + t->begin, *at = m == SYMBOLIC ? NULL : a + t->first;
 #define SCATTER(q)                                                                                \
-    scatter(m, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride)
+    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride)
         if (m == SYMBOLIC || sh == PLAIN) {
             SCATTER(1);
             continue;
@@ -247,24 +264,33 @@ INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count)
         }
 }
 
-/* The marked columns in order; clears marks on the way. */
-INLINE int64_t emit(tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col)
+/* The marked columns of one block, or their number when col is NULL; clears the marks. */
+INLINE int64_t emit_block(uint8_t *restrict mark, int64_t base, int64_t at, idx *restrict col)
 {
-    uint8_t *restrict mark = s->mark, *restrict block = s->block;
+    uint64_t mask = marks_mask(mark + at);
+    if (!mask) return 0;
+    int count = __builtin_popcountll(mask);
+    memset(mark + at, 0, 64);
+    if (col) put_columns(col, (idx)(base + at), mask, count);
+    return count;
+}
+
+/* The marked columns in order; clears marks on the way.  Without block marks every block is looked at. */
+INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col)
+{
+    uint8_t *restrict block = s->block;
     int64_t n = 0;
+    if (!marked) {
+        for (int64_t w = 0; w < blocks; w++) n += emit_block(s->mark, base, w * 64, col ? col + n : NULL);
+        return n;
+    }
     for (int64_t w = 0; w < blocks; w += 8) {
         uint64_t set;
         memcpy(&set, block + w, 8);
         if (!set) continue;
         memset(block + w, 0, 8);
-        for (; set; set &= set - 1) {
-            int64_t at = (w + (__builtin_ctzll(set) >> 3)) * 64;
-            uint64_t mask = marks_mask(mark + at);
-            int count = __builtin_popcountll(mask);
-            memset(mark + at, 0, 64);
-            if (col) put_columns(col + n, (idx)(base + at), mask, count);
-            n += count;
-        }
+        for (; set; set &= set - 1)
+            n += emit_block(s->mark, base, (w + (__builtin_ctzll(set) >> 3)) * 64, col ? col + n : NULL);
     }
     return n;
 }
@@ -311,20 +337,26 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
                      out o)
 {
     int64_t base = r->lo & ~(int64_t)63, blocks = ((r->hi - base) >> 6) + 1, n;
+    bool marked = blocks * 4 > r->products;     /* few products: look only at the blocks they touch */
     if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
-        scatter_row(m, sh, 1, job, s, r, base, 0);
-        n = m == NUMERIC ? known : emit(s, base, blocks, o.col);
+        if (m != NUMERIC && marked) {
+            scatter_row(m, sh, true, 1, job, s, r, base, 0);
+            n = emit(true, s, base, blocks, o.col);
+        } else {
+            scatter_row(m, sh, false, 1, job, s, r, base, 0);
+            n = m == NUMERIC ? known : emit(false, s, base, blocks, o.col);
+        }
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
         if (m == SYMBOLIC && o.col)
             for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
         return n;
     }
-    if (rows == 2) scatter_row(m, sh, 2, job, s, r, base, r->a_length);
-    else scatter_row(m, sh, 4, job, s, r, base, r->a_length);
+    if (rows == 2) scatter_row(m, sh, false, 2, job, s, r, base, r->a_length);
+    else scatter_row(m, sh, false, 4, job, s, r, base, r->a_length);
     if (m == NUMERIC) {
         n = known;
     } else {
-        n = emit(s, base, blocks, o.col);
+        n = emit(false, s, base, blocks, o.col);
         for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
     }
     if (rows == 2) collect(2, 2, s, base, o.col, n, o.val);
@@ -335,36 +367,47 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
 
 /* ---- sort */
 
-/* Reads one item behind each run; the number of steps is known, so no branch is guessed wrong. */
-INLINE void merge(const item *restrict x, int64_t nx, const item *restrict y, int64_t ny, item *restrict z)
+/* Each run has an item behind it that no other is greater than: nothing is tested but the items, the
+ * number of steps is known, and no branch is guessed wrong. */
+INLINE void merge(const item *restrict x, const item *restrict y, int64_t n, item *restrict z)
 {
-    int64_t i = 0, j = 0;
-    for (int64_t k = 0; k < nx + ny; k++) {
-        item p = x[i], q = y[j];
-        bool take = (j < ny) & ((i >= nx) | item_less(q, p));
+    for (int64_t k = 0; k < n; k++) {
+        item p = *x, q = *y;
+        bool take = item_less(q, p);
         z[k] = take ? q : p;
-        i += !take;
-        j += take;
+        x += !take;
+        y += take;
     }
+    z[n] = item_last();
 }
 
-/* Merges sorted runs, run[0] = 0 .. run[runs] = n; returns the buffer that holds the result. */
-static item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
+/* Merges sorted runs; run[2i] says where run i begins, run[2i + 1] how long it is, and there is room for
+ * one item behind each.  Returns the first item of the result. */
+static const item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
 {
+    for (int64_t i = 0; i < runs; i++) x[run[2 * i] + run[2 * i + 1]] = item_last();
     while (runs > 1) {
         int64_t k = 0;
-        for (int64_t i = 0; i < runs; i += 2, k++) {
-            int32_t from = run[i], middle = run[i + 1], to = i + 1 < runs ? run[i + 2] : middle;
-            merge(x + from, middle - from, x + middle, to - middle, y + from);
-            run[k] = from;
+        for (int64_t i = 0; i + 1 < runs; i += 2, k++) {
+            const int32_t *p = run + 2 * i;
+            int32_t from = p[0], length = p[1] + p[3];
+            merge(x + p[0], x + p[2], length, y + from);
+            run[2 * k] = from;
+            run[2 * k + 1] = length;
         }
-        run[k] = run[runs];
+        if (runs & 1) {
+            const int32_t *p = run + 2 * (runs - 1);
+            memcpy(y + p[0], x + p[0], (size_t)(p[1] + 1) * sizeof *x);
+            run[2 * k] = p[0];
+            run[2 * k + 1] = p[1];
+            k++;
+        }
         runs = k;
         item *swap = x;
         x = y;
         y = swap;
     }
-    return x;
+    return x + run[0];
 }
 
 /* A few items in any order.  With vectors, each goes where the number of smaller ones says: comparisons
@@ -374,7 +417,7 @@ static item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
 enum { SHORT = 40, RUN = 16 };
 INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
 {
-    for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) x[i] = INT64_MAX;
+    for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) x[i] = item_last();
     for (int64_t i = 0; i < n; i++) {
         int64_t rank = 0;
 #if defined(__AVX512F__)
@@ -406,24 +449,21 @@ INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
 }
 #endif
 
-/* Any order; returns the buffer that holds the result. */
-static item *sort_items(tl_scratch *s, int64_t n)
+/* Any order; returns the first item of the result. */
+static const item *sort_items(tl_scratch *s, int64_t n)
 {
     item *x = s->item[0], *y = s->item[1];
+    int64_t runs = 0;
     if (n <= SHORT) {
         sort_few(x, n, y);
         return y;
     }
-    int64_t runs = 0, from = 0;
-    for (; from + RUN <= n; from += RUN) {
-        sort_few(x + from, RUN, y + from);
-        s->run[runs++] = (int32_t)from;
+    for (int64_t from = 0; from < n; from += RUN, runs++) {
+        int64_t length = n - from < RUN ? n - from : RUN, to = from + runs;
+        sort_few(x + from, length, y + to);
+        s->run[2 * runs] = (int32_t)to;
+        s->run[2 * runs + 1] = (int32_t)length;
     }
-    if (from < n) {
-        sort_few(x + from, n - from, y + from);
-        s->run[runs++] = (int32_t)from;
-    }
-    s->run[runs] = (int32_t)n;
     return merge_runs(y, x, s->run, runs);
 }
 
@@ -456,19 +496,21 @@ INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row
     item *restrict x = s->item[0];
     val *restrict product = s->product;
     int64_t n = 0, runs = 0;
+    int gap = r->products <= SHORT && r->b_rows > 4 ? 0 : 1;        /* 0: a few items, as they come */
     for (int64_t i = 0; i < r->count; i++) {
         const tl_stretch *t = &s->stretch[i];
-        for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++) {
-            s->run[runs++] = (int32_t)n;
+        for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++, runs++) {
             val w = m == SYMBOLIC ? zero() : a_vals(job)[r->a_begin + t->first + q];
+            item *restrict y = x + runs * gap;
+            s->run[2 * runs] = (int32_t)(n + runs);
+            s->run[2 * runs + 1] = (int32_t)t->length;
             for (int64_t k = 0; k < t->length; k++, n++) {
-                x[n] = item_make(col[t->begin + k] - r->lo, n);
+                y[n] = item_make(col[t->begin + k] - r->lo, n);
                 if (m != SYMBOLIC) product[n] = mul(w, b[t->begin + q * t->length + k]);
             }
         }
     }
-    s->run[runs] = (int32_t)n;
-    const item *sorted = n <= SHORT && runs > 4 ? sort_items(s, n) : merge_runs(x, s->item[1], s->run, runs);
+    const item *sorted = gap ? merge_runs(x, s->item[1], s->run, runs) : sort_items(s, n);
     return compress(m, sorted, n, product, r->lo, o);
 }
 
@@ -540,9 +582,9 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
         if (fits) {
             if (m == SYMBOLIC)
-                scatter(SYMBOLIC, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
             else
-                scatter(FUSED, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
         } else if (products + (to - from) <= s->items) {
             for (int64_t i = from; i < to; i++) {
                 int64_t n = products + (i - from);
@@ -553,7 +595,7 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         products += to - from;
     }
     if (fits) {
-        int64_t n = emit(s, base, ((hi - 1 - base) >> 6) + 1, o.col);
+        int64_t n = emit(true, s, base, ((hi - 1 - base) >> 6) + 1, o.col);
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
         return n;
     }
@@ -606,7 +648,7 @@ INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scrat
 {
     int64_t span = r->hi - r->lo + 1;
     tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
-    if ((acc == TL_SORT || acc == TL_HASH) && r->products > s->items) acc = TL_DENSE;
+    if ((acc == TL_SORT || acc == TL_HASH) && r->products + r->b_rows > s->items) acc = TL_DENSE;
     note(s, acc, 1, r->products);
     switch (acc) {
     case TL_DIRECT: return direct(m, job, s, r, o);

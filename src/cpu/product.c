@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { PIECE_PRODUCTS = 16 << 10, PIECE_ROWS = 2048, PIECES_MAX = 1 << 20 };
+enum { PIECE_PRODUCTS = 16 << 10, PIECE_ROWS = 2048, PIECE_ENTRIES = 128 << 10, PIECES_MAX = 1 << 20 };
 
 int tl_cpu_threads(const tl_base *b, int wanted, int64_t products)
 {
@@ -21,10 +21,12 @@ int tl_cpu_threads(const tl_base *b, int wanted, int64_t products)
 
 tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, tl_pieces *pieces)
 {
-    int64_t products = r->profile->total / PIECES_MAX;
+    /* a row is heavy when it alone would be a sixteenth of a thread's work */
+    int64_t products = r->profile->total / PIECES_MAX, part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
     if (products < PIECE_PRODUCTS) products = PIECE_PRODUCTS;
-    tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS, .heavy = 8 * products,
-                              .a_row = TL_STRETCHES};
+    tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS,
+                              .heavy = part > 8 * products ? part : 8 * products,
+                              .entries = PIECE_ENTRIES, .a_row = TL_STRETCHES};
     return tl_pieces_make(b, r->A, r->B, r->profile, &limits, r->row0, r->row1, pieces);
 }
 

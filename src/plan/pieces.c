@@ -68,11 +68,17 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
                 const tl_piece_limits *limits, int64_t row0, int64_t row1)
 {
     const int64_t *products = p->products - p->row0;
-    int64_t from = row0, sum = 0, entries = 0;
+    int64_t from = row0, sum = 0, entries = 0, twins = 0;
     for (int64_t i = row0; i < row1; i++) {
         int64_t n = products[i];
-        bool heavy = n > limits->heavy || tl_row_begin(A, i + 1) - tl_row_begin(A, i) > limits->a_row;
-        if (i > from && (heavy || sum + n > limits->products || i - from >= limits->rows)) {
+        int64_t room = n < B->cols ? n : B->cols;
+        bool heavy = n > limits->heavy || room > limits->entries
+                     || tl_row_begin(A, i + 1) - tl_row_begin(A, i) > limits->a_row;
+        bool full = sum + n > limits->products || i - from >= limits->rows;
+        /* rows of equal pattern are computed four at a time: they stay together */
+        twins = p->a_like && p->a_like[i] == TL_TWIN ? twins + 1 : 0;
+        if (twins % 12 != 0 && entries + room <= limits->entries && i - from < limits->rows + 12) full = false;
+        if (i > from && (heavy || full)) {
             add(s, (tl_piece){.row0 = from, .row1 = i}, entries);
             from = i;
             sum = entries = 0;
@@ -82,7 +88,7 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
             from = i + 1;
         } else {
             sum += n;
-            entries += n < B->cols ? n : B->cols;
+            entries += room;
         }
     }
     if (row1 > from) add(s, (tl_piece){.row0 = from, .row1 = row1}, entries);

@@ -110,6 +110,7 @@ typedef struct tl_piece_limits {
     int64_t products;                   /* a piece is closed when it has this many       */
     int64_t rows;
     int64_t heavy;                      /* a row with more products is cut by columns    */
+    int64_t entries;                    /* and one with more entries                     */
     int64_t a_row;                      /* and one with more entries of A                */
 } tl_piece_limits;
 
