@@ -32,18 +32,9 @@ endif()
 configure_file(cmake/tulle.pc.in tulle.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tulle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET tulle_command)
-    install(TARGETS tulle_command DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-
-function(tulle_install_file file destination)
-    if(EXISTS ${PROJECT_SOURCE_DIR}/${file})
-        install(FILES ${file} DESTINATION ${destination} ${ARGN})
-    endif()
-endfunction()
-
-tulle_install_file(docs/tulle.1 ${CMAKE_INSTALL_MANDIR}/man1)
-tulle_install_file(programs/completion/tulle.bash
-                   ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tulle)
-tulle_install_file(programs/completion/_tulle ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-tulle_install_file(programs/completion/tulle.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(TARGETS tulle_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES docs/tulle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES programs/completion/tulle.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tulle)
+install(FILES programs/completion/_tulle DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES programs/completion/tulle.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
