@@ -6,7 +6,7 @@
  * outlive the context it came from.  There are three kinds:
  *   hook   through the caller's tulle_mem
  *   heap   malloc, for small blocks
- *   map    anonymous mappings aligned to 2 MiB with huge pages asked for.  Touching fresh memory in
+ *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages asked for.  Touching fresh memory in
  *          4 KiB pages costs more than computing what is written there (measured in a virtual machine:
  *          1.7 s a GiB against 0.1 s with huge pages).
  * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed maps are
@@ -23,9 +23,9 @@
 #endif
 #include <unistd.h>
 
-enum { HEADER = 64, KEPT_MAX = 16 };
-static const uint64_t map_from = 1u << 20;              /* smaller blocks come from the heap */
-static const uint64_t huge = 2u << 20;
+enum { HEADER = 64, KEPT_MAX = 64 };
+static const uint64_t map_from = 128u << 10;            /* smaller blocks come from the heap */
+static const uint64_t page = 4u << 10, huge = 2u << 20;
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
 
@@ -75,17 +75,24 @@ static void count_in(tl_base *b, block *h, uint64_t bytes)
 /* ---- mappings and the pool */
 
 #if defined(__linux__)
+/* Rounded up to what a map is made of: huge pages, or plain ones when it is small. */
+static uint64_t map_size(uint64_t bytes)
+{
+    uint64_t unit = bytes < huge ? page : huge;
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
 static block *map_new(uint64_t mapped)
 {
-    uint64_t ask = mapped + huge;
+    uint64_t align = mapped < huge ? page : huge, ask = mapped + align;
     char *raw = mmap(NULL, ask, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) return NULL;
-    char *at = (char *)(((uintptr_t)raw + huge - 1) & ~(uintptr_t)(huge - 1));
+    char *at = (char *)(((uintptr_t)raw + align - 1) & ~(uintptr_t)(align - 1));
     if (at > raw) munmap(raw, (size_t)(at - raw));
     uint64_t tail = (uint64_t)(raw + ask - (at + mapped));
     if (tail > 0) munmap(at + mapped, tail);
-    madvise(at, mapped, MADV_HUGEPAGE);
+    if (mapped >= huge) madvise(at, mapped, MADV_HUGEPAGE);
     block *h = (block *)(void *)at;
     *h = (block){.kind = MAP, .raw = at, .mapped = mapped};
     return h;
@@ -99,13 +106,14 @@ static void map_delete(block *h)
 /* Gives back what lies behind the first `keep` bytes. */
 static void map_cut(block *h, uint64_t keep)
 {
-    keep = (keep + huge - 1) & ~(huge - 1);
-    if (keep < h->touched) {
+    keep = map_size(keep);
+    if (keep < h->touched && h->mapped >= huge) {
         madvise((char *)h->raw + keep, h->mapped - keep, MADV_DONTNEED);
         h->touched = keep;
     }
 }
 #else
+static uint64_t map_size(uint64_t bytes) { return bytes; }
 static block *map_new(uint64_t mapped) { (void)mapped; return NULL; }
 static void   map_delete(block *h) { (void)h; }
 static void   map_cut(block *h, uint64_t keep) { (void)h; (void)keep; }
@@ -188,7 +196,7 @@ void tl_pool_trim(tl_pool *pool)
 static block *map_take(tl_base *b, uint64_t bytes, bool reserved)
 {
     if (!b->pool) return NULL;
-    uint64_t mapped = (bytes + huge - 1) & ~(huge - 1);
+    uint64_t mapped = map_size(bytes);
     block *h = pool_take(b->pool, mapped, reserved);
     if (h) return h;
     h = map_new(mapped);
@@ -280,7 +288,7 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
     block *h = header_of(p);
     if (h->kind == HOOK || h->counted) return;          /* not reserved: counted when it was made */
     if (h->kind == MAP) {
-        if (h->touched < used + HEADER) h->touched = (used + HEADER + huge - 1) & ~(huge - 1);
+        if (h->touched < used + HEADER) h->touched = map_size(used + HEADER);
         map_cut(h, used + HEADER);
     }
     count_in(b, h, used);
@@ -303,8 +311,8 @@ void tl_free(tl_base *b, void *p)
 
 uint64_t tl_memory_total(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 30;
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : (uint64_t)1 << 30;
 }
 
 static uint64_t read_number(const char *path, const char *key)

@@ -39,6 +39,7 @@ typedef struct tl_stretch {
 
 /* What a thread owns.  Slots, marks and blocks are all zero between rows, table keys all -1. */
 typedef struct tl_scratch {
+    void       *memory;                 /* one block behind all arrays       */
     int64_t     slots;                  /* columns a dense window can have   */
     void       *slot;
     uint8_t    *mark, *block;           /* a byte a column; a byte 64 columns */

@@ -209,19 +209,24 @@ static void work(void *arg, int thread, int threads)
     else work_straight(q, thread);
 }
 
+static size_t rounded(int64_t count, size_t size)
+{
+    return ((size_t)count * size + 63) & ~(size_t)63;
+}
+
+/* All slots in one block: it is large enough to be kept for the next product. */
 static tulle_status make_slots(tl_base *b, queue *q)
 {
     tulle_status status = TULLE_OK;
     int64_t entries = q->pieces->max_entries + TL_SLACK;
     int n = q->crew->threads * SLOTS;
-    TRY(tl_calloc(b, &q->slots, n, sizeof *q->slots, "slots of the queue"));
-    for (int i = 0; i < n; i++) {
-        slot *s = &q->slots[i];
-        s->piece = -1;
-        TRY(tl_alloc(b, &s->col, entries, q->target->index, "a slot of the queue"));
-        if (q->target->val) TRY(tl_alloc(b, &s->val, entries, q->target->value, "a slot of the queue"));
-        TRY(tl_alloc(b, &s->row_end, q->pieces->max_rows, sizeof *s->row_end, "a slot of the queue"));
-    }
+    size_t col = rounded(entries, q->target->index), val = q->target->val ? rounded(entries, q->target->value) : 0;
+    size_t rows = rounded(q->pieces->max_rows, sizeof(int64_t)), head = rounded(n, sizeof *q->slots);
+    TRY(tl_alloc(b, &q->slots, 1, head + (size_t)n * (col + val + rows), "slots of the queue"));
+    char *at = (char *)q->slots + head;
+    for (int i = 0; i < n; i++, at += col + val + rows)
+        q->slots[i] = (slot){.piece = -1, .col = at, .val = val ? at + col : NULL,
+                             .row_end = (int64_t *)(void *)(at + col + val)};
 done:
     return status;
 }
@@ -251,11 +256,6 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
     *nnz = 0;
     for (int64_t i = 0; i < q.count; i++) *nnz += atomic_load(&q.length[i]);
 done:
-    for (int i = 0; q.slots && i < crew->threads * SLOTS; i++) {
-        tl_free(b, q.slots[i].col);
-        tl_free(b, q.slots[i].val);
-        tl_free(b, q.slots[i].row_end);
-    }
     tl_free(b, q.slots);
     tl_free(b, q.length);
     tl_free(b, q.offset);

@@ -19,11 +19,37 @@ static int64_t slots_for(const tulle_csr *B)
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
+/* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */
+static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64_t piece_rows)
+{
+    int64_t items = s->items + s->items / 8 + 16, runs = 2 * larger(s->stretches, s->items / 8) + 4;
+    size_t item = index == 4 ? 8 : 16, sum = 0;
+    const struct { void *array; int64_t count; size_t size; } parts[] = {
+        {&s->slot, s->slots, value},
+        {&s->mark, s->slots + 64, 1},
+        {&s->block, s->slots / 64 + 64, 1},
+        {&s->stretch, s->stretches, sizeof *s->stretch},
+        {&s->run, runs, sizeof *s->run},
+        {&s->place, s->items, sizeof *s->place},
+        {&s->item[0], items, item},
+        {&s->item[1], items, item},
+        {&s->product, s->items, value},
+        {&s->key, s->table, index},
+        {&s->sum, s->table, value},
+        {&s->row_end, piece_rows + 1, sizeof *s->row_end},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        void *p = at ? at + sum : NULL;
+        memcpy(parts[i].array, &p, sizeof p);
+        sum += ((size_t)parts[i].count * parts[i].size + 63) & ~(size_t)63;
+    }
+    return sum;
+}
+
 tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p, int64_t piece_rows,
                              tl_scratch *s)
 {
     tulle_status status = TULLE_OK;
-    static const char what[] = "scratch of a thread";
     size_t value = tl_type_size(B->val_type), index = tl_index_size(B->idx_type);
     memset(s, 0, sizeof *s);
     s->slots = slots_for(B);
@@ -31,20 +57,10 @@ tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p
     s->items = smaller(p->max_products + p->max_a_row + 16, TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * s->items) s->table *= 2;
-    TRY(tl_alloc(b, &s->slot, s->slots, value, what));
-    TRY(tl_alloc(b, &s->mark, s->slots + 64, 1, what));
-    TRY(tl_alloc(b, &s->block, s->slots / 64 + 64, 1, what));
-    TRY(tl_alloc(b, &s->stretch, s->stretches, sizeof *s->stretch, what));
-    TRY(tl_alloc(b, &s->run, 2 * larger(s->stretches, s->items / 8) + 4, sizeof *s->run, what));
-    TRY(tl_alloc(b, &s->place, s->items, sizeof *s->place, what));
-    TRY(tl_alloc(b, &s->item[0], s->items + s->items / 8 + 16, index == 4 ? 8 : 16, what));
-    TRY(tl_alloc(b, &s->item[1], s->items + s->items / 8 + 16, index == 4 ? 8 : 16, what));
-    TRY(tl_alloc(b, &s->product, s->items, value, what));
-    TRY(tl_alloc(b, &s->key, s->table, index, what));
-    TRY(tl_alloc(b, &s->sum, s->table, value, what));
-    TRY(tl_alloc(b, &s->row_end, piece_rows + 1, sizeof *s->row_end, what));
+    size_t bytes = lay_out(s, NULL, value, index, piece_rows);
+    TRY(tl_alloc(b, &s->memory, (int64_t)bytes, 1, "scratch of a thread"));
+    lay_out(s, s->memory, value, index, piece_rows);
 done:
-    if (status != TULLE_OK) tl_scratch_done(b, s);
     return status;
 }
 
@@ -61,8 +77,6 @@ void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 
 void tl_scratch_done(tl_base *b, tl_scratch *s)
 {
-    void *blocks[] = {s->slot, s->mark, s->block, s->stretch, s->run, s->place, s->item[0], s->item[1], s->product,
-                      s->key, s->sum, s->row_end};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) tl_free(b, blocks[i]);
+    tl_free(b, s->memory);
     memset(s, 0, sizeof *s);
 }

@@ -54,7 +54,10 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
 {
     int64_t lo, hi;
     columns_of(A, B, row, &lo, &hi);
-    int64_t parts = products / limits->products + 1;
+    /* looking for a window in each row of B pays when it holds some entries */
+    int64_t a_row = tl_row_begin(A, row + 1) - tl_row_begin(A, row);
+    int64_t parts = products / limits->products + 1, most = products / (4 * a_row + 1) + 1;
+    if (parts > most) parts = most;
     int64_t width = ((hi - lo) / parts + 64) & ~(int64_t)63;
     if (width < 1024) width = 1024;
     for (lo &= ~(int64_t)63; lo < hi; lo += width) {
