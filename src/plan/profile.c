@@ -28,7 +28,7 @@ static int64_t at_most(int64_t x, int64_t limit)
     return x < limit ? x : limit;
 }
 
-/* One body for the four combinations of widths that matter inside the loop. */
+/* One body for the four combinations of widths that matter inside the loop: A's columns, B's pointers. */
 #define SUM_ROWS(name, A_COL, B_PTR)                                                              \
     static void name(const job *j, totals *t, int64_t row0, int64_t row1)                         \
     {                                                                                             \
@@ -59,33 +59,42 @@ SUM_ROWS(sum_i32_i64, int32_t, int64_t)
 SUM_ROWS(sum_i64_i32, int64_t, int32_t)
 SUM_ROWS(sum_i64_i64, int64_t, int64_t)
 
-/* Do n columns at p and q differ by d throughout? */
-#define DIFFER_BY(name, INDEX)                                                                    \
-    static bool name(const INDEX *restrict col, int64_t p, int64_t q, int64_t n, INDEX d)         \
-    {                                                                                             \
-        INDEX wrong = 0;                                                                          \
-        for (int64_t k = 0; k < n; k++) wrong |= (col[q + k] - col[p + k]) ^ d;                   \
-        return wrong == 0;                                                                        \
-    }
-DIFFER_BY(differ_i32, int32_t)
-DIFFER_BY(differ_i64, int64_t)
-
 /* What row i > 0 has in common with row i - 1; the first column usually tells. */
-static uint8_t likeness(const tulle_csr *A, int64_t i)
+#define LIKENESS(name, PTR, INDEX)                                                                \
+    static uint8_t name(const tulle_csr *A, int64_t i)                                            \
+    {                                                                                             \
+        const PTR *ptr = A->row_ptr;                                                              \
+        const INDEX *col = A->col_idx;                                                            \
+        int64_t p = ptr[i - 1], q = ptr[i], n = ptr[i + 1] - q;                                   \
+        if (q - p != n) return 0;                                                                 \
+        if (n == 0) return TL_SHIFTED;                                                            \
+        INDEX d = col[q] - col[p], wrong = 0;                                                     \
+        if (d != 0 && d != 1) return 0;                                                           \
+        if (n < 16) {                                                                             \
+            for (int64_t k = 1; k < n; k++)                                                       \
+                if (col[q + k] - col[p + k] != d) return 0;                                       \
+        } else {                                                                                  \
+            for (int64_t k = 1; k < n; k++) wrong |= (col[q + k] - col[p + k]) ^ d;               \
+        }                                                                                         \
+        return wrong ? 0 : d == 0 ? TL_TWIN : TL_SHIFTED;                                         \
+    }
+LIKENESS(like_i32_i32, int32_t, int32_t)
+LIKENESS(like_i32_i64, int32_t, int64_t)
+LIKENESS(like_i64_i32, int64_t, int32_t)
+LIKENESS(like_i64_i64, int64_t, int64_t)
+
+typedef uint8_t (*likeness_fn)(const tulle_csr *A, int64_t i);
+
+static likeness_fn likeness_for(const tulle_csr *A)
 {
-    int64_t p = tl_row_begin(A, i - 1), q = tl_row_begin(A, i), n = tl_row_begin(A, i + 1) - q;
-    if (q - p != n) return 0;
-    if (n == 0) return TL_SHIFTED;
-    int64_t d = tl_get(A->col_idx, A->idx_type, q) - tl_get(A->col_idx, A->idx_type, p);
-    if (d != 0 && d != 1) return 0;
-    bool alike = A->idx_type == TULLE_I32 ? differ_i32(A->col_idx, p, q, n, (int32_t)d)
-                                          : differ_i64(A->col_idx, p, q, n, d);
-    return !alike ? 0 : d == 0 ? TL_TWIN : TL_SHIFTED;
+    bool ptr64 = A->ptr_type == TULLE_I64, idx64 = A->idx_type == TULLE_I64;
+    return ptr64 ? (idx64 ? like_i64_i64 : like_i64_i32) : (idx64 ? like_i32_i64 : like_i32_i32);
 }
 
 static void find_likes(const tulle_csr *A, uint8_t *like, int64_t row0, int64_t row1, int64_t *twins,
                        int64_t *shifted)
 {
+    likeness_fn likeness = likeness_for(A);
     for (int64_t i = row0; i < row1; i++) {
         like[i] = i > 0 ? likeness(A, i) : 0;
         *twins += like[i] == TL_TWIN;
@@ -100,6 +109,7 @@ static bool has_likes(const tulle_csr *A)
     enum { LOOKS = 512 };
     int64_t found = 0, looks = A->rows - 1 < LOOKS ? A->rows - 1 : LOOKS;
     uint64_t random = 1;
+    likeness_fn likeness = likeness_for(A);
     for (int64_t k = 0; k < looks; k++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         found += likeness(A, 1 + (int64_t)((random >> 11) % (uint64_t)(A->rows - 1))) != 0;
