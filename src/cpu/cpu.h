@@ -27,6 +27,7 @@ typedef struct tl_job {
     bool             far;               /* rows of B are best fetched ahead of their use */
     int64_t          a_nnz;
     bool             drop_zeros;
+    bool             exact;             /* nothing is written behind the last entry of a piece */
 } tl_job;
 
 /* A stretch of B that one or several entries of a row of A multiply: `rows` rows of B with equal
@@ -73,6 +74,7 @@ void         tl_scratch_done(tl_base *b, tl_scratch *scratch);
  * piece ends.  Returns the number of entries.
  *   symbolic  columns only; c_col may be NULL to count
  *   fused     columns and values in one go; needs room for the upper bound and TL_SLACK entries
+ *             (exact jobs: for the entries)
  *   numeric   values only: c_col and row_end are given (rows of c_col may be written again, unchanged) */
 typedef int64_t (*tl_piece_fn)(const tl_job *job, tl_scratch *s, const tl_piece *piece, void *c_col,
                                void *c_val, int64_t *row_end);
@@ -114,10 +116,12 @@ typedef struct tl_target {              /* where C goes                         
 } tl_target;
 
 /* Runs fn over all pieces; *nnz receives the entries of C.  Every step-th piece only when step > 1
- * (counting).  TULLE_ECANCEL when the progress callback says so. */
+ * (counting).  place, when not NULL, has an entry for each piece and one more: counting fills in where
+ * each piece begins, and a run with the same pieces that writes goes by it.  TULLE_ECANCEL when the progress callback
+ * says so. */
 tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const tl_pieces *pieces,
-                          tl_crew *crew, const tl_target *target, int64_t step, const char *stage,
-                          int64_t *nnz);
+                          tl_crew *crew, const tl_target *target, int64_t step, int64_t *place,
+                          const char *stage, int64_t *nnz);
 
 /* ---- product.c */
 

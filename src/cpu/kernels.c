@@ -253,10 +253,14 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
     }
 }
 
-/* The columns first + (set bits of mask), four at a time, so up to three more than there are: whoever
- * gives the room leaves TL_SLACK entries behind it. */
-INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count)
+/* The columns first + (set bits of mask).  Four at a time there are up to three more than there should be:
+ * whoever gives the room leaves TL_SLACK entries behind it, or asks for exactness. */
+INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count, bool exact)
 {
+    if (exact) {
+        for (; mask; mask &= mask - 1) *col++ = first + (idx)__builtin_ctzll(mask);
+        return;
+    }
     for (int k = 0; k < count; k += 4)
         for (int i = 0; i < 4; i++) {
             col[k + i] = first + (idx)__builtin_ctzll(mask | (uint64_t)1 << 63);
@@ -265,23 +269,25 @@ INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count)
 }
 
 /* The marked columns of one block, or their number when col is NULL; clears the marks. */
-INLINE int64_t emit_block(uint8_t *restrict mark, int64_t base, int64_t at, idx *restrict col)
+INLINE int64_t emit_block(uint8_t *restrict mark, int64_t base, int64_t at, idx *restrict col, bool exact)
 {
     uint64_t mask = marks_mask(mark + at);
     if (!mask) return 0;
     int count = __builtin_popcountll(mask);
     memset(mark + at, 0, 64);
-    if (col) put_columns(col, (idx)(base + at), mask, count);
+    if (col) put_columns(col, (idx)(base + at), mask, count, exact);
     return count;
 }
 
 /* The marked columns in order; clears marks on the way.  Without block marks every block is looked at. */
-INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col)
+INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col,
+                    bool exact)
 {
     uint8_t *restrict block = s->block;
     int64_t n = 0;
     if (!marked) {
-        for (int64_t w = 0; w < blocks; w++) n += emit_block(s->mark, base, w * 64, col ? col + n : NULL);
+        for (int64_t w = 0; w < blocks; w++)
+            n += emit_block(s->mark, base, w * 64, col ? col + n : NULL, exact);
         return n;
     }
     for (int64_t w = 0; w < blocks; w += 8) {
@@ -290,7 +296,7 @@ INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t bloc
         if (!set) continue;
         memset(block + w, 0, 8);
         for (; set; set &= set - 1)
-            n += emit_block(s->mark, base, (w + (__builtin_ctzll(set) >> 3)) * 64, col ? col + n : NULL);
+            n += emit_block(s->mark, base, (w + (__builtin_ctzll(set) >> 3)) * 64, col ? col + n : NULL, exact);
     }
     return n;
 }
@@ -327,7 +333,7 @@ INLINE int64_t tiny(const mode m, const shape sh, const tl_job *job, tl_scratch 
         }
     }
     int64_t n = __builtin_popcountll(mask);
-    if (o.col) put_columns(o.col, (idx)r->lo, mask, (int)n);
+    if (o.col) put_columns(o.col, (idx)r->lo, mask, (int)n, job->exact);
     if (m != SYMBOLIC) collect(1, 1, s, r->lo, o.col, n, o.val);
     return n;
 }
@@ -341,10 +347,10 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
     if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
         if (m != NUMERIC && marked) {
             scatter_row(m, sh, true, 1, job, s, r, base, 0);
-            n = emit(true, s, base, blocks, o.col);
+            n = emit(true, s, base, blocks, o.col, job->exact);
         } else {
             scatter_row(m, sh, false, 1, job, s, r, base, 0);
-            n = m == NUMERIC ? known : emit(false, s, base, blocks, o.col);
+            n = m == NUMERIC ? known : emit(false, s, base, blocks, o.col, job->exact);
         }
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
         if (m == SYMBOLIC && o.col)
@@ -356,7 +362,7 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
     if (m == NUMERIC) {
         n = known;
     } else {
-        n = emit(false, s, base, blocks, o.col);
+        n = emit(false, s, base, blocks, o.col, job->exact);
         for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
     }
     if (rows == 2) collect(2, 2, s, base, o.col, n, o.val);
@@ -595,7 +601,7 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         products += to - from;
     }
     if (fits) {
-        int64_t n = emit(true, s, base, ((hi - 1 - base) >> 6) + 1, o.col);
+        int64_t n = emit(true, s, base, ((hi - 1 - base) >> 6) + 1, o.col, job->exact);
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
         return n;
     }

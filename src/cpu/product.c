@@ -4,8 +4,9 @@
  *
  * One pass: C gets address space for its upper bound and is filled from the front (queue.c); only what
  * is filled is paid for.  Two passes, when the bound is beyond the memory limit, when the caller fixed
- * a width that the bound does not fit, or when memory comes from hooks: the symbolic kernels count
- * first, then the same pass runs into arrays of exactly that size. */
+ * a width that the bound does not fit, when memory comes from hooks, or when rows are so alike that
+ * counting them costs less than joining the results of several threads: the symbolic kernels count
+ * first, then every piece is computed straight into its place in arrays of exactly that size. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -76,6 +77,12 @@ static void narrow_pointers(tulle_matrix *C)
     C->view.ptr_type = TULLE_I32;
 }
 
+/* Stencils are counted once for many rows; where rows are short, that costs less than a copy of C. */
+static bool cheap_to_count(const tl_job *job, const tl_profile *p, int64_t rows)
+{
+    return job->stencils && p->a_shifted > rows / 32 * 31 && p->total / rows <= 128;
+}
+
 tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
@@ -84,6 +91,7 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     tl_pieces pieces = {0};
     tl_crew crew = {0};
     tulle_matrix *C = NULL;
+    int64_t *place = NULL;
     tl_job job = tl_job_make(A, B, r->recipe, r->profile);
     tl_kernels kernels = tl_kernels_for(B->val_type, B->idx_type);
     int threads = tl_cpu_threads(b, r->threads, r->profile->total);
@@ -99,12 +107,14 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     tulle_index ptr_type = r->ptr_type ? (tulle_index)r->ptr_type : tl_index_for(room);
     uint64_t workspace = tl_cpu_workspace(r);
     bool exact = c_bytes(r, room, ptr_type) + workspace > r->memory_limit || !tl_fits(ptr_type, room);
+    exact = exact || (threads > 1 && cheap_to_count(&job, r->profile, A->rows));
     size_t index = tl_index_size(B->idx_type), value = tl_type_size(B->val_type);
     exact = exact || tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK;
     exact = exact || (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK);
     if (exact) {
         tl_target count = {0};
-        TRY(tl_queue_run(b, &job, kernels.symbolic, &pieces, &crew, &count, 1, "symbolic", &room));
+        TRY(tl_alloc(b, &place, pieces.count + 1, sizeof *place, "places of the pieces"));
+        TRY(tl_queue_run(b, &job, kernels.symbolic, &pieces, &crew, &count, 1, place, "symbolic", &room));
         if (r->ptr_type && !tl_fits(ptr_type, room)) {
             status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers "
                              "can count (%" PRId64 "); ask for 64 bit", room, (int64_t)TULLE_I32_LIMIT);
@@ -129,10 +139,11 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     }
     TRY(tl_alloc(b, &C->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of C"));
 
+    job.exact = place && !r->drop_zeros;
     tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = ptr_type,
                         .index = index, .value = value, .row0 = r->row0};
     TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &pieces, &crew, &target, 1,
-                     r->values ? "numeric" : "symbolic", &nnz));
+                     job.exact ? place : NULL, r->values ? "numeric" : "symbolic", &nnz));
     *(r->values ? &stats->sec_numeric : &stats->sec_symbolic) += tl_now() - start;
 
     start = tl_now();
@@ -150,6 +161,7 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     *out = C;
     C = NULL;
 done:
+    tl_free(b, place);
     tl_matrix_free(b, C);
     tl_crew_done(b, &crew);
     tl_pieces_done(b, &pieces);
@@ -168,7 +180,7 @@ tulle_status tl_cpu_count(tl_base *b, const tl_request *r, int64_t step, int64_t
     TRY(tl_cpu_pieces(b, r, &pieces));
     TRY(tl_crew_make(b, r->B, r->profile, &pieces, threads, &crew));
     TRY(tl_queue_run(b, &job, tl_kernels_for(TULLE_F64, r->B->idx_type).symbolic, &pieces, &crew, &count,
-                     step, "estimate", nnz));
+                     step, NULL, "estimate", nnz));
     *seen = 0;
     for (int64_t i = 0; i < pieces.count; i += step) {
         const tl_piece *p = &pieces.piece[i];

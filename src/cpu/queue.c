@@ -7,7 +7,7 @@
  * copies the slot to C as soon as its place is known; meanwhile it goes on with the next piece in
  * another slot.  The exact symbolic pass over all products is saved for one copy from cache, which
  * passes the cache on its way out (non-temporal stores), so C is not read before it is written.
- * One thread alone writes straight into C.
+ * One thread alone writes straight into C, and so do several when the places are known beforehand.
  *
  * Memory: SLOTS results of one piece a thread (at most 4 MiB unless single rows are larger), 16 bytes a
  * piece.  C itself is address space for the upper bound, of which only nnz(C) entries are touched. */
@@ -33,6 +33,7 @@ typedef struct queue {
     tl_crew         *crew;
     const tl_target *target;
     const char      *stage;
+    const int64_t   *place;             /* of each piece in C, when known     */
     int64_t          step, count;       /* pieces taken: 0, step, 2 step, ... */
     slot            *slots;             /* SLOTS a thread                     */
     bool             staged, stream;
@@ -181,7 +182,7 @@ static void work_staged(queue *q, int thread)
 #endif
 }
 
-/* One thread, or counting only: no slots. */
+/* One thread, or counting only, or places known: no slots. */
 static void work_straight(queue *q, int thread)
 {
     tl_scratch *scratch = tl_crew_enter(q->crew, thread);
@@ -191,12 +192,12 @@ static void work_straight(queue *q, int thread)
         int64_t p = atomic_fetch_add(&q->next, 1);
         if (p >= q->count || report(q, thread, p, &last)) break;
         const tl_piece *piece = &q->pieces->piece[p * q->step];
-        int64_t offset = c->col ? q->offset[p] : 0;
+        int64_t offset = !c->col ? 0 : q->place ? q->place[p] : q->offset[p];
         int64_t n = q->fn(q->job, scratch, piece, c->col ? (char *)c->col + (size_t)offset * c->index : NULL,
                           c->val ? (char *)c->val + (size_t)offset * c->value : NULL, scratch->row_end);
         atomic_store_explicit(&q->length[p], n, memory_order_release);
         if (!c->col) continue;
-        q->offset[p + 1] = offset + n;
+        if (!q->place) q->offset[p + 1] = offset + n;
         put_row_ends(c, piece, offset, scratch->row_end);
     }
 }
@@ -232,14 +233,15 @@ done:
 }
 
 tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const tl_pieces *pieces,
-                          tl_crew *crew, const tl_target *target, int64_t step, const char *stage,
-                          int64_t *nnz)
+                          tl_crew *crew, const tl_target *target, int64_t step, int64_t *place,
+                          const char *stage, int64_t *nnz)
 {
     tulle_status status = TULLE_OK;
     queue q = {.base = b, .job = job, .fn = fn, .pieces = pieces, .crew = crew, .target = target,
                .stage = stage, .step = step, .count = (pieces->count + step - 1) / step,
                .adding = ATOMIC_FLAG_INIT};
-    q.staged = target->col && crew->threads > 1;
+    q.place = target->col ? place : NULL;
+    q.staged = target->col && crew->threads > 1 && !place;
     q.stream = true;
     TRY(tl_alloc(b, &q.offset, q.count + 1, sizeof *q.offset, "offsets of the pieces"));
     TRY(tl_alloc(b, &q.length, q.count + 1, sizeof *q.length, "lengths of the pieces"));
@@ -254,7 +256,10 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
         goto done;
     }
     *nnz = 0;
-    for (int64_t i = 0; i < q.count; i++) *nnz += atomic_load(&q.length[i]);
+    for (int64_t i = 0; i < q.count; i++) {
+        if (place && !target->col) place[i] = *nnz;
+        *nnz += atomic_load(&q.length[i]);
+    }
 done:
     tl_free(b, q.slots);
     tl_free(b, q.length);
