@@ -292,9 +292,9 @@ tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *
     if (!plan) return TULLE_EINVAL;
     tulle_ctx *ctx = plan->ctx;
     NEED_CTX;
-    if (plan->stats.a_nnz > 0) NEED(a_values);
-    if (plan->stats.b_nnz > 0) NEED(b_values);
-    if (plan->stats.c_nnz > 0) NEED(c_values);
+    if (plan->setup.stats.a_nnz > 0) NEED(a_values);
+    if (plan->setup.stats.b_nnz > 0) NEED(b_values);
+    if (plan->setup.stats.c_nnz > 0) NEED(c_values);
     return tl_plan_run(plan, a_values, b_values, c_values);
 }
 
@@ -302,7 +302,7 @@ void tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats)
 {
     if (!stats) return;
     memset(stats, 0, sizeof *stats);
-    if (plan) *stats = plan->stats;
+    if (plan) *stats = plan->setup.stats;
 }
 
 void tulle_plan_free(tulle_plan *plan)

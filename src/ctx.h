@@ -24,10 +24,34 @@ tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_op
 tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                               bool values, bool perms, tl_operands *out);
 void         tl_operands_done(tl_base *b, tl_operands *operands);
+/* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
+uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
 
-/* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: the functions of the same names in tulle.h */
+/* setup.c: what multiply, blocks, estimate and plans share.  It is not moved once made: the request points
+ * into it. */
+typedef struct tl_setup {
+    tulle_options options;
+    tl_operands   operands;
+    tl_recipe     recipe;
+    tl_profile    profile;
+    tl_request    request;
+    tulle_stats   stats;
+    uint64_t      held;                 /* bytes before it began                    */
+    double        start;
+} tl_setup;
+
+tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
+                           bool values, bool perms, tl_setup *setup);
+/* Time and bytes since it began, and all of it into the context. */
+void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
+void         tl_setup_done(tl_base *b, tl_setup *setup);
+uint64_t     tl_csr_bytes(const tulle_csr *A);
+
+/* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                          tulle_matrix **C);
+/* C's columns in the width the caller asked for. */
+tulle_status tl_with_index(tl_base *b, tulle_matrix **C, int idx_type);
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                 const tulle_options *o, tulle_block_fn fn, void *user);
 tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
@@ -40,23 +64,12 @@ tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_v
 
 struct tulle_plan {
     tulle_ctx    *ctx;
-    int           op_a, op_b;
-    tl_operands   operands;
-    tl_profile    profile;
+    tl_setup      setup;
     tulle_matrix *C;                    /* the pattern                              */
     tl_replay    *replay;
     void         *a_copy, *b_copy;      /* values of transposed operands            */
-    tulle_stats   stats;
 };
 
 void tl_plan_free(tulle_plan *plan);
-
-/* A request with everything that multiply, blocks, estimate and plans share. */
-tulle_status tl_request_make(tl_base *b, const tl_operands *x, const tulle_options *o, tl_recipe *recipe,
-                             tl_profile *profile, tl_request *request);
-/* Starts and ends the counting of bytes for stats. */
-uint64_t     tl_stats_begin(tulle_ctx *ctx, tulle_stats *stats);
-void         tl_stats_end(tulle_ctx *ctx, tulle_stats *stats, uint64_t held, uint64_t c_bytes);
-uint64_t     tl_csr_bytes(const tulle_csr *A);
 
 #endif

@@ -38,39 +38,32 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    tulle_options o;
-    tl_operands x = {0};
-    tl_profile profile = {0};
-    tl_recipe recipe;
-    tl_request r;
-    tulle_stats stats = {0};
-    memset(f, 0, sizeof *f);
-
-    TRY(tl_options_check(b, options, &o));
-    TRY(tl_operands_make(b, A, B, &o, false, false, &x));
-    TRY(tl_request_make(b, &x, &o, &recipe, &profile, &r));
-    f->products = profile.total;
-    f->nnz_lower = profile.lower;
-    f->nnz_upper = profile.upper;
-    f->policy = recipe.policy->name;
-
+    tl_setup s;
     tl_pieces pieces;
-    TRY(tl_cpu_pieces(b, &r, &pieces));
+    memset(f, 0, sizeof *f);
+    TRY(tl_setup_make(ctx, A, B, options, false, false, &s));
+    const tl_profile *p = &s.profile;
+    f->products = p->total;
+    f->nnz_lower = p->lower;
+    f->nnz_upper = p->upper;
+    f->policy = s.stats.policy;
+
+    TRY(tl_cpu_pieces(b, &s.request, &pieces));
     int64_t step = (pieces.count + SAMPLED_PIECES - 1) / SAMPLED_PIECES, nnz = 0, seen = 0;
     tl_pieces_done(b, &pieces);
-    TRY(tl_cpu_count(b, &r, step > 0 ? step : 1, &nnz, &seen, &stats));
-    double scale = seen > 0 ? (double)profile.total / (double)seen : 1;
+    TRY(tl_cpu_count(b, &s.request, step > 0 ? step : 1, &nnz, &seen, &s.stats));
     if (step > 1) tl_trace(b, "estimate: every %dth piece of the work was counted", (int)step);
-    f->nnz_estimate = clamp((int64_t)((double)nnz * scale), profile.lower, profile.upper);
-    scale_shares(&stats, x.A.rows, profile.total, f);
+    double scale = seen > 0 ? (double)p->total / (double)seen : 1;
+    f->nnz_estimate = clamp((int64_t)((double)nnz * scale), p->lower, p->upper);
+    scale_shares(&s.stats, s.operands.A.rows, p->total, f);
 
-    uint64_t entry = tl_index_size(o.c_idx_type ? (tulle_index)o.c_idx_type : x.B.idx_type)
-                     + tl_type_size(x.B.val_type);
-    uint64_t fixed = tl_cpu_workspace(&r) + (uint64_t)(x.A.rows + 1) * 8;
+    const tulle_csr *x = &s.operands.B;
+    uint64_t entry = tl_index_size(s.options.c_idx_type ? (tulle_index)s.options.c_idx_type : x->idx_type)
+                     + tl_type_size(x->val_type);
+    uint64_t fixed = tl_cpu_workspace(&s.request) + (uint64_t)(s.operands.A.rows + 1) * 8;
     f->bytes_estimate = fixed + (uint64_t)f->nnz_estimate * entry;
     f->bytes_upper = fixed + (uint64_t)f->nnz_upper * entry;
 done:
-    tl_profile_done(b, &profile);
-    tl_operands_done(b, &x);
+    tl_setup_done(b, &s);
     return status;
 }

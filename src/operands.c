@@ -32,7 +32,7 @@ tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_op
 }
 
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
-static uint64_t limit_for(const tulle_options *o, uint64_t bytes)
+uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
 {
     if (o->memory_limit) return o->memory_limit;
     return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
@@ -110,7 +110,7 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
         goto done;
     }
     uint64_t copies = copy_bytes(A, o->op_a, o, perms) + copy_bytes(B, o->op_b, o, perms);
-    uint64_t limit = limit_for(o, copies);
+    uint64_t limit = tl_limit_for(o, copies);
     if (copies > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "copies of the operands need %" PRIu64 " bytes, the limit is %" PRIu64,
                          copies, limit);
@@ -132,49 +132,4 @@ void tl_operands_done(tl_base *b, tl_operands *x)
     tl_free(b, x->perm_a);
     tl_free(b, x->perm_b);
     memset(x, 0, sizeof *x);
-}
-
-tulle_status tl_request_make(tl_base *b, const tl_operands *x, const tulle_options *o, tl_recipe *recipe,
-                             tl_profile *profile, tl_request *r)
-{
-    tulle_status status = TULLE_OK;
-    TRY(tl_recipe_make(b, o, recipe));
-    TRY(tl_profile_make(b, &x->A, &x->B, recipe->alike, o->threads, profile));
-    *r = (tl_request){.A = &x->A, .B = &x->B, .recipe = recipe, .profile = profile,
-                      .threads = tl_cpu_threads(b, o->threads, profile->total),
-                      .copies = x->bytes, .ptr_type = o->c_ptr_type,
-                      .drop_zeros = o->drop_zeros, .values = true, .row0 = 0, .row1 = x->A.rows};
-    r->memory_limit = limit_for(o, tl_cpu_workspace(r) + (uint64_t)profile->upper * 24 + (uint64_t)x->A.rows * 8);
-    tl_trace(b, "profile: %" PRId64 " products, at most %" PRId64 " a row; C has %" PRId64 " to %" PRId64
-             " entries", profile->total, profile->max_products, profile->lower, profile->upper);
-    if (profile->a_like || profile->b_like)
-        tl_trace(b, "rows like the row before: A %" PRId64 " equal, %" PRId64 " shifted by one; B %" PRId64
-                 " equal, %" PRId64 " shifted", profile->a_twins, profile->a_shifted, profile->b_twins,
-                 profile->b_shifted);
-    tl_trace(b, "policy %s, %d thread%s, %s kernels", recipe->policy->name, r->threads,
-             r->threads == 1 ? "" : "s", tl_cpu_isa());
-done:
-    return status;
-}
-
-uint64_t tl_csr_bytes(const tulle_csr *A)
-{
-    return (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)
-           + (uint64_t)A->nnz * (tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0));
-}
-
-uint64_t tl_stats_begin(tulle_ctx *ctx, tulle_stats *stats)
-{
-    memset(stats, 0, sizeof *stats);
-    stats->device = ctx->device;
-    stats->isa = tl_cpu_isa();
-    uint64_t held = atomic_load(&ctx->base.held);
-    atomic_store(&ctx->base.peak, held);
-    return held;
-}
-
-void tl_stats_end(tulle_ctx *ctx, tulle_stats *stats, uint64_t held, uint64_t c_bytes)
-{
-    stats->peak_bytes = atomic_load(&ctx->base.peak) - held;
-    stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 }

@@ -13,47 +13,28 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    tulle_options o;
-    tl_recipe recipe;
-    tl_request r;
     tulle_plan *p = NULL;
-    double start = tl_now();
-    TRY(tl_options_check(b, options, &o));
-    if (o.drop_zeros || o.sort_inputs) {
+    if (options && (options->drop_zeros || options->sort_inputs)) {
         status = tl_fail(b, TULLE_EINVAL, "a plan knows patterns only: %s is not for plans",
-                         o.drop_zeros ? "drop_zeros" : "sort_inputs");
+                         options->drop_zeros ? "drop_zeros" : "sort_inputs");
         goto done;
     }
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     p->ctx = ctx;
-    p->op_a = o.op_a;
-    p->op_b = o.op_b;
-    uint64_t held = tl_stats_begin(ctx, &p->stats);
-    TRY(tl_operands_make(b, A, B, &o, false, true, &p->operands));
-    const tulle_csr *a = &p->operands.A, *bb = &p->operands.B;
-    if (o.c_idx_type && (tulle_index)o.c_idx_type != bb->idx_type) {
+    TRY(tl_setup_make(ctx, A, B, options, false, true, &p->setup));
+    const tl_operands *x = &p->setup.operands;
+    int idx_type = p->setup.options.c_idx_type;
+    if (idx_type && (tulle_index)idx_type != x->B.idx_type) {
         status = tl_fail(b, TULLE_ETYPE, "a plan gives C the column indices of B (%s)",
-                         tl_index_name(bb->idx_type));
+                         tl_index_name(x->B.idx_type));
         goto done;
     }
-    double analyze = tl_now();
-    TRY(tl_request_make(b, &p->operands, &o, &recipe, &p->profile, &r));
-    p->stats.sec_analyze = tl_now() - analyze;
-    r.values = false;
-    TRY(tl_cpu_multiply(b, &r, &p->C, &p->stats));
-    TRY(tl_replay_make(b, &r, &p->C->view, &p->replay));
-    if (p->operands.perm_a)
-        TRY(tl_alloc(b, &p->a_copy, a->nnz, tl_type_size(a->val_type), "values of a transposed A"));
-    if (p->operands.perm_b)
-        TRY(tl_alloc(b, &p->b_copy, bb->nnz, tl_type_size(bb->val_type), "values of a transposed B"));
-    p->stats.sec_check = p->operands.seconds;
-    p->stats.a_nnz = a->nnz;
-    p->stats.b_nnz = bb->nnz;
-    p->stats.products = p->profile.total;
-    p->stats.policy = recipe.policy->name;
-    p->stats.sec_total = tl_now() - start;
-    tl_stats_end(ctx, &p->stats, held, tl_csr_bytes(&p->C->view));
-    ctx->stats = p->stats;
+    TRY(tl_cpu_multiply(b, &p->setup.request, &p->C, &p->setup.stats));
+    TRY(tl_replay_make(b, &p->setup.request, &p->C->view, &p->replay));
+    size_t size = tl_type_size(x->A.val_type);
+    if (x->perm_a) TRY(tl_alloc(b, &p->a_copy, x->A.nnz, size, "values of a transposed A"));
+    if (x->perm_b) TRY(tl_alloc(b, &p->b_copy, x->B.nnz, size, "values of a transposed B"));
+    tl_setup_stats(ctx, &p->setup, tl_csr_bytes(&p->C->view));
     *out = p;
     p = NULL;
 done:
@@ -96,12 +77,14 @@ static const void *in_order(tl_base *b, const tulle_csr *view, const int64_t *pe
 tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
 {
     tl_base *b = &p->ctx->base;
+    const tl_operands *x = &p->setup.operands;
+    const tulle_options *o = &p->setup.options;
     double start = tl_now();
-    a_values = in_order(b, &p->operands.A, p->operands.perm_a, p->op_a == TULLE_ADJOINT, a_values, p->a_copy);
-    b_values = in_order(b, &p->operands.B, p->operands.perm_b, p->op_b == TULLE_ADJOINT, b_values, p->b_copy);
+    a_values = in_order(b, &x->A, x->perm_a, o->op_a == TULLE_ADJOINT, a_values, p->a_copy);
+    b_values = in_order(b, &x->B, x->perm_b, o->op_b == TULLE_ADJOINT, b_values, p->b_copy);
     tulle_status status = tl_replay_run(b, p->replay, a_values, b_values, c_values);
-    p->stats.sec_numeric = tl_now() - start;
-    p->ctx->stats = p->stats;
+    p->setup.stats.sec_numeric = tl_now() - start;
+    p->ctx->stats = p->setup.stats;
     return status;
 }
 
@@ -111,8 +94,7 @@ void tl_plan_free(tulle_plan *p)
     tl_base *b = &p->ctx->base;
     tl_replay_free(b, p->replay);
     tl_matrix_free(b, p->C);
-    tl_profile_done(b, &p->profile);
-    tl_operands_done(b, &p->operands);
+    tl_setup_done(b, &p->setup);
     tl_free(b, p->a_copy);
     tl_free(b, p->b_copy);
     tl_free(b, p);

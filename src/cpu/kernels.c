@@ -203,15 +203,15 @@ INLINE uint64_t marks_mask(const uint8_t *mark)
 #endif
 }
 
-/* slot[c][r] += a[t][r] * b[t][c] for L rows of A and q rows of B. */
+/* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A, of which only `rows` are there. */
 INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
                     uint8_t *restrict block, const idx *restrict col, const val *restrict b, int64_t length,
-                    int64_t stride, int64_t base, const val *a, int64_t a_stride)
+                    int64_t stride, int64_t base, const val *a, int64_t a_stride, int rows)
 {
     val w[4][4];
     if (m != SYMBOLIC)
         for (int t = 0; t < q; t++)
-            for (int r = 0; r < L; r++) w[t][r] = a[t + r * a_stride];
+            for (int r = 0; r < L; r++) w[t][r] = r < rows ? a[t + r * a_stride] : zero();
 #pragma GCC unroll 2
     for (int64_t i = 0; i < length; i++) {
         int64_t c = (int64_t)col[i] - base;
@@ -230,7 +230,7 @@ INLINE void scatter(const mode m, const bool blocks, const int L, const int q, v
 }
 
 INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L, const tl_job *job, tl_scratch *s, const row *r,
-                        int64_t base, int64_t a_stride)
+                        int64_t base, int64_t a_stride, int rows)
 {
     const idx *col = b_cols(job);
     const val *b = b_vals(job), *a = m == SYMBOLIC ? NULL : a_vals(job) + r->a_begin;
@@ -238,7 +238,7 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
         const tl_stretch *t = &s->stretch[n];
         const val *bt = m == SYMBOLIC ? NULL : b + t->begin, *at = m == SYMBOLIC ? NULL : a + t->first;
 #define SCATTER(q)                                                                                \
-    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride)
+    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride, rows)
         if (m == SYMBOLIC || sh == PLAIN) {
             SCATTER(1);
             continue;
@@ -346,10 +346,10 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
     bool marked = blocks * 4 > r->products;     /* few products: look only at the blocks they touch */
     if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
         if (m != NUMERIC && marked) {
-            scatter_row(m, sh, true, 1, job, s, r, base, 0);
+            scatter_row(m, sh, true, 1, job, s, r, base, 0, 1);
             n = emit(true, s, base, blocks, o.col, job->exact);
         } else {
-            scatter_row(m, sh, false, 1, job, s, r, base, 0);
+            scatter_row(m, sh, false, 1, job, s, r, base, 0, 1);
             n = m == NUMERIC ? known : emit(false, s, base, blocks, o.col, job->exact);
         }
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
@@ -357,8 +357,8 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
             for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
         return n;
     }
-    if (rows == 2) scatter_row(m, sh, false, 2, job, s, r, base, r->a_length);
-    else scatter_row(m, sh, false, 4, job, s, r, base, r->a_length);
+    if (rows == 2) scatter_row(m, sh, false, 2, job, s, r, base, r->a_length, 2);
+    else scatter_row(m, sh, false, 4, job, s, r, base, r->a_length, rows);
     if (m == NUMERIC) {
         n = known;
     } else {
@@ -588,9 +588,9 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
         if (fits) {
             if (m == SYMBOLIC)
-                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 1);
             else
-                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0);
+                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 1);
         } else if (products + (to - from) <= s->items) {
             for (int64_t i = from; i < to; i++) {
                 int64_t n = products + (i - from);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * setup.c - what every product does before an engine runs, and the figures it leaves behind: options checked,
+ * operands ready, profile taken, recipe chosen. */
+#include "ctx.h"
+#include <inttypes.h>
+#include <string.h>
+
+static tulle_status check_index(tl_base *b, const tulle_options *o, int64_t cols)
+{
+    if (o->c_idx_type == TULLE_I32 && cols > 0 && !tl_fits(TULLE_I32, cols - 1))
+        return tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " columns, more than 32-bit column indices can "
+                       "name (%" PRId64 "); ask for 64 bit", cols, (int64_t)TULLE_I32_LIMIT + 1);
+    return TULLE_OK;
+}
+
+static void tell(tl_base *b, const tl_setup *s)
+{
+    const tl_profile *p = &s->profile;
+    tl_trace(b, "profile: %" PRId64 " products, at most %" PRId64 " a row; C has %" PRId64 " to %" PRId64
+             " entries", p->total, p->max_products, p->lower, p->upper);
+    if (p->a_like || p->b_like)
+        tl_trace(b, "rows like the row before: A %" PRId64 " equal, %" PRId64 " shifted by one; B %" PRId64
+                 " equal, %" PRId64 " shifted", p->a_twins, p->a_shifted, p->b_twins, p->b_shifted);
+    tl_trace(b, "policy %s, %d thread%s, %s kernels", s->recipe.policy->name, s->request.threads,
+             s->request.threads == 1 ? "" : "s", tl_cpu_isa());
+}
+
+tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
+                           bool values, bool perms, tl_setup *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    memset(s, 0, sizeof *s);
+    s->start = tl_now();
+    s->held = atomic_load(&b->held);
+    atomic_store(&b->peak, s->held);
+    TRY(tl_options_check(b, options, &s->options));
+    const tulle_options *o = &s->options;
+    TRY(tl_operands_make(b, A, B, o, values, perms, &s->operands));
+    const tl_operands *x = &s->operands;
+    TRY(check_index(b, o, x->B.cols));
+    double analyze = tl_now();
+    TRY(tl_recipe_make(b, o, &s->recipe));
+    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
+    s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
+                              .threads = tl_cpu_threads(b, o->threads, s->profile.total),
+                              .copies = x->bytes, .ptr_type = o->c_ptr_type, .drop_zeros = o->drop_zeros,
+                              .values = values, .row0 = 0, .row1 = x->A.rows};
+    s->request.memory_limit = tl_limit_for(o, tl_cpu_workspace(&s->request) + (uint64_t)s->profile.upper * 24
+                                              + (uint64_t)x->A.rows * 8);
+    s->stats = (tulle_stats){.sec_check = x->seconds, .sec_analyze = tl_now() - analyze, .a_nnz = x->A.nnz,
+                             .b_nnz = x->B.nnz, .products = s->profile.total,
+                             .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
+    tell(b, s);
+done:
+    if (status != TULLE_OK) tl_setup_done(b, s);
+    return status;
+}
+
+void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
+{
+    tulle_stats *stats = &s->stats;
+    stats->sec_total = tl_now() - s->start;
+    stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
+    stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
+    ctx->stats = *stats;
+}
+
+void tl_setup_done(tl_base *b, tl_setup *s)
+{
+    tl_profile_done(b, &s->profile);
+    tl_operands_done(b, &s->operands);
+}
+
+uint64_t tl_csr_bytes(const tulle_csr *A)
+{
+    return (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)
+           + (uint64_t)A->nnz * (tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0));
+}
