@@ -308,7 +308,7 @@ static void special_values_in_a_plan(void)
 {
     static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1};
     tulle_ctx *ctx = ctx_with(2);
-    static const int pairs[] = {8, 9, 11, 14, 15, 17};
+    static const int pairs[] = {8, 9, 11, 14, 15, 17, 21};
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         pair p = pair_at(pairs[n], REF_REALS, f64, f64);
         ref_rng r = {7};
