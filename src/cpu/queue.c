@@ -250,7 +250,7 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
     if (q.staged) TRY(make_slots(b, &q));
     if (target->ptr) tl_put(target->ptr, target->ptr_type, 0, 0);
     atomic_store(&b->cancelled, 0);
-    tl_team_run(b->team, crew->threads, work, &q);
+    if (!tl_progress(b, stage, 0)) tl_team_run(b->team, crew->threads, work, &q);
     if (atomic_load(&b->cancelled)) {
         status = tl_fail(b, TULLE_ECANCEL, "the product was cancelled while it was at \"%s\"", stage);
         goto done;

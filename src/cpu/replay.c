@@ -84,7 +84,7 @@ tulle_status tl_replay_run(tl_base *b, tl_replay *p, const void *a_val, const vo
     p->base = b;
     atomic_store(&p->next, 0);
     atomic_store(&b->cancelled, 0);
-    tl_team_run(b->team, p->crew.threads, work, p);
+    if (!tl_progress(b, "numeric", 0)) tl_team_run(b->team, p->crew.threads, work, p);
     if (atomic_load(&b->cancelled)) return tl_fail(b, TULLE_ECANCEL, "the run of a plan was cancelled");
     return TULLE_OK;
 }
