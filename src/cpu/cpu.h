@@ -2,7 +2,8 @@
  *
  * cpu.h - the CPU engine: products of two CSR matrices on a team of threads.
  *
- *   kernels.c   rows of C, for one value type, one index type and one instruction set
+ *   kernels.c   rows of C, for one value type, one index type and one instruction set; the accumulators
+ *               are kernel_*.h
  *   dispatch.c  picks the kernels for the types and for the processor that is there
  *   scratch.c   what a thread needs beside A, B and C
  *   crew.c      a scratch for each thread

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * kernel_gather.h - the row of A at hand as stretches of B.
+ *
+ * The rows of B that a row of A names become stretches, with the window lo..hi of their columns.  Rows of B
+ * that follow each other with equal pattern become one stretch of up to four rows: their columns are then
+ * read, and the slots loaded and stored, once instead of four times. */
+#ifndef TL_KERNEL_GATHER_H
+#define TL_KERNEL_GATHER_H
+#include "cpu/kernel_types.h"
+
+INLINE int64_t ptr_at(const shape sh, const tl_operand *m, int64_t i)
+{
+    return sh == ANY && m->ptr64 ? ((const int64_t *)m->ptr)[i] : ((const int32_t *)m->ptr)[i];
+}
+
+INLINE int64_t col_at(const shape sh, const tl_operand *m, int64_t i)
+{
+    return sh == ANY && m->col64 ? ((const int64_t *)m->col)[i] : ((const int32_t *)m->col)[i];
+}
+
+INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
+INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
+INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
+
+/* Rows of B that later entries of A will name, on their way into the cache: first where they begin, then
+ * their entries. */
+INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
+{
+    enum { NEAR = 12, FAR = 28 };
+    if (k + FAR >= job->a_nnz) return;
+    int64_t near = ptr_at(sh, &job->b, col_at(sh, &job->a, k + NEAR));
+    int64_t far = col_at(sh, &job->a, k + FAR);
+    __builtin_prefetch((const char *)job->b.ptr + far * (sh == ANY && job->b.ptr64 ? 8 : 4));
+    __builtin_prefetch(b_cols(job) + near);
+    if (job->b.val) __builtin_prefetch(b_vals(job) + near);
+}
+
+/* The row of A being worked on, as stretches of B. */
+typedef struct row {
+    int64_t a_begin, a_length;
+    int64_t count;                      /* stretches */
+    int64_t b_rows, products;
+    int64_t lo, hi;                     /* columns lo..hi; lo > hi: no product */
+} row;
+
+INLINE row gather(const shape sh, const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end)
+{
+    row r = {.a_begin = a_begin, .a_length = a_end - a_begin, .lo = INT64_MAX, .hi = -1};
+    const idx *restrict col = b_cols(job);
+    const uint8_t *like = sh == ANY && job->twins ? job->b_like : NULL;
+    tl_stretch *restrict stretch = s->stretch;
+    int64_t last = -2, n = 0;
+    for (int64_t k = a_begin; k < a_end; k++) {
+        if (job->far) fetch_ahead(sh, job, k);
+        int64_t j = col_at(sh, &job->a, k);
+        int64_t begin = ptr_at(sh, &job->b, j), length = ptr_at(sh, &job->b, j + 1) - begin;
+        if (length == 0) continue;
+        r.products += length;
+        r.b_rows++;
+        if (like && like[j] == TL_TWIN && j == last + 1 && stretch[n - 1].rows < 4) {
+            stretch[n - 1].rows++;
+        } else {
+            stretch[n++] = (tl_stretch){begin, length, (int32_t)(k - a_begin), 1};
+            int64_t low = col[begin], high = col[begin + length - 1];
+            r.lo = low < r.lo ? low : r.lo;
+            r.hi = high > r.hi ? high : r.hi;
+        }
+        last = j;
+    }
+    r.count = n;
+    return r;
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * kernel_sort.h - the accumulator "sort", and the sort that "hash" and "window" use.
+ *
+ * Each product is an item (column, number); the stretches are sorted already, so they are merged pairwise
+ * without branches, then equal columns are added in the order of their numbers. */
+#ifndef TL_KERNEL_SORT_H
+#define TL_KERNEL_SORT_H
+#include "cpu/kernel_gather.h"
+
+/* A sort item orders by column, then by number; both are unsigned offsets. */
+#if WIDTH == 32
+typedef int64_t item;
+INLINE item    item_make(int64_t column, int64_t number) { return column << 32 | number; }
+INLINE int64_t item_column(item x) { return x >> 32; }
+INLINE int64_t item_number(item x) { return x & 0xffffffff; }
+INLINE bool    item_less(item x, item y) { return x < y; }
+INLINE item    item_last(void) { return INT64_MAX; }
+#else
+typedef struct { int64_t column, number; } item;
+INLINE item    item_make(int64_t column, int64_t number) { return (item){column, number}; }
+INLINE int64_t item_column(item x) { return x.column; }
+INLINE int64_t item_number(item x) { return x.number; }
+INLINE bool    item_less(item x, item y)
+{
+    return x.column < y.column || (x.column == y.column && x.number < y.number);
+}
+INLINE item    item_last(void) { return (item){INT64_MAX, INT64_MAX}; }
+#endif
+
+/* Each run has an item behind it that no other is greater than: nothing is tested but the items, the
+ * number of steps is known, and no branch is guessed wrong. */
+INLINE void merge(const item *restrict x, const item *restrict y, int64_t n, item *restrict z)
+{
+    for (int64_t k = 0; k < n; k++) {
+        item p = *x, q = *y;
+        bool take = item_less(q, p);
+        z[k] = take ? q : p;
+        x += !take;
+        y += take;
+    }
+    z[n] = item_last();
+}
+
+/* Merges sorted runs; run[2i] says where run i begins, run[2i + 1] how long it is, and there is room for
+ * one item behind each.  Returns the first item of the result. */
+static const item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
+{
+    for (int64_t i = 0; i < runs; i++) x[run[2 * i] + run[2 * i + 1]] = item_last();
+    while (runs > 1) {
+        int64_t k = 0;
+        for (int64_t i = 0; i + 1 < runs; i += 2, k++) {
+            const int32_t *p = run + 2 * i;
+            int32_t from = p[0], length = p[1] + p[3];
+            merge(x + p[0], x + p[2], length, y + from);
+            run[2 * k] = from;
+            run[2 * k + 1] = length;
+        }
+        if (runs & 1) {
+            const int32_t *p = run + 2 * (runs - 1);
+            memcpy(y + p[0], x + p[0], (size_t)(p[1] + 1) * sizeof *x);
+            run[2 * k] = p[0];
+            run[2 * k + 1] = p[1];
+            k++;
+        }
+        runs = k;
+        item *swap = x;
+        x = y;
+        y = swap;
+    }
+    return x + run[0];
+}
+
+/* A few items in any order.  With vectors, each goes where the number of smaller ones says: comparisons
+ * instead of branches that nobody can predict; up to seven items behind x are overwritten.  Without,
+ * by insertion. */
+#if defined(__AVX2__) && WIDTH == 32
+enum { SHORT = 40, RUN = 16 };
+INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
+{
+    for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) x[i] = item_last();
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rank = 0;
+#if defined(__AVX512F__)
+        __m512i p = _mm512_set1_epi64(x[i]);
+        for (int64_t j = 0; j < n; j += 8)
+            rank += __builtin_popcount(_mm512_cmpgt_epi64_mask(p, _mm512_loadu_si512(x + j)));
+#else
+        __m256i p = _mm256_set1_epi64x(x[i]), sum = _mm256_setzero_si256();
+        for (int64_t j = 0; j < n; j += 8) {
+            const __m256i *v = (const __m256i *)(const void *)(x + j);
+            sum = _mm256_sub_epi64(sum, _mm256_cmpgt_epi64(p, _mm256_loadu_si256(v)));
+            sum = _mm256_sub_epi64(sum, _mm256_cmpgt_epi64(p, _mm256_loadu_si256(v + 1)));
+        }
+        __m128i two = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        rank = _mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1);
+#endif
+        y[rank] = x[i];
+    }
+}
+#else
+enum { SHORT = 8, RUN = 8 };
+INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t j = i;
+        for (; j > 0 && item_less(x[i], y[j - 1]); j--) y[j] = y[j - 1];
+        y[j] = x[i];
+    }
+}
+#endif
+
+/* Any order; returns the first item of the result. */
+static const item *sort_items(tl_scratch *s, int64_t n)
+{
+    item *x = s->item[0], *y = s->item[1];
+    int64_t runs = 0;
+    if (n <= SHORT) {
+        sort_few(x, n, y);
+        return y;
+    }
+    for (int64_t from = 0; from < n; from += RUN, runs++) {
+        int64_t length = n - from < RUN ? n - from : RUN, to = from + runs;
+        sort_few(x + from, length, y + to);
+        s->run[2 * runs] = (int32_t)to;
+        s->run[2 * runs + 1] = (int32_t)length;
+    }
+    return merge_runs(y, x, s->run, runs);
+}
+
+/* Equal columns added in order; product NULL when only the pattern is wanted. */
+INLINE int64_t compress(const mode m, const item *restrict x, int64_t n, const val *restrict product,
+                        int64_t base, out o)
+{
+    int64_t k = -1, last = -1;
+    val sum = zero();
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = item_column(x[i]);
+        bool fresh = c != last;
+        k += fresh;
+        last = c;
+        if (m == SYMBOLIC) {
+            if (o.col) o.col[k] = (idx)(base + c);
+            continue;
+        }
+        sum = add(fresh ? zero() : sum, product[item_number(x[i])]);
+        o.col[k] = (idx)(base + c);
+        o.val[k] = sum;
+    }
+    return k + 1;
+}
+
+INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row *r, out o)
+{
+    const idx *restrict col = b_cols(job);
+    const val *restrict b = b_vals(job);
+    item *restrict x = s->item[0];
+    val *restrict product = s->product;
+    int64_t n = 0, runs = 0;
+    int gap = r->products <= SHORT && r->b_rows > 4 ? 0 : 1;        /* 0: a few items, as they come */
+    for (int64_t i = 0; i < r->count; i++) {
+        const tl_stretch *t = &s->stretch[i];
+        for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++, runs++) {
+            val w = m == SYMBOLIC ? zero() : a_vals(job)[r->a_begin + t->first + q];
+            item *restrict y = x + runs * gap;
+            s->run[2 * runs] = (int32_t)(n + runs);
+            s->run[2 * runs + 1] = (int32_t)t->length;
+            for (int64_t k = 0; k < t->length; k++, n++) {
+                y[n] = item_make(col[t->begin + k] - r->lo, n);
+                if (m != SYMBOLIC) product[n] = mul(w, b[t->begin + q * t->length + k]);
+            }
+        }
+    }
+    const item *sorted = gap ? merge_runs(x, s->item[1], s->run, runs) : sort_items(s, n);
+    return compress(m, sorted, n, product, r->lo, o);
+}
+
+#endif
