@@ -24,7 +24,8 @@ tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, tl_pieces *pieces)
 {
     /* a row is heavy when it alone would be a sixteenth of a thread's work */
     int64_t products = r->profile->total / PIECES_MAX, part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
-    if (products < PIECE_PRODUCTS) products = PIECE_PRODUCTS;
+    int64_t least = r->profile->a_like ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS;       /* long runs of rows alike */
+    if (products < least) products = least;
     tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS,
                               .heavy = part > 8 * products ? part : 8 * products,
                               .entries = PIECE_ENTRIES, .a_row = TL_STRETCHES};
