@@ -38,15 +38,16 @@ INLINE uint64_t marks_mask(const uint8_t *mark)
 #endif
 }
 
-/* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A, of which only `rows` are there. */
+/* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A; the last of them is a_last entries on,
+ * which repeats the third row where there is no fourth. */
 INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
                     uint8_t *restrict block, const idx *restrict col, const val *restrict b, int64_t length,
-                    int64_t stride, int64_t base, const val *a, int64_t a_stride, int rows)
+                    int64_t stride, int64_t base, const val *a, int64_t a_stride, int64_t a_last)
 {
     val w[4][4];
     if (m != SYMBOLIC)
         for (int t = 0; t < q; t++)
-            for (int r = 0; r < L; r++) w[t][r] = r < rows ? a[t + r * a_stride] : zero();
+            for (int r = 0; r < L; r++) w[t][r] = a[t + (r < L - 1 ? r * a_stride : a_last)];
 #pragma GCC unroll 2
     for (int64_t i = 0; i < length; i++) {
         int64_t c = (int64_t)col[i] - base;
@@ -64,18 +65,54 @@ INLINE void scatter(const mode m, const bool blocks, const int L, const int q, v
     }
 }
 
+#if KIND <= 2
+typedef val lanes4 __attribute__((vector_size(4 * sizeof(val)), aligned(sizeof(val)), may_alias));
+
+/* The same for four lanes of real values, in vectors. */
+INLINE void scatter_lanes(const mode m, const int q, val *restrict slot, uint8_t *restrict mark,
+                          const idx *restrict col, const val *restrict b, int64_t length, int64_t base, const val *a,
+                          int64_t a_stride, int64_t a_last)
+{
+    lanes4 w[4];
+    for (int t = 0; t < q; t++) w[t] = (lanes4){a[t], a[t + a_stride], a[t + 2 * a_stride], a[t + a_last]};
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < length; i++) {
+        int64_t c = (int64_t)col[i] - base;
+        lanes4 *restrict at = (lanes4 *)(void *)(slot + 4 * c), x = *at;
+        for (int t = 0; t < q; t++) x = x + w[t] * b[i + t * length];
+        *at = x;
+        if (m != NUMERIC) mark[c] = 1;
+    }
+}
+#endif
+
 INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L, const tl_job *job, tl_scratch *s, const row *r,
-                        int64_t base, int64_t a_stride, int rows)
+                        int64_t base, int64_t a_stride, int64_t a_last)
 {
     const idx *col = b_cols(job);
     const val *b = b_vals(job), *a = m == SYMBOLIC ? NULL : a_vals(job) + r->a_begin;
     for (int64_t n = 0; n < r->count; n++) {
         const tl_stretch *t = &s->stretch[n];
         const val *bt = m == SYMBOLIC ? NULL : b + t->begin, *at = m == SYMBOLIC ? NULL : a + t->first;
+#if KIND <= 2
+#define LANES(q)                                                                                  \
+    scatter_lanes(m, q, s->slot, s->mark, col + t->begin, bt, t->length, base, at, a_stride, a_last)
+#else
+#define LANES(q) SCATTER(q)
+#endif
 #define SCATTER(q)                                                                                \
-    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride, rows)
+    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride, a_last)
         if (m == SYMBOLIC || sh == PLAIN) {
             SCATTER(1);
+            continue;
+        }
+        if (L == 4) {
+            switch (t->rows) {
+            case 1: LANES(1); break;
+            case 2: LANES(2); break;
+            case 3: LANES(3); break;
+            default: LANES(4); break;
+            }
             continue;
         }
         switch (t->rows) {
@@ -85,6 +122,7 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
         default: SCATTER(4); break;
         }
 #undef SCATTER
+#undef LANES
     }
 }
 
@@ -181,10 +219,10 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
     bool marked = blocks * 4 > r->products;     /* few products: look only at the blocks they touch */
     if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
         if (m != NUMERIC && marked) {
-            scatter_row(m, sh, true, 1, job, s, r, base, 0, 1);
+            scatter_row(m, sh, true, 1, job, s, r, base, 0, 0);
             n = emit(true, s, base, blocks, o.col, job->exact);
         } else {
-            scatter_row(m, sh, false, 1, job, s, r, base, 0, 1);
+            scatter_row(m, sh, false, 1, job, s, r, base, 0, 0);
             n = m == NUMERIC ? known : emit(false, s, base, blocks, o.col, job->exact);
         }
         if (m != SYMBOLIC) collect(1, 1, s, base, o.col, n, o.val);
@@ -192,8 +230,8 @@ INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch
             for (int i = 1; i < rows; i++) memcpy(o.col + i * n, o.col, (size_t)n * sizeof(idx));
         return n;
     }
-    if (rows == 2) scatter_row(m, sh, false, 2, job, s, r, base, r->a_length, 2);
-    else scatter_row(m, sh, false, 4, job, s, r, base, r->a_length, rows);
+    if (rows == 2) scatter_row(m, sh, false, 2, job, s, r, base, r->a_length, r->a_length);
+    else scatter_row(m, sh, false, 4, job, s, r, base, r->a_length, (rows - 1) * r->a_length);
     if (m == NUMERIC) {
         n = known;
     } else {

@@ -35,9 +35,9 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
         if (fits) {
             if (m == SYMBOLIC)
-                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 1);
+                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 0);
             else
-                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 1);
+                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 0);
         } else if (products + (to - from) <= s->items) {
             for (int64_t i = from; i < to; i++) {
                 int64_t n = products + (i - from);
