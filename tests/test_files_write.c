@@ -4,24 +4,9 @@
  * appears under its name only when it is whole. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
+#include "hard_double.h"
 
 /* ---- numbers */
-
-static double hard_double(int i)
-{
-    static const double list[] = {
-        0.0, -0.0, 0.1, 1.0 / 3, 5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308, 1.7976931348623157e308,
-        1e308, 1e22, 1e23, 9007199254740991.0, 9007199254740993.0, 123456789012345680.0, -1e-5, 0.001, 1e17, 1e16,
-        INFINITY, -INFINITY, 1e-7, 4294967296.0};
-    if (i < (int)(sizeof list / sizeof *list)) return list[i];
-    uint64_t bits = next_random();
-    if (i % 5 == 0) bits &= 0x800FFFFFFFFFFFFFu;        /* subnormal */
-    if (i % 7 == 0) bits &= 0xFFF0000000000000u;        /* a power of two */
-    if (i % 3 == 0) bits = (bits & 0x000FFFFFFFFFFFFFu) | (uint64_t)(1023 - 30 + bits % 60) << 52;
-    double v;
-    memcpy(&v, &bits, 8);
-    return isnan(v) ? 1.5 : v;
-}
 
 static void numbers_come_back_bit_for_bit(void)
 {
@@ -34,7 +19,7 @@ static void numbers_come_back_bit_for_bit(void)
     for (int i = 0; i < 2 * N; i++) {
         uint32_t bits = (uint32_t)next_random();
         if (i % 5 == 0) bits &= 0x807FFFFFu;
-        val[i] = hard_double(i);
+        val[i] = hard_double(i, next_random());
         memcpy(&val4[i], &bits, 4);
         if (isnan(val4[i])) val4[i] = 7.038531e-26f;    /* needs more digits than its shortest */
     }

@@ -86,8 +86,8 @@ INLINE void scatter_lanes(const mode m, const int q, val *restrict slot, uint8_t
 }
 #endif
 
-INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L, const tl_job *job, tl_scratch *s, const row *r,
-                        int64_t base, int64_t a_stride, int64_t a_last)
+INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L,
+                        const tl_job *job, tl_scratch *s, const row *r, int64_t base, int64_t a_stride, int64_t a_last)
 {
     const idx *col = b_cols(job);
     const val *b = b_vals(job), *a = m == SYMBOLIC ? NULL : a_vals(job) + r->a_begin;
@@ -101,7 +101,8 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
 #define LANES(q) SCATTER(q)
 #endif
 #define SCATTER(q)                                                                                \
-    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length, base, at, a_stride, a_last)
+    scatter(m, blocks, L, q, s->slot, s->mark, s->block, col + t->begin, bt, t->length, t->length,   \
+            base, at, a_stride, a_last)
         if (m == SYMBOLIC || sh == PLAIN) {
             SCATTER(1);
             continue;
