@@ -9,7 +9,8 @@
 #
 # src/cpu/kernels.c becomes one object for each of ISA x value type x index type (24 with three ISAs); it
 # sees -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
-# know is left out, and TL_HAVE_AVX2, TL_HAVE_AVX512 say which are there.
+# know is left out, and TL_HAVE_AVX2, TL_HAVE_AVX512 say which are there.  What is embedded in the library
+# (TulleKernels.cmake) is the same for all and joins them as it is.
 
 set(TULLE_VALS f32 f64 c32 c64)
 set(TULLE_IDXS i32 i64)
@@ -49,7 +50,7 @@ function(tulle_objects name)
     if(NOT "base" IN_LIST isas)
         message(FATAL_ERROR "TULLE_ISAS must contain base, which every machine can run")
     endif()
-    set(libraries Threads::Threads m)
+    set(libraries Threads::Threads m ${CMAKE_DL_LIBS})
     if(ZLIB_FOUND)
         list(APPEND definitions TULLE_HAVE_ZLIB)
         list(APPEND libraries ZLIB::ZLIB)
@@ -58,7 +59,7 @@ function(tulle_objects name)
     set(src ${PROJECT_SOURCE_DIR}/src)
     set(kernels ${src}/cpu/kernels.c)
     file(GLOB sources CONFIGURE_DEPENDS
-         ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c)
+         ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c)
     list(REMOVE_ITEM sources ${kernels})
 
     add_library(${name} OBJECT ${exclude} ${sources})
@@ -75,7 +76,7 @@ function(tulle_objects name)
         endforeach()
     endforeach()
 
-    set(objects "")
+    set(objects $<TARGET_OBJECTS:tulle_embedded>)
     foreach(part ${parts})
         target_include_directories(${part} PRIVATE ${src})
         target_compile_definitions(${part} PRIVATE TULLE_BUILD ${definitions})
