@@ -55,7 +55,9 @@ extern "C" {
     X(EIO,       -103, "a file could not be read or written")               \
     X(EFORMAT,   -104, "a file is damaged or not in a known format")        \
     X(ECANCEL,   -105, "cancelled by the progress callback")                \
-    X(ECHECK,    -106, "a check of the result failed")
+    X(ECHECK,    -106, "a check of the result failed")                      \
+    X(EDRIVER,   -107, "a device or its driver failed")                     \
+    X(ECOMPILE,  -108, "a kernel could not be compiled")
 
 typedef enum tulle_status {
 #define TULLE_STATUS_ENUM(name, code, text) TULLE_##name = code,
@@ -122,7 +124,9 @@ typedef struct tulle_options {
     int         drop_zeros;       /* 1: entries of C that came out as zero are left out       */
     int         sort_inputs;      /* 1: unsorted rows and duplicates are accepted (in copies) */
     int         trust_inputs;     /* 1: skip the check of the views; they must be right       */
-    uint64_t    reserved[8];      /* must be zero                                             */
+    int         c_place;          /* tulle_place: where C is wanted                           */
+    int         time_stages;      /* 1: stats tell the time of each stage (costs a little)    */
+    uint64_t    reserved[7];      /* must be zero                                             */
 } tulle_options;
 
 /* What one accumulator took of a product. */
@@ -133,6 +137,14 @@ typedef struct tulle_share {
 
 #define TULLE_MAX_SHARES 16
 
+/* One stage of a product, in the order they ran; only with time_stages. */
+typedef struct tulle_stage {
+    const char *name;
+    double      seconds;
+} tulle_stage;
+
+#define TULLE_MAX_STAGES 16
+
 typedef struct tulle_stats {
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish, sec_total;
     int64_t     a_nnz, b_nnz, c_nnz, products;
@@ -141,6 +153,9 @@ typedef struct tulle_stats {
     int         threads;
     int         shares;
     tulle_share share[TULLE_MAX_SHARES];
+    int         stages;
+    tulle_stage stage[TULLE_MAX_STAGES];
+    int         waits;            /* how often the host waited for a device  */
     const char *policy, *device, *isa;
 } tulle_stats;
 
@@ -206,6 +221,10 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
                                           tulle_type val_type, tulle_matrix **out);
 /* y = A*x for one dense vector, x and y of A's value type. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
+
+/* A copy on the host or on the device of the context. */
+TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
+                                      tulle_matrix **out);
 
 TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);
 TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */

@@ -19,6 +19,8 @@ struct tulle_matrix {
     void     *mapping;
     size_t    mapping_bytes;
     void    (*unmap)(void *mapping, size_t bytes);
+    void     *owner;                        /* arrays on a device: who gives them back  */
+    void    (*disown)(tulle_matrix *A);
 };
 
 typedef struct { float  re, im; } tl_c32;

@@ -26,6 +26,7 @@ done:
 void tl_matrix_free(tl_base *b, tulle_matrix *A)
 {
     if (!A) return;
+    if (A->disown) A->disown(A);
     if (A->mapping) A->unmap(A->mapping, A->mapping_bytes);
     tl_free(b, A->row_ptr);
     tl_free(b, A->col_idx);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gpu.h - the GPU engine: products on one device, whichever driver it has.
+ *
+ *   device.c    names ("cuda:0"), the list of all devices, opening and sharing one
+ *   pool.c      device memory kept between products
+ *   programs.c  which kernels there are, loaded when first needed
+ *   place.c     matrices carried between host and device
+ *   product.c   analyze -> symbolic -> numeric, two waits
+ *   replay.c    the same product again with new values */
+#ifndef TL_GPU_H
+#define TL_GPU_H
+#include "gpu/driver.h"
+#include "plan/plan.h"
+
+typedef struct tl_gpu tl_gpu;           /* an open device with its pool and kernels; counted */
+
+/* ---- device.c */
+
+/* All devices of all drivers, in the order cuda:0.., opencl:0..; name is what tl_gpu_open takes.  Returns how
+ * many there are; at most `room` are written.  A driver that is not there has one line with why_not
+ * ("cuda", "libcuda.so.1 cannot be opened: ..."). */
+typedef struct tl_gpu_line {
+    char    name[64];
+    tl_caps caps;
+} tl_gpu_line;
+
+int          tl_gpu_list(tl_base *b, tl_gpu_line *lines, int room);
+/* "cuda:0", "opencl:1", "cuda", "opencl"; TULLE_EDEVICE says what there is. */
+tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **gpu);
+/* The name of the best GPU there is, false: none that is better than the CPU. */
+bool         tl_gpu_best(tl_base *b, char *name, size_t bytes);
+tl_gpu      *tl_gpu_retain(tl_gpu *gpu);
+void         tl_gpu_release(tl_gpu *gpu);       /* the last one closes the device; NULL is fine */
+const char  *tl_gpu_name(const tl_gpu *gpu);    /* "cuda:0"                                     */
+const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
+tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the caller's; NULL: our own */
+void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back */
+
+/* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next.
+ * In queue order: a block freed after its last use was enqueued may be handed out at once. */
+tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *what, tl_dmem *mem);
+void         tl_dmem_free(tl_gpu *gpu, tl_dmem mem);            /* handle 0 is fine */
+uint64_t     tl_dmem_held(const tl_gpu *gpu);
+uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes held since the last reset */
+
+/* ---- place.c */
+
+/* A copy of A at the place asked for. */
+tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+
+/* ---- product.c */
+
+typedef struct tl_gpu_request {
+    const tulle_csr *A, *B;             /* on the host or on this device; shapes and types agree */
+    const tl_recipe *recipe;
+    int              ptr_type, idx_type;/* of C; 0: as needed, as B's                   */
+    tulle_place      place;             /* of C                                         */
+    uint64_t         memory_limit;      /* device bytes for C and workspace; 0: what is free */
+    bool             values;            /* false: the pattern only                      */
+    bool             drop_zeros;
+    bool             trusted;           /* else the views are checked on the device     */
+    bool             stages;            /* each stage is timed (costs a little)         */
+    int64_t          row0, row1;        /* of A; row1 < 0: all                          */
+} tl_gpu_request;
+
+tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,
+                             tulle_stats *stats);
+
+/* ---- replay.c: values may be host pointers (place HOST) or device handles */
+typedef struct tl_gpu_replay tl_gpu_replay;
+tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **pattern,
+                                tl_gpu_replay **out, tulle_stats *stats);
+tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *replay, const void *a_val, const void *b_val,
+                               void *c_val);
+void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * common.cl - types and small functions that every kernel file sees.
+ *
+ *   PTR   32 or 64   width of row pointers of A, B and C          ptr_t
+ *   IDX   32 or 64   width of column indices                      idx_t (unsigned: columns are never negative)
+ *   KEY   32 or 64   width of a key in a hash table               key_t
+ *   VAL   0..4       none, f32, f64, c32, c64                     val_t
+ *   THREADS_MAX      the largest block any kernel of the file is started with
+ *
+ * A product is multiplied, then added, never fused: as on the CPU, bit for bit. */
+#if PTR == 64
+typedef u64 ptr_t;
+#else
+typedef u32 ptr_t;
+#endif
+#if IDX == 64
+typedef u64 idx_t;
+#else
+typedef u32 idx_t;
+#endif
+
+#define NOTHING32 0xffffffffu
+
+/* ---- keys of hash tables: a column, or a row of the block and a column (5 + 27, 5 + 59 bits) */
+#if KEY == 64
+typedef u64 key_t;
+#define KEY_NONE        0xffffffffffffffffUL
+#define KEY_ROW_SHIFT   59
+#define KEY_CAS(p, a, b) ATOMIC_CAS64(p, a, b)
+#define KEY_PEEK(p)     PEEK64(p)
+#define KEY_HASH(k)     ((u32)(((k) * 0x9e3779b97f4a7c15UL) >> 32))
+#else
+typedef u32 key_t;
+#define KEY_NONE        0xffffffffu
+#define KEY_ROW_SHIFT   27
+#define KEY_CAS(p, a, b) ATOMIC_CAS32(p, a, b)
+#define KEY_PEEK(p)     PEEK32(p)
+#define KEY_HASH(k)     ((k) * 0x9e3779b1u)
+#endif
+/* The first slot of a key in a table of `slots`: any size will do. */
+#define KEY_SLOT(k, slots) mulhi32(KEY_HASH(k), slots)
+
+/* ---- values */
+#if VAL == 1 || VAL == 3
+typedef float real_t;
+#define REAL_ADD_SHARED(p, v) ATOMIC_ADD_F32(p, v)
+#define REAL_ADD_GLOBAL(p, v) ATOMIC_ADD_GLOBAL_F32(p, v)
+#elif VAL == 2 || VAL == 4
+typedef double real_t;
+#define REAL_ADD_SHARED(p, v) ATOMIC_ADD_F64(p, v)
+#define REAL_ADD_GLOBAL(p, v) ATOMIC_ADD_GLOBAL_F64(p, v)
+#endif
+
+#if VAL == 1 || VAL == 2
+typedef real_t val_t;
+#define VAL_ZERO        ((val_t)0)
+#define VAL_MUL(a, b)   ((a) * (b))
+#define VAL_ADD(a, b)   ((a) + (b))
+#define VAL_ATOMIC_ADD(p, v)        REAL_ADD_SHARED(p, v)
+#define VAL_ATOMIC_ADD_GLOBAL(p, v) REAL_ADD_GLOBAL(p, v)
+#elif VAL == 3 || VAL == 4
+typedef struct { real_t re, im; } val_t;
+INLINE val_t val_make(real_t re, real_t im)
+{
+    val_t v;
+    v.re = re;
+    v.im = im;
+    return v;
+}
+INLINE val_t val_mul(val_t a, val_t b)
+{
+    return val_make(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+}
+INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.im); }
+#define VAL_ZERO        val_make((real_t)0, (real_t)0)
+#define VAL_MUL(a, b)   val_mul(a, b)
+#define VAL_ADD(a, b)   val_add(a, b)
+#define VAL_ATOMIC_ADD(p, v)        do { REAL_ADD_SHARED(&(p)->re, (v).re); REAL_ADD_SHARED(&(p)->im, (v).im); } while (0)
+#define VAL_ATOMIC_ADD_GLOBAL(p, v) do { REAL_ADD_GLOBAL(&(p)->re, (v).re); REAL_ADD_GLOBAL(&(p)->im, (v).im); } while (0)
+#endif
+
+/* ---- powers of two */
+INLINE u32 log2_floor(u32 x) { return x <= 1u ? 0u : 31u - clz32(x); }
+INLINE u32 log2_ceil(u32 x) { return x <= 1u ? 0u : 32u - clz32(x - 1u); }
+
+/* ---- spECK's local load balancing (section 4.3): how many threads walk one row of B, as a power of two.
+ *
+ *   threads   of the block that share the work
+ *   entries   of A in that work, each a row of B
+ *   products  in it, and the longest row of B
+ *
+ * Start with the average length; where the longest row would take more than twice as many steps as a group
+ * has rows, widen; where a group has more than twice as many rows as that row takes steps, narrow; never
+ * more groups than rows. */
+INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 most)
+{
+    u32 e = entries ? entries : 1u;
+    u32 g = products / e;
+    if (g < 1u) g = 1u;
+    if (g > threads) g = threads;
+    u32 steps = (longest + g - 1u) / g;
+    u32 groups = threads / g;
+    u32 rows = (e + groups - 1u) / groups;
+    if (steps > 2u * rows) g = (u32)((u64)g * steps / (2u * rows));
+    else if (rows > 2u * steps && steps > 0u) g = (u32)((u64)g * steps / rows);
+    if (g < 1u) g = 1u;
+    if ((u64)g * e < threads) g = threads / e;
+    if (g > threads) g = threads;
+    if (g > most) g = most;
+    u32 down = log2_floor(g);               /* to the nearest power of two */
+    return (g - (1u << down)) * 2u > (1u << down) && (2u << down) <= most && (2u << down) <= threads ? down + 1u : down;
+}

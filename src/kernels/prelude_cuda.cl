@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * prelude_cuda.cl - the words of the kernel dialect, for NVRTC. */
+#define TULLE_CUDA 1
+typedef unsigned char      u8;
+typedef unsigned short     u16;
+typedef unsigned int       u32;
+typedef int                i32;
+typedef unsigned long long u64;
+typedef long long          i64;
+
+#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX) name
+#define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
+#define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
+#define GLOBAL
+#define SHARED                          /* of a pointer                              */
+#define STATIC_SHARED   __shared__      /* of an array at kernel scope               */
+#define CONSTANT        __constant__ const
+#define INLINE          static __device__ __forceinline__
+#define RESTRICT        __restrict__
+#define UNROLL          _Pragma("unroll")
+
+#define thread_id()     ((u32)threadIdx.x)
+#define thread_count()  ((u32)blockDim.x)
+#define block_id()      ((u32)blockIdx.x)
+#define block_count()   ((u32)gridDim.x)
+#define BARRIER()       __syncthreads()
+#define FENCE()         __threadfence()
+
+/* A team: `size` neighbouring threads, a power of two up to 32, that are served by one warp. */
+INLINE u32 team_mask(u32 size)
+{
+    return size >= 32 ? 0xffffffffu : ((1u << size) - 1u) << ((threadIdx.x & 31u) & ~(size - 1u));
+}
+#define TEAM_SYNC(size) __syncwarp(team_mask(size))
+
+#define ATOMIC_ADD32(p, v)      atomicAdd((u32 *)(p), (u32)(v))
+#define ATOMIC_ADD64(p, v)      atomicAdd((u64 *)(p), (u64)(v))
+#define ATOMIC_OR32(p, v)       atomicOr((u32 *)(p), (u32)(v))
+#define ATOMIC_MAX32(p, v)      atomicMax((u32 *)(p), (u32)(v))
+#define ATOMIC_MAX64(p, v)      atomicMax((u64 *)(p), (u64)(v))
+#define ATOMIC_MIN32(p, v)      atomicMin((u32 *)(p), (u32)(v))
+#define ATOMIC_CAS32(p, a, b)   atomicCAS((u32 *)(p), (u32)(a), (u32)(b))
+#define ATOMIC_CAS64(p, a, b)   atomicCAS((u64 *)(p), (u64)(a), (u64)(b))
+#define ATOMIC_EXCH32(p, v)     atomicExch((u32 *)(p), (u32)(v))
+/* A read of what others may be changing. */
+#define PEEK32(p)               (*(volatile u32 *)(p))
+#define PEEK64(p)               (*(volatile u64 *)(p))
+
+#define popcount32(x)   ((u32)__popc(x))
+#define clz32(x)        ((u32)__clz((int)(x)))
+#define mulhi32(a, b)   __umulhi(a, b)
+#define mulhi64(a, b)   __umul64hi(a, b)
+
+#define ATOMIC_ADD_F32(p, v)    atomicAdd((float *)(p), v)
+#define ATOMIC_ADD_F64(p, v)    atomicAdd((double *)(p), v)
+#define ATOMIC_ADD_GLOBAL_F32(p, v)    atomicAdd((float *)(p), v)
+#define ATOMIC_ADD_GLOBAL_F64(p, v)    atomicAdd((double *)(p), v)
