@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * base.h - what every other folder stands on: errors as sentences, memory, threads, progress, trace,
- * environment, clock.  Nothing here knows what a matrix is.
+ * environment, clock, libraries opened at run time.  Nothing here knows what a matrix is.
  *
  * Internal functions that cross files start with tl_; only tulle_* leaves the library. */
 #ifndef TL_BASE_H
@@ -87,6 +87,25 @@ static inline int64_t tl_part(int64_t count, int t, int n)
 {
     return (count / n) * t + (t < count % n ? t : count % n);
 }
+
+/* ---- dl.c: libraries that may be missing, opened at run time */
+
+/* The first of the names (NULL ends the list) that can be opened; NULL: none, and why has the
+ * sentence.  Names with a slash are paths.  The library stays in the process after tl_dl_close. */
+void *tl_dl_open(const char *const *names, char *why, size_t why_bytes);
+void  tl_dl_close(void *library);       /* NULL is fine */
+/* *function (any pointer to a function) = the symbol; false, and NULL there, when it is missing. */
+bool  tl_dl_symbol(void *library, const char *name, void *function);
+
+typedef struct tl_dl_entry {            /* one line of a table of functions */
+    const char *name;
+    size_t      offset;                 /* of the pointer in the table      */
+    bool        optional;               /* may stay NULL                    */
+} tl_dl_entry;
+
+/* All functions of a table; false: why says which one is missing. */
+bool  tl_dl_symbols(void *library, const tl_dl_entry *entries, int count, void *table, char *why,
+                    size_t why_bytes);
 
 /* ---- trace.c, clock.c, env.c */
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dl.c - libraries that may or may not be on the machine, opened at run time.  The only file of the library that
+ * calls dlopen.
+ *
+ * A library once opened stays in the process: drivers have threads and handlers of their own that do not
+ * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so nobody has
+ * to keep a handle in a global variable. */
+#define _GNU_SOURCE
+#include "base/base.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef RTLD_NODELETE
+#define RTLD_NODELETE 0
+#endif
+
+/* The first name is the usual one; a later one that is there but cannot be used tells more. */
+void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
+{
+    bool found = false;
+    for (int i = 0; names[i]; i++) {
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (library) return library;
+        const char *reason = dlerror();
+        size_t n = strlen(names[i]);
+        if (!reason) reason = "no reason was given";
+        if (strncmp(reason, names[i], n) == 0 && reason[n] == ':') reason += n + 1;
+        while (*reason == ' ') reason++;
+        bool there = !strstr(reason, "No such file");
+        if (i == 0 || (there && !found))
+            snprintf(why, why_bytes, "%s cannot be opened: %s", names[i], reason);
+        found |= there;
+    }
+    return NULL;
+}
+
+bool tl_dl_symbol(void *library, const char *name, void *function)
+{
+    void *address = library ? dlsym(library, name) : NULL;
+    memcpy(function, &address, sizeof address);
+    return address != NULL;
+}
+
+bool tl_dl_symbols(void *library, const tl_dl_entry *entries, int count, void *table, char *why,
+                   size_t why_bytes)
+{
+    for (int i = 0; i < count; i++) {
+        if (tl_dl_symbol(library, entries[i].name, (char *)table + entries[i].offset) || entries[i].optional)
+            continue;
+        snprintf(why, why_bytes, "the library has no function %s: it is too old", entries[i].name);
+        return false;
+    }
+    return true;
+}
+
+void tl_dl_close(void *library)
+{
+    if (library) dlclose(library);
+}
