@@ -111,3 +111,36 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
     u32 down = log2_floor(g);               /* to the nearest power of two */
     return (g - (1u << down)) * 2u > (1u << down) && (2u << down) <= most && (2u << down) <= threads ? down + 1u : down;
 }
+
+/* ---- which class takes a row: two small functions of what is known about it */
+
+INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
+{
+    if (products == 0u) return CLASS_EMPTY;
+    if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
+    for (u32 i = 0; i < 3u; i++)
+        if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)products * limits[LIMIT_BITS_PER + i])
+            return CLASS_BITS + i;
+    const u32 need = products < span ? products : span;
+    for (u32 i = 0; i < 3u; i++)
+        if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
+    for (u32 i = 0; i < 3u; i++)
+        if (need <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
+    if (need <= limits[LIMIT_SPILL]) return CLASS_SPILL;
+    return CLASS_DENSE;
+}
+
+INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 span)
+{
+    if (nnz == 0u) return CLASS_EMPTY;
+    if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
+    for (u32 i = 0; i < 3u; i++)
+        if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER + i])
+            return CLASS_BITS + i;
+    for (u32 i = 0; i < 3u; i++)
+        if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
+    if ((u64)span <= (u64)nnz * limits[LIMIT_DENSE_PER]) return CLASS_DENSE;
+    for (u32 i = 0; i < 3u; i++)
+        if (nnz <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
+    return CLASS_DENSE;
+}

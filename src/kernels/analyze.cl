@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * analyze.cl - spECK's row analysis (Algorithm 1): one pass over the entries of A that looks at the bounds of each
+ * row of B and at its first and last column, never at its entries.
+ *
+ *   products   of each row of C before they are added up, saturated
+ *   longest    row of B among them
+ *   lo, span   smallest column, and how many columns up to the largest (saturated)
+ *
+ * A team of 2^team_log2 threads takes a row; rows longer than LONG entries are left to the whole block.  The
+ * summary (one u64 each) is what the host decides by: see the SUM_ words, then rows and products of
+ * every class of the symbolic step. */
+
+#define LONG 1024u
+
+INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, u64 *sum, u32 *most, idx_t *least,
+                 idx_t *last)
+{
+    ptr_t begin = b_ptr[k], end = b_ptr[k + 1];
+    u64 n = (u64)(end - begin);
+    if (n == 0) return;
+    *sum += n;
+    u32 n32 = n > NOTHING32 ? NOTHING32 : (u32)n;
+    if (n32 > *most) *most = n32;
+    idx_t first = b_col[begin], final = b_col[end - 1];
+    if (first < *least) *least = first;
+    if (final > *last) *last = final;
+}
+
+KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
+                GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *limits,
+                GLOBAL u32 *products, GLOBAL u32 *longest, GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL u64 *summary)
+{
+    STATIC_SHARED u64 sums[256];
+    STATIC_SHARED u32 mosts[256];
+    STATIC_SHARED idx_t leasts[256], lasts[256];
+    STATIC_SHARED u32 waiting[256];             /* rows for the whole block          */
+    STATIC_SHARED u32 waiting_count;
+    STATIC_SHARED u32 class_rows[CLASSES];
+    STATIC_SHARED u64 class_products[CLASSES];
+    STATIC_SHARED u64 totals[SUM_WORDS];
+    const u32 t = thread_id(), threads = thread_count();
+    const u32 team = 1u << team_log2, lane = t & (team - 1u), teams = threads >> team_log2;
+
+    if (bad && bad[0] != NOTHING32) return;     /* the views did not pass their check */
+    if (t < CLASSES) {
+        class_rows[t] = 0;
+        class_products[t] = 0;
+    }
+    if (t < SUM_WORDS) totals[t] = 0;
+    if (t == 0) waiting_count = 0;
+    BARRIER();
+
+    u64 my_total = 0;
+    u32 my_max = 0, my_entries = 0, my_span = 0, my_longest = 0;
+    u64 my_need = 0;
+    u32 my_need_max = 0;
+    /* Each block takes a stretch of `threads` rows, so that up to that many can be waiting. */
+    for (u32 base = block_id() * threads; base < rows; base += block_count() * threads) {
+        for (u32 phase = 0; phase < 2u; phase++) {
+            const u32 count = phase == 0 ? (rows - base < threads ? rows - base : threads) : waiting_count;
+            const u32 width_log2 = phase == 0 ? team_log2 : log2_floor(threads);
+            const u32 width = 1u << width_log2;
+            const u32 steps = (count + (threads >> width_log2) - 1u) / (threads >> width_log2);
+            for (u32 s = 0; s < steps; s++) {
+                const u32 place = s * (threads >> width_log2) + (t >> width_log2);
+                const u32 my_lane = t & (width - 1u);
+                u64 sum = 0;
+                u32 most = 0, r = 0, entries = 0;
+                idx_t least = (idx_t)~(idx_t)0, last = 0;
+                int mine = 0;
+                if (place < count) {
+                    r = phase == 0 ? base + place : waiting[place];
+                    const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
+                    const u64 n = (u64)(end - begin);
+                    entries = n > NOTHING32 ? NOTHING32 : (u32)n;
+                    mine = phase == 1 || n <= LONG || team == threads;
+                    if (mine)
+                        for (ptr_t p = begin + my_lane; p < end; p += width)
+                            take(b_ptr, b_col, a_col[p], &sum, &most, &least, &last);
+                    else if (my_lane == 0) waiting[ATOMIC_ADD32(&waiting_count, 1u)] = r;
+                }
+#if TULLE_CUDA
+                if (width <= 32u) {
+                    const u32 mask = team_mask(width);
+                    for (u32 d = width >> 1; d > 0; d >>= 1) {
+                        sum += __shfl_xor_sync(mask, sum, d);
+                        u32 m = __shfl_xor_sync(mask, most, d);
+                        idx_t a = __shfl_xor_sync(mask, least, d), z = __shfl_xor_sync(mask, last, d);
+                        if (m > most) most = m;
+                        if (a < least) least = a;
+                        if (z > last) last = z;
+                    }
+                } else
+#endif
+                {
+                    sums[t] = sum;
+                    mosts[t] = most;
+                    leasts[t] = least;
+                    lasts[t] = last;
+                    for (u32 d = width >> 1; d > 0; d >>= 1) {
+                        BARRIER();
+                        if (my_lane < d) {
+                            sums[t] += sums[t + d];
+                            if (mosts[t + d] > mosts[t]) mosts[t] = mosts[t + d];
+                            if (leasts[t + d] < leasts[t]) leasts[t] = leasts[t + d];
+                            if (lasts[t + d] > lasts[t]) lasts[t] = lasts[t + d];
+                        }
+                    }
+                    sum = sums[t];
+                    most = mosts[t];
+                    least = leasts[t];
+                    last = lasts[t];
+                    BARRIER();
+                }
+                if (mine && my_lane == 0) {
+                    const u32 p = sum > NOTHING32 ? NOTHING32 : (u32)sum;
+                    u64 wide = sum ? (u64)(last - least) + 1u : 0u;
+                    const u32 w = wide > NOTHING32 ? NOTHING32 : (u32)wide;
+                    products[r] = p;
+                    longest[r] = most;
+                    lo[r] = sum ? least : (idx_t)0;
+                    span[r] = w;
+                    const u32 need = p < w ? p : w;
+                    const u32 c = symbolic_class(limits, entries, p, w);
+                    ATOMIC_ADD32(&class_rows[c], 1u);
+                    ATOMIC_ADD64(&class_products[c], sum);
+                    my_total += sum;
+                    if (p > my_max) my_max = p;
+                    if (entries > my_entries) my_entries = entries;
+                    if (w > my_span) my_span = w;
+                    if (most > my_longest) my_longest = most;
+                    my_need += need;
+                    if (need > my_need_max) my_need_max = need;
+                }
+            }
+            BARRIER();                          /* waiting is complete, or done with */
+            if (phase == 1 && t == 0) waiting_count = 0;
+            if (phase == 1) BARRIER();
+        }
+    }
+    ATOMIC_ADD64(&totals[SUM_PRODUCTS], my_total);
+    ATOMIC_ADD64(&totals[SUM_NEED], my_need);
+    ATOMIC_MAX64(&totals[SUM_MAX_PRODUCTS], (u64)my_max);
+    ATOMIC_MAX64(&totals[SUM_MAX_ENTRIES], (u64)my_entries);
+    ATOMIC_MAX64(&totals[SUM_MAX_SPAN], (u64)my_span);
+    ATOMIC_MAX64(&totals[SUM_MAX_LONGEST], (u64)my_longest);
+    ATOMIC_MAX64(&totals[SUM_MAX_NEED], (u64)my_need_max);
+    BARRIER();
+    if (t == SUM_PRODUCTS || t == SUM_NEED) ATOMIC_ADD64(&summary[t], totals[t]);
+    else if (t < SUM_WORDS && totals[t]) ATOMIC_MAX64(&summary[t], totals[t]);
+    if (t < CLASSES && class_rows[t]) {
+        ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
+        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], class_products[t]);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * check.cl - is a view on the device in order?  bad[0] receives the first row that is not, NOTHING32 if none; with
+ * bad[1] = what is wrong with that row is found again by the host.  A thread a row: the check is for views
+ * nobody vouches for, its speed is that of reading them once. */
+
+KERNEL(check)(u32 rows, u64 nnz, u64 cols, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *bad)
+{
+    for (u32 r = block_id() * thread_count() + thread_id(); r < rows; r += block_count() * thread_count()) {
+        const ptr_t begin = ptr[r], end = ptr[r + 1];
+        int wrong = begin > end || (u64)end > nnz || (r == 0 && begin != 0) || (r == rows - 1u && (u64)end != nnz);
+        if (!wrong)
+            for (ptr_t p = begin; p < end; p++)
+                if ((u64)col[p] >= cols || (p > begin && col[p] <= col[p - 1])) {
+                    wrong = 1;
+                    break;
+                }
+        if (wrong) ATOMIC_MIN32(bad, r);
+    }
+}
+
+/* Row pointers or columns to another width. */
+KERNEL(widen)(u64 count, GLOBAL const u32 *from, GLOBAL u64 *to)
+{
+    for (u64 i = (u64)block_id() * thread_count() + thread_id(); i < count; i += (u64)block_count() * thread_count())
+        to[i] = from[i];
+}
+
+KERNEL(narrow)(u64 count, GLOBAL const u64 *from, GLOBAL u32 *to)
+{
+    for (u64 i = (u64)block_id() * thread_count() + thread_id(); i < count; i += (u64)block_count() * thread_count())
+        to[i] = (u32)from[i];
+}
