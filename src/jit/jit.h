@@ -8,7 +8,8 @@
  *
  * The cache is $TULLE_CACHE, or $XDG_CACHE_HOME/tulle, or ~/.cache/tulle.  Entries are written beside their
  * name and renamed; each carries its own hash, and one that does not match is compiled again.  A cache
- * that cannot be written only costs time.  Nothing here knows what a matrix is. */
+ * that cannot be written only costs time.  TULLE_IMAGES=off in the environment leaves embedded images alone.
+ * Nothing here knows what a matrix is. */
 #ifndef TL_JIT_H
 #define TL_JIT_H
 #include "base/base.h"
@@ -26,7 +27,7 @@ typedef struct tl_image {
 typedef struct tl_compiler {
     const char *dialect;                /* "cuda" or "opencl": which prelude         */
     const char *arch;                   /* "sm_90"; the device's name for OpenCL     */
-    const char *version;                /* of compiler and driver, part of the key   */
+    const char *version;                /* of compiler, driver and options: in the key */
     void       *self;
     tulle_status (*compile)(void *self, tl_base *b, const char *name, const char *source, tl_image *image);
 } tl_compiler;
@@ -42,12 +43,18 @@ typedef struct tl_program {
  * compiler's log. */
 tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
                            tl_image *images);
+/* The same but nothing embedded is taken: for a driver that is too old to load what the build has made. */
+tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
+                             tl_image *images);
 void         tl_image_free(tl_base *b, tl_image *image);
 
 /* The whole text that a compiler sees, from tl_alloc; for tests and for images built ahead of time. */
 tulle_status tl_jit_source(tl_base *b, const char *dialect, const tl_program *program, char **text);
 /* Names of the kernel files; NULL past the last. */
 const char  *tl_jit_file(int i);
+
+/* How many images the build has embedded. */
+int          tl_embedded_count(void);
 
 /* ---- cache.c: for `tulle cache` */
 typedef struct tl_cache_info {

@@ -13,8 +13,8 @@
 
 /* ---- texts.c, written by cmake/EmbedTexts.cmake: every .cl of src/kernels, by name; a NULL name ends it. */
 typedef struct tl_text {
-    const char          *name;          /* "common" of common.cl                      */
-    const unsigned char *text;          /* not ended by a zero                        */
+    const char          *name;          /* "common" of common.cl                     */
+    const unsigned char *text;          /* not ended by a zero                       */
     size_t               bytes;
 } tl_text;
 
@@ -33,7 +33,37 @@ void    tl_sha256_begin(tl_sha256 *s);
 void    tl_sha256_add(tl_sha256 *s, const void *data, size_t bytes);
 tl_hash tl_sha256_end(tl_sha256 *s);
 tl_hash tl_sha256_of(const void *data, size_t bytes);
-/* The same with its length before it, so that "ab", "c" and "a", "bc" are two things. */
+/* The text with its length before it, so that "ab", "c" and "a", "bc" are two things. */
 void    tl_sha256_field(tl_sha256 *s, const char *text);
+
+/* ---- images.c; the table is written by tools/images.c, a NULL arch ends it */
+typedef struct tl_embedded {
+    tl_hash     key;                    /* of dialect and text                       */
+    const char *arch;                   /* "sm_80", or "compute_80" for PTX          */
+    const void *data;
+    uint64_t    bytes;
+} tl_embedded;
+
+extern const tl_embedded tl_embedded_table[];
+
+tl_hash            tl_embedded_key(const char *dialect, const char *text);
+/* The image that runs best on a device of that arch, or NULL. */
+const tl_embedded *tl_embedded_find(const tl_embedded *table, const tl_hash *key, const char *arch);
+
+/* ---- cache.c */
+enum { TL_CACHE_LIMIT = 256 << 20 };    /* bytes on disk                             */
+
+typedef struct tl_cache {
+    char path[1024];                    /* the folder; empty: there is none          */
+    char trouble[256];                  /* why it could not be used, the first time  */
+} tl_cache;
+
+void    tl_cache_open(tl_cache *cache);
+tl_hash tl_cache_key(const tl_compiler *compiler, const char *text);
+/* False: not there, or not whole. */
+bool    tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image);
+void    tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image);
+/* The entries longest unused go until the rest fits. */
+void    tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit);
 
 #endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache.c - images on disk, one file each, named by its key.
+ *
+ * An entry is a head (magic, format, key, length, hash) and the image.  The hash is over all the rest: an entry that
+ * is cut, damaged, of another format or of another key is as good as none and is written again.  It is
+ * written under another name in the same folder and renamed, so that nobody ever sees half of one; nothing is
+ * flushed to the disk for it, because a hash that does not match after a power cut is noticed.
+ * Several processes may do all of this at once: the last rename wins, and both were right.
+ *
+ * No failure here is an error: what cannot be kept is compiled again.  The folder is kept below a limit; an entry
+ * that is used gets the time of its use, and the ones longest unused go first.  Only files named as ours are ever
+ * counted or removed, so that a folder of something else may be given by mistake. */
+#define _POSIX_C_SOURCE 200809L
+#include "jit/parts.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAME = 64, FORMAT = 1, STALE = 3600 };   /* STALE: seconds after which nobody writes any more */
+static const char magic[8] = {'t', 'u', 'l', 'l', 'e', 'j', 'i', 't'};
+static const char ending[] = ".image", half[] = "half-";
+
+typedef struct head {
+    char     magic[8];
+    uint64_t format, bytes;
+    tl_hash  key, hash;
+} head;
+
+_Static_assert(sizeof(head) == 88, "no holes: the head is hashed as it lies");
+
+/* ---- names */
+
+void tl_cache_open(tl_cache *cache)
+{
+    const char *own = tl_env("TULLE_CACHE"), *xdg = tl_env("XDG_CACHE_HOME"), *home = tl_env("HOME");
+    int n;
+    memset(cache, 0, sizeof *cache);
+    if (own) n = snprintf(cache->path, sizeof cache->path, "%s", own);
+    else if (xdg && *xdg == '/') n = snprintf(cache->path, sizeof cache->path, "%s/tulle", xdg);
+    else if (home) n = snprintf(cache->path, sizeof cache->path, "%s/.cache/tulle", home);
+    else n = -1;
+    if (n >= 0 && n < (int)sizeof cache->path - NAME - 16) return;
+    cache->path[0] = 0;
+    snprintf(cache->trouble, sizeof cache->trouble,
+             n < 0 ? "none of TULLE_CACHE, XDG_CACHE_HOME and HOME is set" : "the name of its folder is too long");
+}
+
+/* The first trouble is told; those that follow from it need not be. */
+static void note(tl_cache *cache, const char *what, int error)
+{
+    if (!cache->trouble[0])
+        snprintf(cache->trouble, sizeof cache->trouble, "%.160s: %.80s", what, strerror(error));
+}
+
+typedef char name_text[1024 + NAME + 16];
+
+static void entry_name(const tl_cache *cache, const tl_hash *key, char *name)
+{
+    char *p = name + sprintf(name, "%s/", cache->path);
+    for (int i = 0; i < 32; i++) p += sprintf(p, "%02x", key->byte[i]);
+    strcpy(p, ending);
+}
+
+static bool is_entry(const char *name)
+{
+    return strlen(name) == NAME + sizeof ending - 1 && strspn(name, "0123456789abcdef") == NAME
+        && strcmp(name + NAME, ending) == 0;
+}
+
+static bool is_half(const char *name)
+{
+    return strncmp(name, half, sizeof half - 1) == 0 && strlen(name) == sizeof half - 1 + 6;
+}
+
+tl_hash tl_cache_key(const tl_compiler *compiler, const char *text)
+{
+    tl_sha256 s;
+    tl_sha256_begin(&s);
+    tl_sha256_field(&s, compiler->dialect);
+    tl_sha256_field(&s, compiler->arch);
+    tl_sha256_field(&s, compiler->version);
+    tl_sha256_field(&s, text);
+    return tl_sha256_end(&s);
+}
+
+/* ---- one entry */
+
+static tl_hash hash_of(const head *h, const void *data)
+{
+    tl_sha256 s;
+    tl_sha256_begin(&s);
+    tl_sha256_add(&s, h, offsetof(head, hash));
+    tl_sha256_add(&s, data, (size_t)h->bytes);
+    return tl_sha256_end(&s);
+}
+
+static bool read_all(int file, void *to, uint64_t bytes)
+{
+    char *p = to;
+    while (bytes > 0) {
+        ssize_t n = read(file, p, (size_t)bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        p += n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+static bool write_all(int file, const void *from, uint64_t bytes)
+{
+    const char *p = from;
+    while (bytes > 0) {
+        ssize_t n = write(file, p, (size_t)bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        p += n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image)
+{
+    name_text name;
+    struct stat st;
+    head h;
+    void *data = NULL;
+    bool whole = false;
+    if (!cache->path[0]) return false;
+    entry_name(cache, key, name);
+    int file = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        if (errno != ENOENT) note(cache, cache->path, errno);
+        return false;
+    }
+    if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof h) goto done;
+    if (!read_all(file, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT
+        || memcmp(&h.key, key, sizeof *key) != 0 || h.bytes != (uint64_t)st.st_size - sizeof h)
+        goto done;
+    if (tl_alloc(b, &data, (int64_t)h.bytes, 1, "an image") != TULLE_OK) goto done;
+    if (!read_all(file, data, h.bytes)) goto done;
+    tl_hash hash = hash_of(&h, data);
+    whole = memcmp(&hash, &h.hash, sizeof hash) == 0;
+    if (!whole) goto done;
+    (void)futimens(file, NULL);                 /* used now */
+    image->data = data;
+    image->bytes = h.bytes;
+    data = NULL;
+done:
+    tl_free(b, data);
+    close(file);
+    return whole;
+}
+
+/* The folder and those above it that are not there. */
+static bool make_folder(const char *path)
+{
+    name_text part;
+    snprintf(part, sizeof part, "%s", path);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        (void)mkdir(part, 0700);                /* what went wrong the last one tells */
+        *p = '/';
+    }
+    return mkdir(part, 0700) == 0 || errno == EEXIST;
+}
+
+void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
+{
+    name_text name, other;
+    head h = {.format = FORMAT, .bytes = image->bytes, .key = *key};
+    int file = -1;
+    bool written = false;
+    if (!cache->path[0] || image->bytes > TL_CACHE_LIMIT) return;
+    snprintf(other, sizeof other, "%s/%sXXXXXX", cache->path, half);
+    file = mkstemp(other);
+    if (file < 0 && errno == ENOENT && make_folder(cache->path)) {
+        snprintf(other, sizeof other, "%s/%sXXXXXX", cache->path, half);
+        file = mkstemp(other);
+    }
+    if (file < 0) {
+        note(cache, cache->path, errno);
+        return;
+    }
+    memcpy(h.magic, magic, sizeof magic);
+    h.hash = hash_of(&h, image->data);
+    entry_name(cache, key, name);
+    written = write_all(file, &h, sizeof h) && write_all(file, image->data, image->bytes);
+    int error = errno;
+    if (close(file) != 0 && written) {
+        written = false;
+        error = errno;
+    }
+    if (written && rename(other, name) != 0) {
+        written = false;
+        error = errno;
+    }
+    if (written) return;
+    unlink(other);
+    note(cache, cache->path, error);
+}
+
+/* ---- the whole folder */
+
+typedef struct entry {
+    char            name[NAME + sizeof ending];
+    uint64_t        bytes;
+    struct timespec used;
+} entry;
+
+typedef struct listing {
+    entry  *entries;
+    int64_t count, room;
+} listing;
+
+static tulle_status list_add(tl_base *b, listing *l, const char *name, const struct stat *st)
+{
+    tulle_status status = TULLE_OK;
+    if (l->count == l->room) {
+        entry *more;
+        int64_t room = l->room ? 2 * l->room : 64;
+        TRY(tl_alloc(b, &more, room, sizeof *more, "a list of the cache"));
+        if (l->count > 0) memcpy(more, l->entries, (size_t)l->count * sizeof *more);
+        tl_free(b, l->entries);
+        l->entries = more;
+        l->room = room;
+    }
+    entry *e = &l->entries[l->count++];
+    snprintf(e->name, sizeof e->name, "%s", name);
+    e->bytes = (uint64_t)st->st_size;
+    e->used = st->st_mtim;
+done:
+    return status;
+}
+
+/* Calls for every file of ours; one that goes away meanwhile is no trouble. */
+typedef tulle_status (*file_fn)(tl_base *b, void *arg, int folder, const char *name, const struct stat *st);
+
+static tulle_status for_files(tl_base *b, const char *path, file_fn fn, void *arg)
+{
+    tulle_status status = TULLE_OK;
+    struct dirent *d;
+    struct stat st;
+    DIR *folder = path[0] ? opendir(path) : NULL;
+    if (!folder && path[0] && errno != ENOENT && errno != ENOTDIR)
+        return tl_fail(b, TULLE_EIO, "%s cannot be read: %s", path, strerror(errno));
+    if (!folder) return TULLE_OK;
+    while ((d = readdir(folder)) != NULL) {
+        if (!is_entry(d->d_name) && !is_half(d->d_name)) continue;
+        if (fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        TRY(fn(b, arg, dirfd(folder), d->d_name, &st));
+    }
+done:
+    closedir(folder);
+    return status;
+}
+
+static tulle_status collect(tl_base *b, void *arg, int folder, const char *name, const struct stat *st)
+{
+    if (is_entry(name)) return list_add(b, arg, name, st);
+    if (time(NULL) - st->st_mtime > STALE) (void)unlinkat(folder, name, 0);    /* its writer was stopped */
+    return TULLE_OK;
+}
+
+static int by_age(const void *x, const void *y)
+{
+    const entry *a = x, *b = y;
+    if (a->used.tv_sec != b->used.tv_sec) return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
+    if (a->used.tv_nsec != b->used.tv_nsec) return a->used.tv_nsec < b->used.tv_nsec ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+void tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit)
+{
+    listing l = {0};
+    uint64_t bytes = 0;
+    name_text name;
+    tulle_status status = for_files(b, cache->path, collect, &l);
+    for (int64_t i = 0; i < l.count; i++) bytes += l.entries[i].bytes;
+    if (status == TULLE_OK && bytes > limit) {
+        qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_age);
+        for (int64_t i = 0; i < l.count && bytes > limit; i++) {
+            snprintf(name, sizeof name, "%s/%s", cache->path, l.entries[i].name);
+            if (unlink(name) != 0 && errno != ENOENT) note(cache, name, errno);
+            bytes -= l.entries[i].bytes;
+        }
+    }
+    tl_free(b, l.entries);
+}
+
+static tulle_status count(tl_base *b, void *arg, int folder, const char *name, const struct stat *st)
+{
+    tl_cache_info *info = arg;
+    (void)b, (void)folder;
+    if (is_entry(name)) info->entries++;
+    info->bytes += (uint64_t)st->st_size;
+    return TULLE_OK;
+}
+
+static tulle_status remove_one(tl_base *b, void *arg, int folder, const char *name, const struct stat *st)
+{
+    tl_cache_info *info = arg;
+    if (unlinkat(folder, name, 0) == 0) return count(b, arg, folder, name, st);
+    if (errno == ENOENT) return TULLE_OK;
+    return tl_fail(b, TULLE_EIO, "%s/%s cannot be removed: %s", info->path, name, strerror(errno));
+}
+
+static tulle_status walk(tl_base *b, tl_cache_info *info, file_fn fn)
+{
+    tl_cache cache;
+    tl_cache_open(&cache);
+    memset(info, 0, sizeof *info);
+    memcpy(info->path, cache.path, sizeof info->path);
+    return for_files(b, info->path, fn, info);
+}
+
+tulle_status tl_cache_look(tl_base *b, tl_cache_info *info)
+{
+    return walk(b, info, count);
+}
+
+tulle_status tl_cache_clear(tl_base *b, tl_cache_info *removed)
+{
+    return walk(b, removed, remove_one);
+}
