@@ -17,9 +17,14 @@
  * A context serves one thread at a time; different contexts may be used from different threads at once.
  * There is no global state.  Structures are set to all zero for the defaults.
  *
- * The result of a product is the same bit for bit for any number of threads, any memory limit and any
- * policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.
- * Its structure depends on the patterns alone, never on values, unless drop_zeros is asked for. */
+ * On the CPU the result of a product is the same bit for bit for any number of threads, any memory limit and
+ * any policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.  A GPU
+ * gives the same bits for every row that one team of threads serves; the long rows that several teams share
+ * (policy "speck") are added up in any order, and may differ in the last bits from run to run.
+ * The structure of a product depends on the patterns alone, never on values, unless drop_zeros is asked for.
+ *
+ * Arrays of a view may lie in the memory of the context's device: see tulle_csr_move(), and tulle_cuda.h and
+ * tulle_opencl.h for memory of your own there. */
 #ifndef TULLE_H
 #define TULLE_H
 #include <stddef.h>
@@ -116,7 +121,7 @@ typedef void (*tulle_trace_fn)(void *user, const char *line);
 typedef struct tulle_options {
     const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
     const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
-    uint64_t    memory_limit;     /* bytes for C and workspace; 0: what the machine has free  */
+    uint64_t    memory_limit;     /* bytes for C and workspace; 0: what the device has free   */
     int         threads;          /* 0: the context's                                         */
     int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
@@ -170,23 +175,34 @@ typedef struct tulle_forecast {
 
 typedef struct tulle_device {
     char        name[64];         /* what tulle_ctx_create() takes: "cpu", "cuda:0" */
-    char        text[192];        /* the device in words                            */
-    uint64_t    memory_bytes;
-    int         threads, usable;
+    char        text[384];        /* the device in words                            */
+    char        arch[64];         /* "avx2", "sm_90", "OpenCL 3.0"                  */
+    char        driver[160];      /* empty: it needs none                           */
+    uint64_t    memory_bytes, memory_free;
+    int         processors, threads;    /* cores, and threads that run at once      */
+    int         usable;
     char        why_not[192];     /* when not usable                                */
 } tulle_device;
 
 /* ----------------------------------------------------- context and devices */
 
+/* device: a name of the list below; "cuda" and "opencl" are their first usable device.  NULL: $TULLE_DEVICE
+ * where that is set, else the best there is. */
 TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
+/* The same; on failure why gets the sentence, cut to so many bytes: there is no context to ask for it. */
+TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **ctx,
+                                            char *why, size_t bytes);
 TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);             /* owned matrices outlive it */
 TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);      /* sentence of the last error */
+TULLE_API const char  *tulle_ctx_device(const tulle_ctx *ctx);     /* "cpu", "cuda:0"            */
 TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);     /* 0: all cores */
 TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
 TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
 TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
 TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);             /* gives kept memory back */
 
+/* The CPU, then every device of every driver, usable or not; a driver that is not there is a line that says
+ * so.  The list is made at each call: an index past its present end is TULLE_EINVAL. */
 TULLE_API int          tulle_device_count(void);
 TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
@@ -204,7 +220,10 @@ TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_p
                                    const void *col_idx, tulle_index idx_type,
                                    const void *values, tulle_type val_type);
 
-/* Bounds, order, duplicates; the sentence says which row. */
+/* What is done with one matrix is done on the host, and results are there; views over device memory are
+ * copied first.
+ *
+ * Bounds, order, duplicates; the sentence says which row. */
 TULLE_API tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A);
 /* A copy with sorted rows; entries in the same place are added in their order. */
 TULLE_API tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
@@ -222,11 +241,12 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 /* y = A*x for one dense vector, x and y of A's value type. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
-/* A copy on the host or on the device of the context. */
+/* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context that
+ * made it; like every other it may be freed after it. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 
-TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);
+TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);      /* its place says where   */
 TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
 TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 
@@ -248,13 +268,13 @@ TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const 
                                       const tulle_options *options, tulle_matrix **C);
 
 /* C in blocks of rows that keep the memory limit, in order, for products larger than memory.  The
- * block is a view that lives during the call; return non-zero to stop. */
+ * block is a view that lives during the call; return non-zero to stop.  A GPU holds A and B whole. */
 typedef int (*tulle_block_fn)(void *user, int64_t first_row, const tulle_csr *block);
 TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                              const tulle_options *options,
                                              tulle_block_fn fn, void *user);
 
-/* Counts and memory before anything large is allocated. */
+/* Counts and memory before anything large is allocated; by the host, on every device. */
 TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_forecast *forecast);
 
@@ -269,10 +289,11 @@ TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, c
  * and no sort_inputs: use tulle_csr_sort() first. */
 TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                          const tulle_options *options, tulle_plan **plan);
-/* The pattern of C (values NULL); lives as long as the plan. */
+/* The pattern of C on the host (values NULL); lives as long as the plan. */
 TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
-/* c_values = values of C; nothing is allocated.  The patterns of A and B given to
- * tulle_plan_create() must still be there, unchanged. */
+/* c_values = values of C; nothing is allocated (but for transposed operands on a device).  The patterns of A
+ * and B given to tulle_plan_create() must still be there, unchanged.  a_values and b_values lie where A and B
+ * did, c_values where c_place says. */
 TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
                                       void *c_values);
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);

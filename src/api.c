@@ -21,23 +21,29 @@
 
 /* ---- context and devices */
 
-tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **out)
+tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **out, char *why,
+                                  size_t bytes)
 {
+    if (why && bytes > 0) snprintf(why, bytes, "tulle_ctx_create: an argument is not allowed");
     if (!out) return TULLE_EINVAL;
     *out = NULL;
     if (mem && !mem->alloc != !mem->free) return TULLE_EINVAL;
-    if (device && strcmp(device, "cpu") != 0) return TULLE_EDEVICE;
-    tl_base *base = NULL;
-    tulle_status status = tl_base_create(mem, 0, sizeof(tulle_ctx), &base);
-    if (status != TULLE_OK) return status;
-    *out = (tulle_ctx *)(void *)base;
-    snprintf((*out)->device, sizeof (*out)->device, "cpu");
-    return TULLE_OK;
+    return tl_ctx_create(device, mem, out, bytes > 0 ? why : NULL, bytes);
+}
+
+tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **out)
+{
+    return tulle_ctx_create_why(device, mem, out, NULL, 0);
 }
 
 void tulle_ctx_free(tulle_ctx *ctx)
 {
-    if (ctx) tl_base_free(&ctx->base);
+    tl_ctx_free(ctx);
+}
+
+const char *tulle_ctx_device(const tulle_ctx *ctx)
+{
+    return ctx ? ctx->device : "";
 }
 
 const char *tulle_ctx_error(const tulle_ctx *ctx)
@@ -81,24 +87,19 @@ void tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats)
 
 void tulle_ctx_trim(tulle_ctx *ctx)
 {
-    if (ctx) tl_pool_trim(ctx->base.pool);
+    if (!ctx) return;
+    tl_pool_trim(ctx->base.pool);
+    if (ctx->gpu) tl_gpu_trim(ctx->gpu);
 }
 
 int tulle_device_count(void)
 {
-    return 1;
+    return tl_device_count();
 }
 
 tulle_status tulle_device_info(int i, tulle_device *info)
 {
-    if (!info || i < 0 || i >= tulle_device_count()) return TULLE_EINVAL;
-    memset(info, 0, sizeof *info);
-    snprintf(info->name, sizeof info->name, "cpu");
-    tl_cpu_text(info->text, sizeof info->text);
-    info->memory_bytes = tl_memory_total();
-    info->threads = tl_cores();
-    info->usable = 1;
-    return TULLE_OK;
+    return info ? tl_device_info(i, info) : TULLE_EINVAL;
 }
 
 /* ---- matrices */
@@ -107,8 +108,8 @@ tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)
 {
     NEED_CTX;
     NEED(A);
-    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
-    return status == TULLE_OK ? tl_csr_check(&ctx->base, A, "A", 0) : status;
+    tulle_status status = tl_view_check(ctx, A, "A");
+    return status == TULLE_OK ? tl_view_test(ctx, A) : status;
 }
 
 /* What every function that makes a matrix of a view does first. */
@@ -118,14 +119,14 @@ tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)
         NEED(A);                                                                                  \
         NEED(out);                                                                                \
         *out = NULL;                                                                              \
-        tulle_status shape = tl_csr_check_shape(&ctx->base, A, "A");                              \
+        tulle_status shape = tl_view_check(ctx, A, "A");                                          \
         if (shape != TULLE_OK) return shape;                                                      \
     } while (0)
 
 tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out)
 {
     NEED_VIEW;
-    return tl_csr_sort(&ctx->base, A, out);
+    return tl_view_sort(ctx, A, out);
 }
 
 tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, tulle_matrix **out)
@@ -133,10 +134,7 @@ tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op
     NEED_VIEW;
     if ((int)op < TULLE_KEEP || (int)op > TULLE_ADJOINT)
         return tl_fail(&ctx->base, TULLE_EINVAL, "there is no operation %d", (int)op);
-    tulle_status status = tl_csr_check(&ctx->base, A, "A", 0);
-    if (status != TULLE_OK) return status;
-    if (op == TULLE_KEEP) return tl_csr_convert(&ctx->base, A, 0, 0, 0, out);
-    return tl_csr_transpose(&ctx->base, A, op, out, NULL);
+    return tl_view_transpose(ctx, A, op, out);
 }
 
 tulle_status tulle_csr_convert(tulle_ctx *ctx, const tulle_csr *A, tulle_type val_type,
@@ -147,9 +145,7 @@ tulle_status tulle_csr_convert(tulle_ctx *ctx, const tulle_csr *A, tulle_type va
         || (idx_type && !tl_index_known((int)idx_type)))
         return tl_fail(&ctx->base, TULLE_ETYPE, "types %d, %d, %d: not all of them are known", (int)val_type,
                        (int)ptr_type, (int)idx_type);
-    tulle_status status = tl_csr_check(&ctx->base, A, "A", 0);
-    if (status != TULLE_OK) return status;
-    return tl_csr_convert(&ctx->base, A, (int)val_type, (int)ptr_type, (int)idx_type, out);
+    return tl_view_convert(ctx, A, (int)val_type, (int)ptr_type, (int)idx_type, out);
 }
 
 tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t cols, int64_t count,
@@ -170,12 +166,17 @@ tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, 
 {
     NEED_CTX;
     NEED(A);
-    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
+    tulle_status status = tl_view_check(ctx, A, "A");
     if (status != TULLE_OK) return status;
     if (A->cols > 0) NEED(x);
     if (A->rows > 0) NEED(y);
-    status = tl_csr_check(&ctx->base, A, "A", 0);
-    return status == TULLE_OK ? tl_csr_apply(&ctx->base, A, x, y) : status;
+    return tl_view_apply(ctx, A, x, y);
+}
+
+tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+{
+    NEED_VIEW;
+    return tl_view_move(ctx, A, place, out);
 }
 
 tulle_csr tulle_matrix_view(const tulle_matrix *A)
@@ -210,9 +211,8 @@ tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
     NEED_CTX;
     NEED(path);
     NEED(A);
-    tulle_status status = tl_csr_check_shape(&ctx->base, A, "A");
-    if (status == TULLE_OK) status = tl_csr_check(&ctx->base, A, "A", 0);
-    return status == TULLE_OK ? tl_write(&ctx->base, path, A) : status;
+    tulle_status status = tl_view_check(ctx, A, "A");
+    return status == TULLE_OK ? tl_view_write(ctx, path, A) : status;
 }
 
 tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A)

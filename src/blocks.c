@@ -3,16 +3,16 @@
  * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory.
  *
  * A block is as many rows as fit the limit by their upper bound, one at least; the engine counts exactly
- * when even that is too much, and refuses if the row itself does not fit. */
+ * when even that is too much, and refuses if the row itself does not fit.  On a GPU the operands go to the
+ * device once, and a block that it refuses is halved until it fits. */
 #include "ctx.h"
 #include <inttypes.h>
+#include <string.h>
 
 /* The row behind the last of a block that starts at row0. */
-static int64_t block_end(const tl_request *r, int64_t row0)
+static int64_t block_end(const tl_request *r, int64_t row0, uint64_t room)
 {
-    uint64_t workspace = tl_cpu_workspace(r), bytes = 0;
-    uint64_t room = r->memory_limit > workspace ? r->memory_limit - workspace : 0;
-    uint64_t entry = tl_index_size(r->B->idx_type) + tl_type_size(r->B->val_type);
+    uint64_t entry = tl_index_size(r->B->idx_type) + tl_type_size(r->B->val_type), bytes = 0;
     int64_t row1 = row0;
     while (row1 < r->A->rows) {
         int64_t n = r->profile->products[row1] < r->B->cols ? r->profile->products[row1] : r->B->cols;
@@ -23,13 +23,89 @@ static int64_t block_end(const tl_request *r, int64_t row0)
     return row1;
 }
 
-static void add_shares(const tulle_stats *from, tulle_share *to)
+/* Bytes that a block of C may take. */
+static uint64_t room_for(const tulle_ctx *ctx, const tl_setup *s)
+{
+    const tl_request *r = &s->request;
+    if (!ctx->gpu) {
+        uint64_t workspace = tl_cpu_workspace(r);
+        return r->memory_limit > workspace ? r->memory_limit - workspace : 0;
+    }
+    uint64_t limit = s->options.memory_limit, free_bytes = tl_gpu_caps(ctx->gpu)->memory_free / 2;
+    return limit && limit < free_bytes ? limit : free_bytes;
+}
+
+/* Operands that the device can read again and again. */
+typedef struct placed {
+    tulle_csr     A, B;
+    tulle_matrix *own_a, *own_b;
+} placed;
+
+static tulle_status place_one(tulle_ctx *ctx, const tulle_csr *given, bool as_given, const tulle_csr *ready,
+                              tulle_csr *view, tulle_matrix **own)
+{
+    tulle_status status = TULLE_OK;
+    *view = *given;
+    if (as_given && given->place == TULLE_DEVICE) return TULLE_OK;
+    TRY(tl_gpu_move(&ctx->base, ctx->gpu, ready, TULLE_DEVICE, own));
+    *view = (*own)->view;
+done:
+    return status;
+}
+
+static tulle_status place(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tl_setup *s, placed *p)
+{
+    tulle_status status = TULLE_OK;
+    const tl_operands *x = &s->operands;
+    bool kept = !s->options.sort_inputs;
+    TRY(place_one(ctx, A, kept && !s->options.op_a, &x->A, &p->A, &p->own_a));
+    if (tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values) p->B = p->A;
+    else TRY(place_one(ctx, B, kept && !s->options.op_b, &x->B, &p->B, &p->own_b));
+    s->gpu.A = &p->A;
+    s->gpu.B = &p->B;
+    s->device_held = tl_dmem_held(ctx->gpu);
+    tl_dmem_peak(ctx->gpu, true);
+done:
+    return status;
+}
+
+static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, tulle_matrix **C)
+{
+    tl_request *r = &s->request;
+    for (;;) {
+        s->gpu.row0 = r->row0;
+        s->gpu.row1 = r->row1;
+        tulle_status status = tl_engine_run(ctx, s, C);
+        bool refused = status == TULLE_ELIMIT || status == TULLE_ENOMEM;
+        if (!refused || !ctx->gpu || r->row1 - r->row0 <= 1) return status;
+        r->row1 = r->row0 + (r->row1 - r->row0) / 2;
+    }
+}
+
+/* Shares are named: engines tell only of those they used. */
+static void add_shares(const tulle_stats *from, tulle_stats *to)
 {
     for (int i = 0; i < from->shares; i++) {
-        to[i].name = from->share[i].name;
-        to[i].rows += from->share[i].rows;
-        to[i].products += from->share[i].products;
+        int k = 0;
+        while (k < to->shares && strcmp(to->share[k].name, from->share[i].name) != 0) k++;
+        if (k == TULLE_MAX_SHARES) continue;
+        if (k == to->shares) to->share[to->shares++] = (tulle_share){.name = from->share[i].name};
+        to->share[k].rows += from->share[i].rows;
+        to->share[k].products += from->share[i].products;
     }
+}
+
+/* The same for the times and waits that an engine sets anew in each product. */
+static void add_stages(const tulle_stats *from, tulle_stats *to)
+{
+    for (int i = 0; i < from->stages; i++) {
+        int k = 0;
+        while (k < to->stages && strcmp(to->stage[k].name, from->stage[i].name) != 0) k++;
+        if (k == TULLE_MAX_STAGES) continue;
+        if (k == to->stages) to->stage[to->stages++] = (tulle_stage){.name = from->stage[i].name};
+        to->stage[k].seconds += from->stage[i].seconds;
+    }
+    to->waits += from->waits;
 }
 
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
@@ -38,17 +114,22 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tl_setup s;
+    placed device = {0};
     tulle_matrix *C = NULL;
-    tulle_share shares[TL_ACCUMULATORS] = {{0}};
-    int64_t c_nnz = 0, blocks = 0;
-    TRY(tl_setup_make(ctx, A, B, options, true, false, &s));
+    tulle_stats sum = {0};
+    int64_t blocks = 0, products = 0;
+    TRY(tl_setup_make(ctx, A, B, options, TL_VALUES | TL_LOOK, &s));
+    if (ctx->gpu) TRY(place(ctx, A, B, &s, &device));
     tl_request *r = &s.request;
+    uint64_t room = room_for(ctx, &s);
+    products = s.stats.products;
     do {
-        r->row1 = block_end(r, r->row0);
-        TRY(tl_cpu_multiply(b, r, &C, &s.stats));
-        TRY(tl_with_index(b, &C, s.options.c_idx_type));
-        add_shares(&s.stats, shares);
-        c_nnz += C->view.nnz;
+        r->row1 = block_end(r, r->row0, room);
+        s.stats.stages = s.stats.waits = s.stats.shares = 0;
+        TRY(run_block(ctx, &s, &C));
+        add_shares(&s.stats, &sum);
+        add_stages(&s.stats, &sum);
+        sum.c_nnz += C->view.nnz;
         blocks++;
         if (fn(user, r->row0, &C->view)) {
             status = tl_fail(b, TULLE_ECANCEL, "stopped by the caller after row %" PRId64, r->row1 - 1);
@@ -59,11 +140,16 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
         r->row0 = r->row1;
     } while (r->row0 < r->A->rows);
     tl_trace(b, "C went out in %" PRId64 " block%s of rows", blocks, blocks == 1 ? "" : "s");
-    for (int i = 0; i < s.stats.shares; i++) s.stats.share[i] = shares[i];
-    s.stats.c_nnz = c_nnz;
+    s.stats.shares = s.stats.stages = s.stats.waits = 0;
+    add_shares(&sum, &s.stats);
+    add_stages(&sum, &s.stats);
+    s.stats.c_nnz = sum.c_nnz;
+    s.stats.products = products;
     tl_setup_stats(ctx, &s, 0);
 done:
     tl_matrix_free(b, C);
+    tl_matrix_free(b, device.own_a);
+    tl_matrix_free(b, device.own_b);
     tl_setup_done(b, &s);
     return status;
 }

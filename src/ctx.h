@@ -3,11 +3,39 @@
 #ifndef TL_CTX_H
 #define TL_CTX_H
 #include "cpu/cpu.h"
+#include "gpu/gpu.h"
 
 struct tulle_ctx {
     tl_base     base;                   /* first: every folder below sees only this */
     char        device[64];
+    tl_gpu     *gpu;                    /* NULL: products run on the CPU            */
     tulle_stats stats;                  /* of the last product                      */
+};
+
+/* context.c; why, when not NULL, gets the sentence of a failure */
+tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx, char *why, size_t bytes);
+void         tl_ctx_free(tulle_ctx *ctx);
+int          tl_device_count(void);
+tulle_status tl_device_info(int i, tulle_device *info);
+
+/* views.c: one matrix alone, wherever its arrays lie */
+tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* touches no array */
+/* The same matrix on the host: *view is *A itself, or *own, made for it, freed by the caller. */
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own);
+tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A);
+tulle_status tl_view_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
+tulle_status tl_view_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, tulle_matrix **out);
+tulle_status tl_view_convert(tulle_ctx *ctx, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
+                             tulle_matrix **out);
+tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
+tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
+
+/* What a product wants of its operands. */
+enum {
+    TL_VALUES = 1,                      /* not the patterns alone                   */
+    TL_PERMS  = 2,                      /* where entries of a transposed copy came from */
+    TL_LOOK   = 4                       /* arrays that the host can read, and a profile */
 };
 
 /* Two operands made ready: checked, sorted, transposed, conforming. */
@@ -15,15 +43,17 @@ typedef struct tl_operands {
     tulle_csr     A, B;
     tulle_matrix *own_a, *own_b;        /* the copies behind A and B, if any        */
     int64_t      *perm_a, *perm_b;      /* where entries of a transposed copy came from */
+    bool          checked;              /* else the device checks them              */
     uint64_t      bytes;                /* of the copies                            */
     double        seconds;
 } tl_operands;
 
 /* operands.c */
-tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_options *out);
-tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
-                              bool values, bool perms, tl_operands *out);
+tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tulle_options *out);
+tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                              int want, tl_operands *out);
 void         tl_operands_done(tl_base *b, tl_operands *operands);
+bool         tl_same_arrays(const tulle_csr *A, const tulle_csr *B);        /* of the patterns */
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
 uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
 
@@ -33,15 +63,16 @@ typedef struct tl_setup {
     tulle_options options;
     tl_operands   operands;
     tl_recipe     recipe;
-    tl_profile    profile;
+    tl_profile    profile;              /* these two: on the CPU, or with TL_LOOK   */
     tl_request    request;
+    tl_gpu_request gpu;                 /* on a GPU                                 */
     tulle_stats   stats;
-    uint64_t      held;                 /* bytes before it began                    */
+    uint64_t      held, device_held;    /* bytes before it began                    */
     double        start;
 } tl_setup;
 
 tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
-                           bool values, bool perms, tl_setup *setup);
+                           int want, tl_setup *setup);
 /* Time and bytes since it began, and all of it into the context. */
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
 void         tl_setup_done(tl_base *b, tl_setup *setup);
@@ -50,8 +81,8 @@ uint64_t     tl_csr_bytes(const tulle_csr *A);
 /* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                          tulle_matrix **C);
-/* C's columns in the width the caller asked for. */
-tulle_status tl_with_index(tl_base *b, tulle_matrix **C, int idx_type);
+/* The product that the setup describes, by the engine of the context. */
+tulle_status tl_engine_run(tulle_ctx *ctx, tl_setup *setup, tulle_matrix **C);
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                 const tulle_options *o, tulle_block_fn fn, void *user);
 tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
@@ -66,7 +97,9 @@ struct tulle_plan {
     tulle_ctx    *ctx;
     tl_setup      setup;
     tulle_matrix *C;                    /* the pattern                              */
-    tl_replay    *replay;
+    tl_replay    *replay;               /* on the CPU                               */
+    tl_gpu_replay *gpu;                 /* on a GPU                                 */
+    tulle_csr     a, b;                 /* the operands as they were given          */
     void         *a_copy, *b_copy;      /* values of transposed operands            */
 };
 

@@ -4,7 +4,7 @@
  *
  * Products are exact.  nnz(C) lies between the sum over rows of the longest row of B it uses and the sum of
  * min(products, columns); the estimate counts a sample of the pieces exactly, all of them when the
- * product is small. */
+ * product is small.  A GPU's product is estimated on the host, too: what it would choose, only it knows. */
 #include "ctx.h"
 #include <string.h>
 
@@ -41,7 +41,7 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     tl_setup s;
     tl_pieces pieces;
     memset(f, 0, sizeof *f);
-    TRY(tl_setup_make(ctx, A, B, options, false, false, &s));
+    TRY(tl_setup_make(ctx, A, B, options, TL_LOOK, &s));
     const tl_profile *p = &s.profile;
     f->products = p->total;
     f->nnz_lower = p->lower;

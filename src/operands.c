@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * operands.c - makes two views ready for an engine: options and shapes are checked, the views validated
- * (once, when B is A), sorted or transposed copies made where they were asked for. */
+ * (once, when B is A), sorted or transposed copies made where they were asked for.
+ *
+ * Copies are made on the host.  What a GPU can take as it is, from the host or from its own memory, is not read
+ * here: the engine checks it on the device. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
 #include <string.h>
 
-tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_options *out)
+tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tulle_options *out)
 {
     static const tulle_options defaults;
+    tl_base *b = &ctx->base;
     *out = options ? *options : defaults;
     const struct { const char *name; int value, least, most; } fields[] = {
         {"threads", out->threads, 0, 1 << 16},
@@ -20,6 +24,8 @@ tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_op
         {"drop_zeros", out->drop_zeros, 0, 1},
         {"sort_inputs", out->sort_inputs, 0, 1},
         {"trust_inputs", out->trust_inputs, 0, 1},
+        {"c_place", out->c_place, TULLE_HOST, TULLE_DEVICE},
+        {"time_stages", out->time_stages, 0, 1},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < fields[i].least || fields[i].value > fields[i].most)
@@ -28,6 +34,9 @@ tulle_status tl_options_check(tl_base *b, const tulle_options *options, tulle_op
     for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
         if (out->reserved[i])
             return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
+    if (out->c_place == TULLE_DEVICE && !ctx->gpu)
+        return tl_fail(b, TULLE_EINVAL, "options: c_place is TULLE_DEVICE, but this context computes on the "
+                       "CPU");
     return TULLE_OK;
 }
 
@@ -38,55 +47,87 @@ uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
     return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
 }
 
-static bool same_arrays(const tulle_csr *A, const tulle_csr *B)
+bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B)
 {
     return A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->rows == B->rows && A->cols == B->cols
-           && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type;
+           && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type
+           && A->place == B->place;
 }
 
-/* Bytes of the copy that an operand needs, if any. */
-static uint64_t copy_bytes(const tulle_csr *A, int op, const tulle_options *o, bool perms)
+/* One operand on its way. */
+typedef struct work {
+    tulle_csr    *view;
+    const char   *name;
+    int           op;
+    bool          checked;              /* its arrays were looked at already        */
+    tulle_matrix **own;
+    int64_t      **perm;                /* NULL: not wanted                         */
+} work;
+
+static bool needs_copy(const work *w, const tulle_options *o)
 {
-    if (op == TULLE_KEEP && !o->sort_inputs) return 0;
-    int64_t rows = A->rows > A->cols ? A->rows : A->cols;
-    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0) + (perms ? 8 : 0);
-    return (uint64_t)A->nnz * entry + (uint64_t)(rows + 1) * 8;
+    return w->op != TULLE_KEEP || o->sort_inputs;
 }
 
-/* One operand: *view is replaced by a copy where one is needed. */
-static tulle_status prepare(tl_base *b, tulle_csr *view, const char *name, const tulle_options *o, int op,
-                            bool checked, tulle_matrix **own, int64_t **perm)
+/* Bytes on the host of the copy that an operand needs, if any. */
+static uint64_t copy_bytes(const work *w, const tulle_options *o, bool look)
+{
+    const tulle_csr *A = w->view;
+    bool moved = A->place == TULLE_DEVICE && (look || needs_copy(w, o));
+    if (!moved && !needs_copy(w, o)) return 0;
+    int64_t rows = A->rows > A->cols ? A->rows : A->cols;
+    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0)
+                     + (w->perm ? 8 : 0);
+    uint64_t bytes = (uint64_t)A->nnz * entry + (uint64_t)(rows + 1) * 8;
+    return moved && needs_copy(w, o) ? 2 * bytes : bytes;
+}
+
+static void replace(tl_base *b, work *w, tulle_matrix *copy)
+{
+    tl_matrix_free(b, *w->own);
+    *w->own = copy;
+    *w->view = copy->view;
+}
+
+/* The view is replaced by a copy where one is needed.  An operand that the device takes as it is stays
+ * unread: the device checks it. */
+static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, bool look)
 {
     tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
     tulle_matrix *copy = NULL;
-    if (o->sort_inputs) {
-        TRY(tl_csr_check_bounds(b, view, name, o->threads));
-        TRY(tl_csr_sort(b, view, &copy));
-        *own = copy;
-        *view = copy->view;
-    } else if (!o->trust_inputs && !checked) {
-        TRY(tl_csr_check(b, view, name, o->threads));
+    bool here = look || !ctx->gpu || needs_copy(w, o);
+    if (!here) return TULLE_OK;
+    if (w->view->place == TULLE_DEVICE) {
+        TRY(tl_gpu_move(b, ctx->gpu, w->view, TULLE_HOST, &copy));
+        replace(b, w, copy);
+        tl_trace(b, "%s: copied from %s to the host, %s", w->name, ctx->device,
+                 w->op != TULLE_KEEP ? "transposed there" : o->sort_inputs ? "sorted there" : "read there");
     }
-    if (op != TULLE_KEEP) {
-        TRY(tl_csr_transpose(b, view, (tulle_op)op, &copy, perm));
-        tl_matrix_free(b, *own);
-        *own = copy;
-        *view = copy->view;
+    if (o->sort_inputs) {
+        TRY(tl_csr_check_bounds(b, w->view, w->name, o->threads));
+        TRY(tl_csr_sort(b, w->view, &copy));
+        replace(b, w, copy);
+    } else if (!o->trust_inputs && !w->checked) {
+        TRY(tl_csr_check(b, w->view, w->name, o->threads));
+    }
+    w->checked = true;
+    if (w->op != TULLE_KEEP) {
+        TRY(tl_csr_transpose(b, w->view, (tulle_op)w->op, &copy, w->perm));
+        replace(b, w, copy);
     }
 done:
     return status;
 }
 
-tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
-                              bool values, bool perms, tl_operands *x)
+/* What can be said of a pair without reading an array. */
+static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                               bool values)
 {
     tulle_status status = TULLE_OK;
-    double start = tl_now();
-    memset(x, 0, sizeof *x);
-    x->A = *A;
-    x->B = *B;
-    TRY(tl_csr_check_shape(b, A, "A"));
-    TRY(tl_csr_check_shape(b, B, "B"));
+    tl_base *b = &ctx->base;
+    TRY(tl_view_check(ctx, A, "A"));
+    TRY(tl_view_check(ctx, B, "B"));
     if (!tl_type_known((int)A->val_type) || !tl_type_known((int)B->val_type)) {
         status = tl_fail(b, TULLE_ETYPE, "value types %d and %d: not both are known", (int)A->val_type,
                          (int)B->val_type);
@@ -102,14 +143,31 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
         goto done;
     }
     int64_t a_cols = o->op_a ? A->rows : A->cols, b_rows = o->op_b ? B->cols : B->rows;
-    if (a_cols != b_rows) {
+    if (a_cols != b_rows)
         status = tl_fail(b, TULLE_ESHAPE, "%s is %" PRId64 " x %" PRId64 " and %s is %" PRId64 " x %" PRId64
                          ": %" PRId64 " columns against %" PRId64 " rows",
                          o->op_a ? "A^T" : "A", o->op_a ? A->cols : A->rows, a_cols,
                          o->op_b ? "B^T" : "B", b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
-        goto done;
-    }
-    uint64_t copies = copy_bytes(A, o->op_a, o, perms) + copy_bytes(B, o->op_b, o, perms);
+done:
+    return status;
+}
+
+tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                              int want, tl_operands *x)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    double start = tl_now();
+    bool look = want & TL_LOOK, perms = want & TL_PERMS;
+    memset(x, 0, sizeof *x);
+    x->A = *A;
+    x->B = *B;
+    TRY(check_pair(ctx, A, B, o, want & TL_VALUES));
+    work wa = {.view = &x->A, .name = "A", .op = o->op_a, .own = &x->own_a, .perm = perms ? &x->perm_a : NULL};
+    work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b, .perm = perms ? &x->perm_b : NULL};
+    bool same = tl_same_arrays(A, B);
+    bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
+    uint64_t copies = copy_bytes(&wa, o, look) + (share ? 0 : copy_bytes(&wb, o, look));
     uint64_t limit = tl_limit_for(o, copies);
     if (copies > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "copies of the operands need %" PRIu64 " bytes, the limit is %" PRIu64,
@@ -117,8 +175,15 @@ tulle_status tl_operands_make(tl_base *b, const tulle_csr *A, const tulle_csr *B
         goto done;
     }
     x->bytes = copies;
-    TRY(prepare(b, &x->A, "A", o, o->op_a, false, &x->own_a, perms ? &x->perm_a : NULL));
-    TRY(prepare(b, &x->B, "B", o, o->op_b, same_arrays(A, B), &x->own_b, perms ? &x->perm_b : NULL));
+    TRY(prepare(ctx, &wa, o, look));
+    if (share) {
+        x->B = x->A;
+        wb.checked = wa.checked;
+    } else {
+        wb.checked = same && wa.checked;
+        TRY(prepare(ctx, &wb, o, look));
+    }
+    x->checked = wa.checked && wb.checked;
 done:
     x->seconds = tl_now() - start;
     if (status != TULLE_OK) tl_operands_done(b, x);

@@ -4,9 +4,23 @@
  *
  * A plan holds the pattern of C, the pieces and the scratch; a run goes straight to the numeric kernels.
  * A transposed operand is kept as a copy together with where its entries came from, so that new
- * values find their places. */
+ * values find their places.  On a GPU the engine's replay holds all of that on the device; values of a
+ * transposed operand are put in order on the host. */
 #include "ctx.h"
 #include <string.h>
+
+/* The pattern of C, and all that a run needs. */
+static tulle_status make_replay(tulle_ctx *ctx, tulle_plan *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tl_setup *s = &p->setup;
+    if (ctx->gpu) return tl_gpu_replay_make(b, ctx->gpu, &s->gpu, &p->C, &p->gpu, &s->stats);
+    TRY(tl_cpu_multiply(b, &s->request, &p->C, &s->stats));
+    TRY(tl_replay_make(b, &s->request, &p->C->view, &p->replay));
+done:
+    return status;
+}
 
 tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                             const tulle_options *options, tulle_plan **out)
@@ -21,7 +35,9 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     }
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     p->ctx = ctx;
-    TRY(tl_setup_make(ctx, A, B, options, false, true, &p->setup));
+    p->a = *A;
+    p->b = *B;
+    TRY(tl_setup_make(ctx, A, B, options, TL_PERMS, &p->setup));
     const tl_operands *x = &p->setup.operands;
     int idx_type = p->setup.options.c_idx_type;
     if (idx_type && (tulle_index)idx_type != x->B.idx_type) {
@@ -29,8 +45,7 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
                          tl_index_name(x->B.idx_type));
         goto done;
     }
-    TRY(tl_cpu_multiply(b, &p->setup.request, &p->C, &p->setup.stats));
-    TRY(tl_replay_make(b, &p->setup.request, &p->C->view, &p->replay));
+    TRY(make_replay(ctx, p));
     size_t size = tl_type_size(x->A.val_type);
     if (x->perm_a) TRY(tl_alloc(b, &p->a_copy, x->A.nnz, size, "values of a transposed A"));
     if (x->perm_b) TRY(tl_alloc(b, &p->b_copy, x->B.nnz, size, "values of a transposed B"));
@@ -64,25 +79,38 @@ static void permute(void *arg, int thread, int threads)
     }
 }
 
-/* The values of an operand in the order the plan wants them. */
-static const void *in_order(tl_base *b, const tulle_csr *view, const int64_t *perm, bool conjugate,
-                            const void *values, void *copy)
+/* *values of an operand in the order the plan wants them.  Those of a transposed operand on a device come
+ * to the host for that, with the pattern they belong to. */
+static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, bool conjugate,
+                             void *copy, const void **values)
 {
-    if (!perm) return values;
-    permute_job j = {perm, values, copy, view->nnz, view->val_type, conjugate};
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view = *given;
+    tulle_matrix *own = NULL;
+    if (!perm) return TULLE_OK;
+    view.values = *values;
+    TRY(tl_on_host(ctx, &view, &view, &own));
+    permute_job j = {perm, view.values, copy, view.nnz, view.val_type, conjugate};
     tl_team_run(b->team, 0, permute, &j);
-    return copy;
+    *values = copy;
+done:
+    tl_matrix_free(b, own);
+    return status;
 }
 
 tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
 {
+    tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
     const tl_operands *x = &p->setup.operands;
     const tulle_options *o = &p->setup.options;
     double start = tl_now();
-    a_values = in_order(b, &x->A, x->perm_a, o->op_a == TULLE_ADJOINT, a_values, p->a_copy);
-    b_values = in_order(b, &x->B, x->perm_b, o->op_b == TULLE_ADJOINT, b_values, p->b_copy);
-    tulle_status status = tl_replay_run(b, p->replay, a_values, b_values, c_values);
+    TRY(in_order(p->ctx, &p->a, x->perm_a, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
+    TRY(in_order(p->ctx, &p->b, x->perm_b, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
+    if (p->gpu) TRY(tl_gpu_replay_run(b, p->gpu, a_values, b_values, c_values));
+    else TRY(tl_replay_run(b, p->replay, a_values, b_values, c_values));
+done:
     p->setup.stats.sec_numeric = tl_now() - start;
     p->ctx->stats = p->setup.stats;
     return status;
@@ -93,6 +121,7 @@ void tl_plan_free(tulle_plan *p)
     if (!p) return;
     tl_base *b = &p->ctx->base;
     tl_replay_free(b, p->replay);
+    tl_gpu_replay_free(b, p->gpu);
     tl_matrix_free(b, p->C);
     tl_setup_done(b, &p->setup);
     tl_free(b, p->a_copy);

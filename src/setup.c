@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * setup.c - what every product does before an engine runs, and the figures it leaves behind: options checked,
- * operands ready, profile taken, recipe chosen. */
+ * operands ready, recipe chosen, and for the CPU's engine the profile taken (a GPU takes its own). */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -26,22 +26,12 @@ static void tell(tl_base *b, const tl_setup *s)
              s->request.threads == 1 ? "" : "s", tl_cpu_isa());
 }
 
-tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
-                           bool values, bool perms, tl_setup *s)
+/* What the CPU's engine needs to know, and what blocks and estimates look at. */
+static tulle_status make_request(tl_base *b, tl_setup *s, bool values)
 {
     tulle_status status = TULLE_OK;
-    tl_base *b = &ctx->base;
-    memset(s, 0, sizeof *s);
-    s->start = tl_now();
-    s->held = atomic_load(&b->held);
-    atomic_store(&b->peak, s->held);
-    TRY(tl_options_check(b, options, &s->options));
     const tulle_options *o = &s->options;
-    TRY(tl_operands_make(b, A, B, o, values, perms, &s->operands));
     const tl_operands *x = &s->operands;
-    TRY(check_index(b, o, x->B.cols));
-    double analyze = tl_now();
-    TRY(tl_recipe_make(b, o, &s->recipe));
     TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
@@ -49,20 +39,75 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
                               .values = values, .row0 = 0, .row1 = x->A.rows};
     s->request.memory_limit = tl_limit_for(o, tl_cpu_workspace(&s->request) + (uint64_t)s->profile.upper * 24
                                               + (uint64_t)x->A.rows * 8);
-    s->stats = (tulle_stats){.sec_check = x->seconds, .sec_analyze = tl_now() - analyze, .a_nnz = x->A.nnz,
-                             .b_nnz = x->B.nnz, .products = s->profile.total,
-                             .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
+    s->stats.products = s->profile.total;
     tell(b, s);
+done:
+    return status;
+}
+
+static void make_gpu_request(tulle_ctx *ctx, tl_setup *s, bool values)
+{
+    const tulle_options *o = &s->options;
+    const tl_operands *x = &s->operands;
+    s->gpu = (tl_gpu_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .ptr_type = o->c_ptr_type,
+                              .idx_type = o->c_idx_type, .place = (tulle_place)o->c_place,
+                              .memory_limit = o->memory_limit, .values = values, .drop_zeros = o->drop_zeros,
+                              .trusted = x->checked || o->trust_inputs, .stages = o->time_stages,
+                              .row0 = 0, .row1 = -1};
+    s->stats.device = ctx->device;
+    s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
+    s->device_held = tl_dmem_held(ctx->gpu);
+    tl_dmem_peak(ctx->gpu, true);
+    tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, ctx->device, s->stats.isa);
+}
+
+tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
+                           int want, tl_setup *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    bool values = want & TL_VALUES;
+    memset(s, 0, sizeof *s);
+    s->start = tl_now();
+    s->held = atomic_load(&b->held);
+    atomic_store(&b->peak, s->held);
+    TRY(tl_options_check(ctx, options, &s->options));
+    TRY(tl_operands_make(ctx, A, B, &s->options, want, &s->operands));
+    const tl_operands *x = &s->operands;
+    TRY(check_index(b, &s->options, x->B.cols));
+    double analyze = tl_now();
+    TRY(tl_recipe_make(b, &s->options, &s->recipe));
+    s->stats = (tulle_stats){.sec_check = x->seconds, .a_nnz = x->A.nnz, .b_nnz = x->B.nnz,
+                             .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
+    if (!ctx->gpu || (want & TL_LOOK)) TRY(make_request(b, s, values));
+    if (ctx->gpu) make_gpu_request(ctx, s, values);
+    s->stats.sec_analyze = tl_now() - analyze;
 done:
     if (status != TULLE_OK) tl_setup_done(b, s);
     return status;
+}
+
+/* The stages of a CPU product; a device has told its own. */
+static void name_stages(tulle_stats *t)
+{
+    const tulle_stage stage[] = {{"check", t->sec_check}, {"analyze", t->sec_analyze},
+                                 {"symbolic", t->sec_symbolic}, {"numeric", t->sec_numeric},
+                                 {"finish", t->sec_finish}};
+    t->stages = (int)(sizeof stage / sizeof *stage);
+    memcpy(t->stage, stage, sizeof stage);
 }
 
 void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     tulle_stats *stats = &s->stats;
     stats->sec_total = tl_now() - s->start;
-    stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
+    if (ctx->gpu) {
+        uint64_t peak = tl_dmem_peak(ctx->gpu, false);
+        stats->peak_bytes = peak > s->device_held ? peak - s->device_held : 0;
+    } else {
+        stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
+        if (s->options.time_stages) name_stages(stats);
+    }
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
     ctx->stats = *stats;
 }

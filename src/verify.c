@@ -104,15 +104,19 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     tl_base *b = &ctx->base;
     tulle_options o;
     tl_operands p = {0};
+    tulle_csr c;
+    tulle_matrix *own_c = NULL;
     vector x = {0}, u = {0}, y = {0}, z = {0};
     int64_t row = 0;
-    TRY(tl_options_check(b, options, &o));
-    TRY(tl_csr_check_shape(b, C, "C"));
+    TRY(tl_options_check(ctx, options, &o));
+    TRY(tl_view_check(ctx, C, "C"));
     if (!C->values && C->nnz > 0) {
         status = tl_fail(b, TULLE_EINVAL, "C has no values");
         goto done;
     }
-    TRY(tl_operands_make(b, A, B, &o, true, false, &p));
+    TRY(tl_operands_make(ctx, A, B, &o, TL_VALUES | TL_LOOK, &p));
+    TRY(tl_on_host(ctx, C, &c, &own_c));
+    C = &c;
     TRY(tl_csr_check(b, C, "C", o.threads));
     if (C->rows != p.A.rows || C->cols != p.B.cols) {
         status = tl_fail(b, TULLE_ESHAPE, "C is %" PRId64 " x %" PRId64 ", the product is %" PRId64 " x %"
@@ -143,5 +147,6 @@ done:
     vector_done(b, &y);
     vector_done(b, &z);
     tl_operands_done(b, &p);
+    tl_matrix_free(b, own_c);
     return status;
 }

@@ -173,7 +173,7 @@ static inline int files_main(int argc, char **argv, const test_case *cases, int 
 {
     char folder[] = "test_files-XXXXXX";
     if (!mkdtemp(folder) || chdir(folder) != 0) return 1;
-    if (tulle_ctx_create(NULL, NULL, &ctx) != TULLE_OK) return 1;
+    if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK) return 1;
     int failed = test_main(argc, argv, cases, count);
     tulle_ctx_free(ctx);
     if (chdir("..") != 0 || rmdir(folder) != 0) failed = 1;

@@ -77,7 +77,7 @@ static void devices(void)
 static void contexts(void)
 {
     tulle_ctx *ctx = NULL;
-    CHECK(tulle_ctx_create(NULL, NULL, NULL) == TULLE_EINVAL, "ctx NULL");
+    CHECK(tulle_ctx_create("cpu", NULL, NULL) == TULLE_EINVAL, "ctx NULL");
     CHECK(tulle_ctx_create("abacus:7", NULL, &ctx) == TULLE_EDEVICE && !ctx, "no such device");
     CHECK(tulle_ctx_create("", NULL, &ctx) == TULLE_EDEVICE && !ctx, "empty name");
     tulle_mem none = {0};

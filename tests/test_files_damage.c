@@ -120,7 +120,7 @@ static void a_mapped_matrix_outlives_its_file_and_context(void)
     made m = make_random(1000, 1000, 5);
     tulle_ctx *other = NULL;
     tulle_matrix *B = NULL;
-    REQUIRE(tulle_ctx_create(NULL, NULL, &other) == TULLE_OK, "no context");
+    REQUIRE(tulle_ctx_create("cpu", NULL, &other) == TULLE_OK, "no context");
     REQUIRE(tulle_write(other, "m.tulle", &m.view) == TULLE_OK, "%s", tulle_ctx_error(other));
     REQUIRE(tulle_read(other, "m.tulle", &B) == TULLE_OK, "%s", tulle_ctx_error(other));
     tulle_ctx_free(other);
@@ -263,7 +263,7 @@ static void sizes_that_lie_are_noticed_before_memory_is_taken(void)
         tulle_ctx *own = NULL;
         tulle_matrix *A = NULL;
         tulle_mem mem = {counted_alloc, counted_free, &c};
-        REQUIRE(tulle_ctx_create(NULL, &mem, &own) == TULLE_OK, "no context");
+        REQUIRE(tulle_ctx_create("cpu", &mem, &own) == TULLE_OK, "no context");
         put_bytes("l.mtx", lies[i], strlen(lies[i]));
         tulle_status status = tulle_read(own, "l.mtx", &A);
         CHECK(status == (i < 2 ? TULLE_EFORMAT : TULLE_ENOMEM), "%s", tulle_ctx_error(own));
@@ -293,7 +293,7 @@ static void every_allocation_may_fail(void)
             tulle_ctx *own = NULL;
             tulle_matrix *A = NULL;
             tulle_mem mem = {counted_alloc, counted_free, &c};
-            REQUIRE(tulle_ctx_create(NULL, &mem, &own) == TULLE_OK, "no context");
+            REQUIRE(tulle_ctx_create("cpu", &mem, &own) == TULLE_OK, "no context");
             c.left = n;
             tulle_status status = tulle_read(own, name, &A);
             CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_status_name(status));

@@ -251,7 +251,7 @@ static void torture(const char *name, job_fn job, int threads)
     heap h = {0};
     tulle_mem mem = mem_of(&h);
     tulle_ctx *ctx = NULL;
-    REQUIRE(tulle_ctx_create(NULL, &mem, &ctx) == TULLE_OK, "%s: context", name);
+    REQUIRE(tulle_ctx_create("cpu", &mem, &ctx) == TULLE_OK, "%s: context", name);
     REQUIRE(tulle_ctx_set_threads(ctx, threads) == TULLE_OK, "%s: threads", name);
     result first = {0};
     long before = atomic_load(&h.calls);
@@ -356,7 +356,7 @@ static void statistics_count_what_the_hooks_see(void)
     heap h = {0};
     tulle_mem mem = mem_of(&h);
     tulle_ctx *ctx = NULL;
-    REQUIRE(tulle_ctx_create(NULL, &mem, &ctx) == TULLE_OK, "context");
+    REQUIRE(tulle_ctx_create("cpu", &mem, &ctx) == TULLE_OK, "context");
     REQUIRE(tulle_ctx_set_threads(ctx, 2) == TULLE_OK, "threads");
     ref A = ref_random(7, 500, 500, 30, REF_INTEGERS, f64);
     for (int i = 0; i < 5; i++) {
@@ -380,9 +380,9 @@ static void an_allocator_without_free_is_refused(void)
     heap h = {0};
     tulle_mem half = {heap_alloc, NULL, &h};
     tulle_ctx *ctx = NULL;
-    CHECK(tulle_ctx_create(NULL, &half, &ctx) == TULLE_EINVAL && !ctx, "alloc without free");
+    CHECK(tulle_ctx_create("cpu", &half, &ctx) == TULLE_EINVAL && !ctx, "alloc without free");
     half = (tulle_mem){NULL, heap_free, &h};
-    CHECK(tulle_ctx_create(NULL, &half, &ctx) == TULLE_EINVAL && !ctx, "free without alloc");
+    CHECK(tulle_ctx_create("cpu", &half, &ctx) == TULLE_EINVAL && !ctx, "free without alloc");
     CHECK(atomic_load(&h.calls) == 0, "it was used all the same");
 }
 

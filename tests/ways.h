@@ -12,7 +12,7 @@
 static inline tulle_ctx *ctx_with(int threads)
 {
     tulle_ctx *ctx = NULL;
-    if (tulle_ctx_create(NULL, NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, threads) != TULLE_OK)
+    if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, threads) != TULLE_OK)
         abort();
     return ctx;
 }

@@ -49,6 +49,8 @@ typedef struct tl_launch {
     const tl_arg *args;
 } tl_launch;
 
+typedef enum tl_native { TL_NATIVE_CONTEXT, TL_NATIVE_DEVICE, TL_NATIVE_QUEUE } tl_native;
+
 typedef struct tl_driver {
     const char *name;                   /* "cuda", "opencl"                          */
     /* Every device with what it can do and, where it cannot be used, why not.  *count = how many there are;
@@ -88,6 +90,9 @@ typedef struct tl_driver {
     tulle_status (*elapsed)(tl_base *b, tl_device *d, int from, int to, double *seconds);
     /* Work goes to the caller's queue (CUstream, cl_command_queue) from now on; NULL: our own again. */
     tulle_status (*queue)(tl_base *b, tl_device *d, void *queue);
+    /* What a caller's own code goes on with: CUcontext and CUstream; cl_context, cl_device_id and
+     * cl_command_queue.  NULL where there is no such pointer. */
+    void        *(*native)(tl_device *d, tl_native what);
 } tl_driver;
 
 extern const tl_driver tl_driver_cuda, tl_driver_opencl;

@@ -35,6 +35,7 @@ void         tl_gpu_release(tl_gpu *gpu);       /* the last one closes the devic
 const char  *tl_gpu_name(const tl_gpu *gpu);    /* "cuda:0"                                     */
 const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the caller's; NULL: our own */
+void        *tl_gpu_native(tl_gpu *gpu, tl_native what);        /* NULL where the driver has no such thing */
 void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back */
 
 /* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next.

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tulle_opencl.h - tulle beside OpenCL code of your own; needs no header of OpenCL.
+ *
+ * Buffers are operands when they were made in the cl_context of the tulle context, which
+ * tulle_opencl_context() tells.  The pointers of a view are then the cl_mem themselves, each array a buffer
+ * of its own, read from its first byte:
+ *
+ *     cl_context cl = tulle_opencl_context(ctx);
+ *     cl_mem ptr = clCreateBuffer(cl, ...), col = ..., val = ...;
+ *     tulle_csr A = {.rows = m, .cols = n, .nnz = nnz, .row_ptr = ptr, .col_idx = col, .values = val,
+ *                    .ptr_type = TULLE_I32, .idx_type = TULLE_I32, .val_type = TULLE_F64,
+ *                    .place = TULLE_DEVICE};
+ *     tulle_options o = {.c_place = TULLE_DEVICE};
+ *     tulle_multiply(ctx, &A, &A, &o, &C);
+ *     tulle_csr c = tulle_matrix_view(C);          c.values: a cl_mem, released with C
+ *
+ * Work is put into the queue behind what you put there before, and is complete when the call returns. */
+#ifndef TULLE_OPENCL_H
+#define TULLE_OPENCL_H
+#include "tulle.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct _cl_context;             /* cl_context: a pointer to it */
+struct _cl_device_id;           /* cl_device_id                */
+struct _cl_command_queue;       /* cl_command_queue            */
+
+/* Products of the context go to this queue from now on; it is in order, belongs to the context and device below, and
+ * must outlive that.  NULL: to the context's own again.  TULLE_EINVAL when the context is not on OpenCL. */
+TULLE_API tulle_status tulle_opencl_set_queue(tulle_ctx *ctx, struct _cl_command_queue *queue);
+/* What the context works with; NULL when it is not on OpenCL. */
+TULLE_API struct _cl_context       *tulle_opencl_context(tulle_ctx *ctx);
+TULLE_API struct _cl_device_id     *tulle_opencl_device(tulle_ctx *ctx);
+TULLE_API struct _cl_command_queue *tulle_opencl_queue(tulle_ctx *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

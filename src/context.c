@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * context.c - contexts by the name of their device, and the list of those names.
+ *
+ * The CPU is first in the list and always there.  Devices come and go with drivers and machines, so the list
+ * is made anew each time it is asked for; an index that was good a moment ago may be past its end. */
+#include "ctx.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- contexts */
+
+/* The device of a context that names none: the user's, or the best one that opens, or the CPU. */
+static tulle_status open_default(tulle_ctx *ctx)
+{
+    char name[64];
+    if (!tl_gpu_best(&ctx->base, name, sizeof name)) return TULLE_OK;
+    if (tl_gpu_open(&ctx->base, name, &ctx->gpu) != TULLE_OK) ctx->gpu = NULL;
+    ctx->base.error[0] = 0;
+    return TULLE_OK;
+}
+
+static tulle_status open_device(tulle_ctx *ctx, const char *device)
+{
+    if (!device) device = tl_env("TULLE_DEVICE");
+    if (!device) return open_default(ctx);
+    if (strcmp(device, "cpu") == 0) return TULLE_OK;
+    return tl_gpu_open(&ctx->base, device, &ctx->gpu);
+}
+
+tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **out, char *why, size_t bytes)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *base = NULL;
+    tulle_ctx *ctx = NULL;
+    if (why && bytes > 0) why[0] = 0;
+    status = tl_base_create(mem, 0, sizeof(tulle_ctx), &base);
+    if (status != TULLE_OK) {
+        if (why) snprintf(why, bytes, "a context cannot be made: %s", tulle_status_text(status));
+        goto done;
+    }
+    ctx = (tulle_ctx *)(void *)base;
+    status = open_device(ctx, device);
+    if (status != TULLE_OK) {
+        if (why) snprintf(why, bytes, "%s", base->error[0] ? base->error : tulle_status_text(status));
+        goto done;
+    }
+    snprintf(ctx->device, sizeof ctx->device, "%s", ctx->gpu ? tl_gpu_name(ctx->gpu) : "cpu");
+    *out = ctx;
+    ctx = NULL;
+done:
+    tl_ctx_free(ctx);
+    return status;
+}
+
+void tl_ctx_free(tulle_ctx *ctx)
+{
+    if (!ctx) return;
+    tl_gpu_release(ctx->gpu);           /* matrices on the device hold it, too */
+    tl_base_free(&ctx->base);
+}
+
+/* ---- the list */
+
+static void cpu_info(tulle_device *info)
+{
+    snprintf(info->name, sizeof info->name, "cpu");
+    snprintf(info->arch, sizeof info->arch, "%s", tl_cpu_isa());
+    tl_cpu_text(info->text, sizeof info->text);
+    info->memory_bytes = tl_memory_total();
+    info->memory_free = tl_memory_free();
+    info->processors = info->threads = tl_cores();
+    info->usable = 1;
+}
+
+static void gpu_info(const tl_gpu_line *line, tulle_device *info)
+{
+    const tl_caps *c = &line->caps;
+    snprintf(info->name, sizeof info->name, "%s", line->name);
+    snprintf(info->arch, sizeof info->arch, "%s", c->arch);
+    snprintf(info->driver, sizeof info->driver, "%s", c->driver);
+    snprintf(info->why_not, sizeof info->why_not, "%s", c->why_not);
+    snprintf(info->text, sizeof info->text, "%s%s%s%s%s", c->name[0] ? c->name : "no device of this kind",
+             c->arch[0] ? ", " : "", c->arch, c->driver[0] ? ", " : "", c->driver);
+    info->memory_bytes = c->memory_bytes;
+    info->memory_free = c->memory_free;
+    info->processors = (int)c->processors;
+    info->threads = (int)(c->processors * c->threads_processor);
+    info->usable = c->why_not[0] == 0;
+}
+
+/* How many lines there are; line i of them, when line is not NULL and there are so many. */
+static int look(int i, tl_gpu_line *line)
+{
+    tl_base *b = NULL;
+    tl_gpu_line *lines = NULL;
+    int room = 16, count = 0;
+    if (tl_base_create(NULL, 1, sizeof *b, &b) != TULLE_OK) return 0;
+    for (;;) {
+        if (tl_calloc(b, &lines, room, sizeof *lines, "the list of devices") != TULLE_OK) break;
+        count = tl_gpu_list(b, lines, room);
+        if (count <= room) break;
+        tl_free(b, lines);              /* there are more */
+        lines = NULL;
+        room = count;
+    }
+    if (line && lines && i < count) *line = lines[i];
+    if (!lines) count = 0;
+    tl_free(b, lines);
+    tl_base_free(b);
+    return count;
+}
+
+int tl_device_count(void)
+{
+    return 1 + look(0, NULL);
+}
+
+tulle_status tl_device_info(int i, tulle_device *info)
+{
+    tl_gpu_line line = {0};
+    memset(info, 0, sizeof *info);
+    if (i == 0) {
+        cpu_info(info);
+        return TULLE_OK;
+    }
+    if (i < 0 || i - 1 >= look(i - 1, &line)) return TULLE_EINVAL;
+    gpu_info(&line, info);
+    return TULLE_OK;
+}

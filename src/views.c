@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * views.c - one matrix alone, wherever its arrays lie.
+ *
+ * What is done with one matrix (sorting, transposing, writing ...) is done on the host: a view over a device's
+ * memory is copied to the host first, and the result is on the host.  Only a copy that is asked for by
+ * tulle_csr_move() goes the other way. */
+#include "ctx.h"
+#include <string.h>
+
+tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
+{
+    if (!A || !ctx->gpu || A->place != TULLE_DEVICE) return tl_csr_check_shape(&ctx->base, A, name);
+    tulle_csr view = *A;
+    view.place = TULLE_HOST;            /* no array is touched */
+    return tl_csr_check_shape(&ctx->base, &view, name);
+}
+
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    *view = *A;
+    *own = NULL;
+    if (A->place == TULLE_HOST) return TULLE_OK;
+    TRY(tl_gpu_move(b, ctx->gpu, A, TULLE_HOST, own));
+    *view = (*own)->view;
+    tl_trace(b, "a matrix on %s was copied to the host", ctx->device);
+done:
+    return status;
+}
+
+/* ---- copies */
+
+static tulle_status copy(tl_base *b, const tulle_csr *A, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = NULL;
+    size_t ptr = tl_index_size(A->ptr_type), idx = tl_index_size(A->idx_type);
+    TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type,
+                         A->values ? (int)A->val_type : 0, &C));
+    memcpy(C->row_ptr, A->row_ptr, (size_t)(A->rows + 1) * ptr);
+    if (A->nnz > 0) memcpy(C->col_idx, A->col_idx, (size_t)A->nnz * idx);
+    if (A->nnz > 0 && A->values) memcpy(C->values, A->values, (size_t)A->nnz * tl_type_size(A->val_type));
+    *out = C;
+done:
+    return status;
+}
+
+tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+{
+    tl_base *b = &ctx->base;
+    if (place != TULLE_HOST && place != TULLE_DEVICE)
+        return tl_fail(b, TULLE_EINVAL, "there is no place %d", (int)place);
+    if (!ctx->gpu && place == TULLE_DEVICE)
+        return tl_fail(b, TULLE_EINVAL, "this context computes on the CPU: it has no device memory to move a "
+                       "matrix to");
+    if (A->place == TULLE_HOST && place == TULLE_HOST) return copy(b, A, out);
+    return tl_gpu_move(b, ctx->gpu, A, place, out);
+}
+
+/* ---- what is done on the host */
+
+tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_check(b, &view, "A", 0));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
+
+tulle_status tl_view_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_sort(b, &view, out));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
+
+tulle_status tl_view_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_check(b, &view, "A", 0));
+    TRY(op == TULLE_KEEP ? tl_csr_convert(b, &view, 0, 0, 0, out) : tl_csr_transpose(b, &view, op, out, NULL));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
+
+tulle_status tl_view_convert(tulle_ctx *ctx, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
+                             tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_convert(b, &view, val_type, ptr_type, idx_type, out));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
+
+tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_check(b, &view, "A", 0));
+    TRY(tl_csr_apply(b, &view, x, y));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
+
+tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_csr_check(b, &view, "A", 0));
+    TRY(tl_write(b, path, &view));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}
