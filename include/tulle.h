@@ -186,7 +186,7 @@ typedef struct tulle_device {
 
 /* ----------------------------------------------------- context and devices */
 
-/* device: a name of the list below; "cuda" and "opencl" are their first usable device.  NULL: $TULLE_DEVICE
+/* device: a name of the list below; "cuda" and "opencl" are their first device.  NULL: $TULLE_DEVICE
  * where that is set, else the best there is. */
 TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
 /* The same; on failure why gets the sentence, cut to so many bytes: there is no context to ask for it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  One run
- * warms up and is not counted; the table shows the median and the fastest of the others. */
+ * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  The first runs
+ * warm up and are not counted; the table shows the median and the fastest of the others.  On a GPU the
+ * operands are moved to its memory before, and C stays there. */
 #include "program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@ typedef struct timing {
     const char *matrix, *policy;
     char        product[24];
     double      median, best, error;
-    int64_t     c_nnz;
-    tulle_stats stats;
+    tulle_csr   a, c;                   /* shapes and types only            */
+    tulle_stats stats;                  /* of the last run                  */
+    tulle_stats staged;                 /* of one more run with --stages    */
 } timing;
 
 typedef struct timings {
@@ -42,44 +44,161 @@ static int chosen_policies(const char *words, const char *policy[POLICIES_MAX])
     return count;
 }
 
-static int time_one(session *s, const pair *p, const char *policy, timing *t)
+/* ---- operands on a device: made ready and moved once, before any time is taken */
+
+static int ready(session *s, tulle_csr *view, const char *name, int op, bool sort, tulle_matrix **own)
+{
+    int code = END_OK;
+    tulle_matrix *next = NULL;
+    tulle_csr v = *view;
+    *own = NULL;
+    if (sort) {
+        GO(told(s, tulle_csr_sort(s->ctx, &v, &next)));
+        *own = next;
+        v = tulle_matrix_view(next);
+    }
+    if (op != TULLE_KEEP) {
+        GO(told(s, tulle_csr_transpose(s->ctx, &v, (tulle_op)op, &next)));
+        tulle_matrix_free(*own);
+        *own = next;
+        v = tulle_matrix_view(next);
+    }
+    GO(told(s, tulle_csr_check(s->ctx, &v)));
+    GO(told(s, tulle_csr_move(s->ctx, &v, TULLE_DEVICE, &next)));
+    tulle_matrix_free(*own);
+    *own = next;
+    *view = tulle_matrix_view(next);
+done:
+    if (code != END_OK) complain(code, "%s did not get to the device", name);
+    return code;
+}
+
+typedef struct work {
+    tulle_csr     a, b;                 /* where the context computes       */
+    tulle_matrix *own_a, *own_b;
+    tulle_options options;
+} work;
+
+static int work_make(session *s, const pair *p, work *w)
+{
+    int code = END_OK;
+    tulle_options *o = &w->options;
+    *w = (work){.a = p->a.view, .b = p->b.view, .options = p->options};
+    o->time_stages = 0;
+    if (!session_on_gpu(s)) return END_OK;
+    bool twice = !p->b.matrix && o->op_a == o->op_b;
+    GO(ready(s, &w->a, p->a.name, o->op_a, o->sort_inputs, &w->own_a));
+    if (twice) w->b = w->a;
+    else GO(ready(s, &w->b, p->b.name, o->op_b, o->sort_inputs, &w->own_b));
+    o->op_a = o->op_b = TULLE_KEEP;
+    o->sort_inputs = 0;
+    o->trust_inputs = 1;                /* they were checked on the way  */
+    o->c_place = TULLE_DEVICE;
+done:
+    return code;
+}
+
+static void work_free(work *w)
+{
+    tulle_matrix_free(w->own_a);
+    tulle_matrix_free(w->own_b);
+    *w = (work){.own_a = NULL};
+}
+
+/* ---- times */
+
+static int time_one(session *s, const pair *p, const work *w, const char *policy, timing *t)
 {
     int code = END_OK, runs = s->o->repeat ? s->o->repeat : RUNS;
     tulle_matrix *c = NULL;
-    tulle_options o = p->options;
+    tulle_options o = w->options;
     double *sec = malloc((size_t)runs * sizeof *sec);
-    *t = (timing){.matrix = p->a.name, .policy = policy};
+    *t = (timing){.matrix = p->a.name, .policy = policy, .a = w->a};
     memcpy(t->product, p->text, sizeof t->product);
     if (!sec) return no_memory("the times of all runs");
     o.policy = policy;
-    for (int i = -1; i < runs; i++) {
+    for (int i = session_on_gpu(s) ? -2 : -1; i < runs; i++) {     /* the first load kernels, the second memory */
         tulle_matrix_free(c);
         c = NULL;
-        GO(told(s, tulle_multiply(s->ctx, &p->a.view, &p->b.view, &o, &c)));
+        GO(told(s, tulle_multiply(s->ctx, &w->a, &w->b, &o, &c)));
         tulle_ctx_stats(s->ctx, &t->stats);
         if (i >= 0) sec[i] = t->stats.sec_total;
     }
     qsort(sec, (size_t)runs, sizeof *sec, by_size);
     t->best = sec[0];
     t->median = runs % 2 ? sec[runs / 2] : 0.5 * (sec[runs / 2] + sec[runs / 2 - 1]);
-    tulle_csr view = tulle_matrix_view(c);
-    t->c_nnz = view.nnz;
+    t->c = tulle_matrix_view(c);
     if (s->o->check)
-        GO(told(s, tulle_product_check(s->ctx, &p->a.view, &p->b.view, &view, &o, &t->error)));
+        GO(told(s, tulle_product_check(s->ctx, &w->a, &w->b, &t->c, &o, &t->error)));
+    if (s->o->product.time_stages) {
+        tulle_matrix_free(c);
+        c = NULL;
+        o.time_stages = 1;
+        GO(told(s, tulle_multiply(s->ctx, &w->a, &w->b, &o, &c)));
+        tulle_ctx_stats(s->ctx, &t->staged);
+    }
 done:
     tulle_matrix_free(c);
     free(sec);
     return code;
 }
 
+static uint64_t bytes_of(const tulle_csr *A)
+{
+    return (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
+           + (uint64_t)A->nnz * (index_size((int)A->idx_type) + type_size((int)A->val_type));
+}
+
+/* ---- reports */
+
+static void print_head(const session *s)
+{
+    if (session_on_gpu(s)) printf("on %s, operands and C in its memory\n", tulle_ctx_device(s->ctx));
+    printf("%-24s %-6s %-10s %16s %7s %12s %12s %8s %12s %12s\n", "matrix", "", "policy", "products", "compr.",
+           "median ms", "fastest ms", "GFLOPS", "peak memory", "workspace");
+}
+
 static void print_line(const timing *t)
 {
-    figure products, median, best;
-    printf("%-24s %-6s %-10s %16s %7.2f %12s %12s %8.3f\n", t->matrix, t->product, t->policy,
-           count_text(products, t->stats.products), ratio((double)t->stats.products, (double)t->c_nnz),
+    figure products, median, best, peak, workspace;
+    printf("%-24s %-6s %-10s %16s %7.2f %12s %12s %8.3f %12s %12s\n", t->matrix, t->product, t->policy,
+           count_text(products, t->stats.products), ratio((double)t->stats.products, (double)t->c.nnz),
            ms_text(median, t->median), ms_text(best, t->best),
-           ratio(2e-9 * (double)t->stats.products, t->median));
+           ratio(2e-9 * (double)t->stats.products, t->median), bytes_text(peak, t->stats.peak_bytes),
+           bytes_text(workspace, t->stats.workspace_bytes));
+    if (t->staged.stages > 0) {
+        printf("\n");
+        print_stages(&t->staged);
+        printf("\n");
+    }
     fflush(stdout);
+}
+
+static void json_line(json *j, const options *o, const timing *t)
+{
+    json_open(j, NULL, '{');
+    json_text(j, "matrix", t->matrix);
+    json_text(j, "operation", t->product);
+    json_text(j, "policy", t->policy);
+    json_text(j, "type", type_name((int)t->a.val_type));
+    json_text(j, "index", index_name((int)t->a.idx_type));
+    json_text(j, "device", t->stats.device);
+    json_text(j, "isa", t->stats.isa);
+    json_int(j, "threads", t->stats.threads);
+    json_int(j, "waits", t->stats.waits);
+    json_int(j, "products", t->stats.products);
+    json_int(j, "c_nnz", t->c.nnz);
+    json_num(j, "ms", 1e3 * t->median);
+    json_num(j, "ms_min", 1e3 * t->best);
+    json_num(j, "gflops", ratio(2e-9 * (double)t->stats.products, t->median));
+    if (t->staged.stages > 0) json_stages(j, &t->staged);
+    json_int(j, "peak_bytes", (int64_t)t->stats.peak_bytes);
+    json_int(j, "workspace_bytes", (int64_t)t->stats.workspace_bytes);
+    json_int(j, "a_bytes", (int64_t)bytes_of(&t->a));
+    json_int(j, "c_bytes", (int64_t)bytes_of(&t->c));
+    if (o->check) json_num(j, "error", t->error);
+    json_shares(j, t->stats.share, t->stats.shares);
+    json_close(j, '}');
 }
 
 static void print_json(const options *o, const timings *all)
@@ -88,24 +207,7 @@ static void print_json(const options *o, const timings *all)
     json_begin(&j, "bench");
     json_int(&j, "repeat", o->repeat ? o->repeat : RUNS);
     json_open(&j, "timings", '[');
-    for (int i = 0; i < all->count; i++) {
-        const timing *t = &all->line[i];
-        json_open(&j, NULL, '{');
-        json_text(&j, "matrix", t->matrix);
-        json_text(&j, "product", t->product);
-        json_text(&j, "policy", t->policy);
-        json_text(&j, "device", t->stats.device);
-        json_text(&j, "isa", t->stats.isa);
-        json_int(&j, "threads", t->stats.threads);
-        json_int(&j, "products", t->stats.products);
-        json_int(&j, "c_nnz", t->c_nnz);
-        json_num(&j, "sec_median", t->median);
-        json_num(&j, "sec_min", t->best);
-        json_num(&j, "gflops", ratio(2e-9 * (double)t->stats.products, t->median));
-        json_int(&j, "peak_bytes", (int64_t)t->stats.peak_bytes);
-        if (o->check) json_num(&j, "error", t->error);
-        json_close(&j, '}');
-    }
+    for (int i = 0; i < all->count; i++) json_line(&j, o, &all->line[i]);
     json_close(&j, ']');
     json_end(&j);
 }
@@ -115,6 +217,7 @@ int run_bench(const options *o)
     int code = END_OK;
     session s = {0};
     pair p = {0};
+    work w = {.own_a = NULL};
     timings all = {0};
     const char *policy[POLICIES_MAX];
     GO(check_names(o));
@@ -122,22 +225,23 @@ int run_bench(const options *o)
     all.line = calloc((size_t)(policies * o->operands), sizeof *all.line);
     if (!all.line) return no_memory("the table of times");
     GO(session_open(&s, o));
-    if (!o->json && !o->quiet)
-        printf("%-24s %-6s %-10s %16s %7s %12s %12s %8s\n", "matrix", "", "policy", "products", "compr.",
-               "median ms", "fastest ms", "GFLOPS");
+    if (!o->json && !o->quiet) print_head(&s);
     for (int i = 0; i < o->operands; i++) {
         GO(pair_load(&s, o->operand[i], NULL, &p));
+        GO(work_make(&s, &p, &w));
         for (int k = 0; k < policies; k++) {
             timing *t = &all.line[all.count];
-            GO(time_one(&s, &p, policy[k], t));
+            GO(time_one(&s, &p, &w, policy[k], t));
             all.count++;
             if (!o->json && !o->quiet) print_line(t);
         }
+        work_free(&w);
         pair_free(&p);
     }
     if (o->json) print_json(o, &all);
 done:
     free(all.line);
+    work_free(&w);
     pair_free(&p);
     session_close(&s);
     return code;

@@ -111,6 +111,19 @@ void json_operand(json *j, const char *key, const operand *a)
     json_close(j, '}');
 }
 
+void json_stages(json *j, const tulle_stats *t)
+{
+    json_open(j, "stages", '[');
+    for (int i = 0; i < t->stages; i++) {
+        json_open(j, NULL, '{');
+        json_text(j, "name", t->stage[i].name);
+        json_num(j, "ms", 1e3 * t->stage[i].seconds);
+        json_num(j, "share", ratio(t->stage[i].seconds, t->sec_total));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 void json_shares(json *j, const tulle_share *share, int shares)
 {
     json_open(j, "accumulators", '[');

@@ -89,18 +89,6 @@ static int check(session *s, outcome *r)
 
 /* ---- reports */
 
-static void print_stages(const tulle_stats *t)
-{
-    const struct { const char *name; double sec; } stage[] = {
-        {"check", t->sec_check}, {"analyze", t->sec_analyze}, {"symbolic", t->sec_symbolic},
-        {"numeric", t->sec_numeric}, {"finish", t->sec_finish}, {"total", t->sec_total}};
-    figure ms, part;
-    printf("%-14s %14s\n", "stage", "ms");
-    for (size_t i = 0; i < sizeof stage / sizeof *stage; i++)
-        printf("%-14s %14s %7s\n", stage[i].name, ms_text(ms, stage[i].sec),
-               percent_text(part, stage[i].sec, t->sec_total));
-}
-
 static void print_report(const options *o, const outcome *r)
 {
     const tulle_stats *t = &r->stats;
@@ -121,8 +109,9 @@ static void print_report(const options *o, const outcome *r)
            ratio((double)t->products, (double)r->c.nnz));
     printf("%-14s %14s   of which %s workspace\n", "peak memory", bytes_text(x, t->peak_bytes),
            bytes_text(y, t->workspace_bytes));
-    printf("%-14s %14s   %s, %d thread%s, policy %s\n", "device", t->device, t->isa, t->threads,
-           t->threads == 1 ? "" : "s", t->policy);
+    printf("%-14s %14s   %s, ", "device", t->device, t->isa);
+    if (t->threads > 0) printf("%d thread%s, ", t->threads, t->threads == 1 ? "" : "s");
+    printf("policy %s\n", t->policy);
     if (r->blocks)
         printf("%-14s %14s   C does not fit the memory limit\n", "blocks", count_text(x, r->blocks));
     printf("\n");
@@ -156,6 +145,8 @@ static void print_json(const options *o, const outcome *r)
     json_num(&j, "finish", t->sec_finish);
     json_num(&j, "total", t->sec_total);
     json_close(&j, '}');
+    if (t->stages > 0) json_stages(&j, t);
+    json_int(&j, "waits", t->waits);
     json_int(&j, "repeat", o->repeat ? o->repeat : 1);
     json_num(&j, "sec_median", r->median);
     json_num(&j, "sec_min", r->best);

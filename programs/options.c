@@ -54,8 +54,10 @@ static const option table[] = {
      "at most so much for C and workspace: 500M, 2G"},
     {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN,
      "how accumulators are chosen; explain --list shows the names"},
-    {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
+    {"policy", 'p', WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
      "policies to time: names with commas, or all"},
+    {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
+     "the same"},
     {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, PRODUCT,
      "this accumulator for every row"},
     {"drop-zeros", 0, FLAG, NULL, AT(product.drop_zeros), 1, 0, PRODUCT,
@@ -67,7 +69,9 @@ static const option table[] = {
     {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH,
      "multiply N times and report the median"},
     {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS,
-     "where to compute; \"tulle devices\" lists them"},
+     "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
+    {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | FOR_BENCH,
+     "the time of each stage of the product"},
     {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,
@@ -185,14 +189,17 @@ static int unknown(const command *c, const char *given, const char *name)
                     given, c->name);
 }
 
-static const option *find(const char *name, size_t length, char letter)
+/* The option of that name, the command's own where several have it. */
+static const option *find(unsigned bit, const char *name, size_t length, char letter)
 {
+    const option *found = NULL;
     for (int i = 0; i < COUNT; i++) {
-        if (letter ? table[i].letter == letter
-                   : strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
-            return &table[i];
+        if (!(letter ? table[i].letter == letter
+                     : strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0))
+            continue;
+        if (!found || (table[i].commands & bit)) found = &table[i];
     }
-    return NULL;
+    return found;
 }
 
 /* One argument that begins with '-'; *at moves on past a value of its own. */
@@ -203,11 +210,11 @@ static int parse_one(const command *c, int argc, char **argv, int *at, options *
     char name[64];
     if (arg[1] == '-') {
         size_t length = strcspn(arg + 2, "=");
-        e = find(arg + 2, length, 0);
+        e = find(c->bit, arg + 2, length, 0);
         if (arg[2 + length] == '=') value = arg + 3 + length;
         snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), arg + 2);
     } else {
-        e = find(NULL, 0, arg[1]);
+        e = find(c->bit, NULL, 0, arg[1]);
         if (arg[2]) value = arg + 2;
         snprintf(name, sizeof name, "%s", arg[2] ? arg + 1 : "");      /* -json: one dash too few */
         if (e && e->kind == FLAG && value) e = NULL;
@@ -228,7 +235,7 @@ static int parse_one(const command *c, int argc, char **argv, int *at, options *
 int parse_options(const command *c, int argc, char **argv, options *o)
 {
     bool options_end = false;
-    *o = (options){0};
+    *o = (options){.command = c->bit};
     for (int at = 0; at < argc; at++) {
         const char *arg = argv[at];
         if (!options_end && strcmp(arg, "--") == 0) {

@@ -71,6 +71,7 @@ enum {                          /* which subcommand an option belongs to */
 enum { OPERANDS_MAX = 64 };
 
 typedef struct options {
+    unsigned      command;              /* FOR_... */
     const char   *operand[OPERANDS_MAX];
     int           operands;
     const char   *output, *device, *policies;
@@ -116,7 +117,10 @@ typedef struct session {
     progress       bar;
 } session;
 
+/* Commands that multiply take the best device where none is named, all others the CPU. */
 int  session_open(session *s, const options *o);
+int  session_open_on(session *s, const options *o, const char *device);
+bool session_on_gpu(const session *s);
 void session_close(session *s);
 /* Tells the library's sentence and returns the exit code; END_OK for TULLE_OK. */
 int  told(session *s, tulle_status status);
@@ -167,6 +171,7 @@ const char *ms_text(figure t, double sec);
 const char *percent_text(figure t, double part, double whole);
 void        print_operand(const char *letter, const operand *a);
 void        print_shares(const tulle_share *share, int shares);
+void        print_stages(const tulle_stats *stats);     /* with --stages, each with its share of the time */
 double      ratio(double a, double b);                  /* 0 where b is 0 */
 
 /* ---- json.c */
@@ -188,6 +193,7 @@ void json_end(json *j);
 void json_csr(json *j, const tulle_csr *A);             /* its members */
 void json_operand(json *j, const char *key, const operand *a);
 void json_shares(json *j, const tulle_share *share, int shares);
+void json_stages(json *j, const tulle_stats *stats);
 
 /* ---- stream.c */
 

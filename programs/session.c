@@ -10,29 +10,29 @@ static void print_trace(void *user, const char *line)
     fprintf(stderr, "trace: %s\n", line);
 }
 
-static int no_context(tulle_status status, const char *device)
+int session_open_on(session *s, const options *o, const char *device)
 {
-    if (status != TULLE_EDEVICE && status != TULLE_EINVAL)
-        return complain(end_of(status), "no context could be made: %s", tulle_status_text(status));
-    for (int i = 0; device && i < tulle_device_count(); i++) {
-        tulle_device info;
-        if (tulle_device_info(i, &info) != TULLE_OK || strcmp(device, info.name) != 0) continue;
-        if (!info.usable)
-            return complain(END_USAGE, "device \"%s\" cannot be used: %s", device, info.why_not);
-    }
-    return complain(END_USAGE, "there is no device \"%s\"; \"tulle devices\" lists those there are",
-                    device ? device : "");
+    char why[1024];
+    *s = (session){.o = o};
+    progress_begin(&s->bar, o->quiet);
+    tulle_status status = tulle_ctx_create_why(device, NULL, &s->ctx, why, sizeof why);
+    if (status == TULLE_EDEVICE)
+        return complain(END_USAGE, "%s; \"tulle devices\" lists those there are", why);
+    if (status != TULLE_OK) return complain(end_of(status), "%s", why);
+    tulle_ctx_set_progress(s->ctx, progress_call, &s->bar);
+    if (o->trace) tulle_ctx_set_trace(s->ctx, print_trace, s);
+    return o->threads ? told(s, tulle_ctx_set_threads(s->ctx, o->threads)) : END_OK;
 }
 
 int session_open(session *s, const options *o)
 {
-    *s = (session){.o = o};
-    progress_begin(&s->bar, o->quiet);
-    tulle_status status = tulle_ctx_create(o->device, NULL, &s->ctx);
-    if (status != TULLE_OK) return no_context(status, o->device);
-    tulle_ctx_set_progress(s->ctx, progress_call, &s->bar);
-    if (o->trace) tulle_ctx_set_trace(s->ctx, print_trace, s);
-    return o->threads ? told(s, tulle_ctx_set_threads(s->ctx, o->threads)) : END_OK;
+    bool multiplies = o->command & (FOR_MULTIPLY | FOR_BENCH);
+    return session_open_on(s, o, o->device || multiplies ? o->device : "cpu");
+}
+
+bool session_on_gpu(const session *s)
+{
+    return strcmp(tulle_ctx_device(s->ctx), "cpu") != 0;
 }
 
 void session_close(session *s)

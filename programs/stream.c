@@ -168,7 +168,7 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
         t.b = tulle_matrix_view(b);
     }
     o.op_a = o.op_b = TULLE_KEEP;
-    GO(session_open(&t.checker, s->o));
+    GO(session_open_on(&t.checker, s->o, "cpu"));
     GO(begin_file(&t, p->rows, p->cols, (int)p->a.view.val_type));
     tulle_status status = tulle_multiply_blocks(s->ctx, &t.a, &t.b, &o, take_block, &t);
     GO(t.code);
