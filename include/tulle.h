@@ -184,6 +184,14 @@ typedef struct tulle_device {
     char        why_not[192];     /* when not usable                                */
 } tulle_device;
 
+/* Kernels compiled for a GPU, kept on disk for the next process. */
+typedef struct tulle_cache {
+    char        path[1024];       /* the folder; empty: there is none               */
+    int64_t     entries;
+    uint64_t    bytes;
+    int64_t     embedded;         /* images that came with the library              */
+} tulle_cache;
+
 /* ----------------------------------------------------- context and devices */
 
 /* device: a name of the list below; "cuda" and "opencl" are their first device.  NULL: $TULLE_DEVICE
@@ -205,6 +213,8 @@ TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);             /* gives kept
  * so.  The list is made at each call: an index past its present end is TULLE_EINVAL. */
 TULLE_API int          tulle_device_count(void);
 TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
+TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
+TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
 TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
 TULLE_API const char  *tulle_accumulator_name(int i);

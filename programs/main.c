@@ -22,6 +22,9 @@ const command commands[] = {
     {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX, "A...", "time repeated products",
      "Each operand is multiplied by itself, or by its transpose when it is not square.\n"},
     {"devices", FOR_DEVICES, run_devices, 0, 0, "", "list where products can be computed", ""},
+    {"cache", FOR_CACHE, run_cache, 0, 0, "", "show or clear the kernels kept on disk",
+     "Kernels compiled for a GPU are kept in $TULLE_CACHE, or $XDG_CACHE_HOME/tulle, or ~/.cache/tulle.\n"
+     "Those that were compiled with the library itself are counted as embedded.\n"},
     {"version", FOR_VERSION, run_version, 0, 0, "", "print the version", ""},
     {"help", FOR_HELP, run_help, 0, 1, "[COMMAND]", "explain the command or a subcommand", ""},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL},

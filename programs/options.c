@@ -30,7 +30,7 @@ enum {
     PRODUCT = FOR_MULTIPLY | FOR_EXPLAIN | FOR_BENCH,
     LOADS   = PRODUCT | FOR_INFO | FOR_CONVERT | FOR_SPY,
     WORKS   = LOADS | FOR_GEN,
-    REPORTS = PRODUCT | FOR_INFO | FOR_DEVICES | FOR_VERSION | FOR_GEN
+    REPORTS = PRODUCT | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
 };
 
 static const option table[] = {
@@ -76,6 +76,8 @@ static const option table[] = {
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,
      "what there is to choose from"},
+    {"clear", 0, FLAG, NULL, AT(clear), 1, 0, FOR_CACHE,
+     "remove all of them"},
     {"json", 'j', FLAG, NULL, AT(json), 1, 0, REPORTS,
      "one JSON object instead of a table"},
     {"trace", 0, FLAG, NULL, AT(trace), 1, 0, WORKS,

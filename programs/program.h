@@ -65,7 +65,7 @@ bool        listed(const char *word, words_fn words);
 enum {                          /* which subcommand an option belongs to */
     FOR_MULTIPLY = 1 << 0, FOR_INFO    = 1 << 1, FOR_EXPLAIN = 1 << 2, FOR_GEN     = 1 << 3,
     FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
-    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9
+    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -77,7 +77,7 @@ typedef struct options {
     const char   *output, *device, *policies;
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size;
-    int           check, json, quiet, trace, list, help;
+    int           check, json, quiet, trace, list, clear, help;
     tulle_options product;
 } options;
 
@@ -224,6 +224,7 @@ int run_convert(const options *o);
 int run_spy(const options *o);
 int run_bench(const options *o);
 int run_devices(const options *o);
+int run_cache(const options *o);
 int run_version(const options *o);
 int run_help(const options *o);
 #endif

@@ -102,6 +102,34 @@ tulle_status tulle_device_info(int i, tulle_device *info)
     return info ? tl_device_info(i, info) : TULLE_EINVAL;
 }
 
+static void cache_told(tulle_cache *to, const tl_cache_info *from)
+{
+    memcpy(to->path, from->path, sizeof to->path);
+    to->entries = from->entries;
+    to->bytes = from->bytes;
+    to->embedded = tl_embedded_count();
+}
+
+tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info)
+{
+    NEED_CTX;
+    NEED(info);
+    tl_cache_info found;
+    tulle_status status = tl_cache_look(&ctx->base, &found);
+    cache_told(info, &found);
+    return status;
+}
+
+tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed)
+{
+    NEED_CTX;
+    NEED(removed);
+    tl_cache_info found;
+    tulle_status status = tl_cache_clear(&ctx->base, &found);
+    cache_told(removed, &found);
+    return status;
+}
+
 /* ---- matrices */
 
 tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)

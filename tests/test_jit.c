@@ -521,6 +521,30 @@ static void entries_longest_unused_go_first(void)
     close_base(b, held);
 }
 
+static void the_public_functions_show_and_clear_it(void)
+{
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    tulle_ctx *ctx = NULL;
+    tulle_cache info;
+    one(b, &c, &p, true, "first");
+    REQUIRE(tulle_ctx_create("cpu", NULL, &ctx) == TULLE_OK, "no context");
+    CHECK(tulle_cache_info(NULL, &info) == TULLE_EINVAL && tulle_cache_clear(NULL, &info) == TULLE_EINVAL, "no context");
+    CHECK(tulle_cache_info(ctx, NULL) == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), "info"), "%s",
+          tulle_ctx_error(ctx));
+    CHECK(tulle_cache_clear(ctx, NULL) == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), "removed"), "%s",
+          tulle_ctx_error(ctx));
+    CHECK(tulle_cache_info(ctx, &info) == TULLE_OK && info.entries == 1 && info.bytes > 88, "%s", tulle_ctx_error(ctx));
+    CHECK(strcmp(info.path, folder) == 0 && info.embedded == tl_embedded_count(), "%s", info.path);
+    CHECK(tulle_cache_clear(ctx, &info) == TULLE_OK && info.entries == 1, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_cache_info(ctx, &info) == TULLE_OK && info.entries == 0 && info.bytes == 0, "%s", tulle_ctx_error(ctx));
+    tulle_ctx_free(ctx);
+    close_base(b, held);
+}
+
 /* ---- many at once */
 
 static void missing_images_are_compiled_at_the_same_time(void)
@@ -762,6 +786,7 @@ TEST_MAIN(TEST(sha256_gives_the_published_hashes),
           TEST(a_disk_that_is_full_leaves_nothing_half_written),
           TEST(the_folder_follows_the_environment),
           TEST(entries_longest_unused_go_first),
+          TEST(the_public_functions_show_and_clear_it),
           TEST(missing_images_are_compiled_at_the_same_time),
           TEST(the_first_program_that_fails_is_told_and_no_image_is_held),
           TEST(compiling_can_be_cancelled),
