@@ -76,7 +76,7 @@ function(tulle_objects name)
         endforeach()
     endforeach()
 
-    set(objects $<TARGET_OBJECTS:tulle_embedded>)
+    set(objects $<TARGET_OBJECTS:tulle_texts> $<TARGET_OBJECTS:tulle_ahead>)
     foreach(part ${parts})
         target_include_directories(${part} PRIVATE ${src})
         target_compile_definitions(${part} PRIVATE TULLE_BUILD ${definitions})
