@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * record.c - docs/records/<device>.json, put together from pieces.
+ *
+ *     record write FILE < PIECES      writes FILE beside itself and renames it
+ *     record check FILE HASH          is it whole, did all pass, is it of these sources?
+ *
+ * A piece is one JSON object; its "section" says what it is:
+ *
+ *     {"section": "record", "device": ..., "driver": ..., "date": ..., "gpu_sources_sha256": ...}      one, first
+ *     {"section": "test", "driver": "cuda", "program": ..., "passed": 20, "failed": 0}
+ *     {"section": "sanitizer", "tool": "memcheck", "result": "clean", ...}
+ *     {"section": "measure", "name": ..., ...}
+ *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
+ *
+ * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product by its
+ * five names, a driver's tests all together.  Of other sources nothing is kept. */
+#include <stdlib.h>
+#include <string.h>
+#include "json.h"
+
+static const char *const product_names[] = {"driver", "matrix", "operation", "policy", "type", NULL};
+static const char *const one_name[] = {"driver", "name", "tool", "device", NULL};
+
+static int stop(const char *what, const char *which)
+{
+    fprintf(stderr, "record: %s%s%s\n", which ? which : "", which ? ": " : "", what);
+    return 1;
+}
+
+static bool same(const json *x, const json *y, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(json_word(x, *names), json_word(y, *names)) != 0) return false;
+    return true;
+}
+
+static void remove_key(json *object, const char *key)
+{
+    json *old = object->first;
+    object->first = object->last = NULL;
+    for (json *next; old; old = next) {
+        next = old->next;
+        if (strcmp(old->key, key) == 0) json_free(old);
+        else json_add(object, old);
+    }
+}
+
+static json *list(json *record, const char *key)
+{
+    json *all = json_get(record, key);
+    if (!all) json_add(record, all = json_new('[', key, NULL));
+    return all;
+}
+
+/* Takes the piece; the last one of the same names counts. */
+static void put(json *all, json *piece, const char *const *names)
+{
+    json *old = all->first;
+    all->first = all->last = NULL;
+    for (json *next; old; old = next) {
+        next = old->next;
+        if (same(old, piece, names)) json_free(old);
+        else json_add(all, old);
+    }
+    json_add(all, piece);
+}
+
+/* A test program's counts are added to those of its driver. */
+static void add_test(json *record, const json *piece)
+{
+    char number[32];
+    json *all = list(record, "tests"), *mine = NULL;
+    for (json *t = all->first; t; t = t->next)
+        if (strcmp(json_word(t, "driver"), json_word(piece, "driver")) == 0) mine = t;
+    json *sum = json_new('{', NULL, NULL);
+    json_add(sum, json_new('"', "driver", json_word(piece, "driver")));
+    static const char *const counts[] = {"passed", "failed"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(number, sizeof number, "%.0f", json_number(mine, counts[i]) + json_number(piece, counts[i]));
+        json_add(sum, json_new('0', counts[i], number));
+    }
+    put(all, sum, one_name);
+}
+
+static void keep_others(json *record, json *old, const char *key, const char *const *names)
+{
+    json *from = json_get(old, key), *to = list(record, key), *mine = to->first;
+    to->first = to->last = NULL;
+    for (json *o = from ? from->first : NULL, *next; o; o = next) {     /* the old ones stand first */
+        bool measured = false;
+        next = o->next;
+        for (const json *m = mine; m; m = m->next) measured = measured || same(o, m, names);
+        if (measured) json_free(o);
+        else json_add(to, o);
+    }
+    if (from) from->first = from->last = NULL;
+    for (json *m = mine, *next; m; m = next) {
+        next = m->next;
+        json_add(to, m);
+    }
+}
+
+static int write_record(const char *path)
+{
+    char *text = json_slurp(stdin), beside[4096];
+    const char *p = text, *wrong = NULL;
+    json *record = NULL;
+    if (!text) return stop("the pieces cannot be read", NULL);
+    while (*p) {
+        const char *from = p;
+        json *piece = json_parse(p, &p, &wrong);
+        if (!piece || piece->kind != '{') {
+            fprintf(stderr, "record: no JSON object: %.60s\n", from);
+            return 1;
+        }
+        char section[32];
+        snprintf(section, sizeof section, "%s", json_word(piece, "section"));
+        remove_key(piece, "section");
+        if (strcmp(section, "record") == 0 && !record) record = piece;
+        else if (!record) return stop("the first piece must be the section \"record\"", NULL);
+        else if (strcmp(section, "test") == 0) add_test(record, piece), json_free(piece);
+        else if (strcmp(section, "sanitizer") == 0) put(list(record, "sanitizers"), piece, one_name);
+        else if (strcmp(section, "measure") == 0) put(list(record, "measures"), piece, one_name);
+        else if (strcmp(section, "product") == 0) put(list(record, "products"), piece, product_names);
+        else return stop("there is no such section", section);
+    }
+    free(text);
+    if (!record) return stop("there are no pieces", NULL);
+
+    FILE *in = fopen(path, "r");
+    text = in ? json_slurp(in) : NULL;
+    json *old = text ? json_parse(text, NULL, NULL) : NULL;
+    if (in) fclose(in);
+    free(text);
+    bool kept = old && strcmp(json_word(old, "gpu_sources_sha256"), json_word(record, "gpu_sources_sha256")) == 0;
+    const json empty = {.kind = '{'};
+    json none = empty;
+    keep_others(record, kept ? old : &none, "tests", one_name);
+    keep_others(record, kept ? old : &none, "sanitizers", one_name);
+    keep_others(record, kept ? old : &none, "measures", one_name);
+    keep_others(record, kept ? old : &none, "products", product_names);
+    json_free(old);
+
+    snprintf(beside, sizeof beside, "%s.new", path);
+    FILE *out = fopen(beside, "w");
+    if (!out) return stop("cannot be written", beside);
+    json_print(out, record, 0, 2);
+    fputc('\n', out);
+    json_free(record);
+    if (fclose(out) != 0 || rename(beside, path) != 0) return remove(beside), stop("cannot be written", path);
+    return 0;
+}
+
+/* ---- check */
+
+static int bad(const char *path, const char *what, const char *which)
+{
+    fprintf(stderr, "%s: %s%s%s\n", path, what, which ? ": " : "", which ? which : "");
+    return 1;
+}
+
+static int check_record(const char *path, const char *hash)
+{
+    static const char *const words[] = {"device", "driver", "date", "gpu_sources_sha256"};
+    static const char *const lists[] = {"tests", "sanitizers", "products"};
+    static const char *const numbers[] = {"ms", "peak_bytes", "products", "c_nnz"};
+    FILE *in = fopen(path, "r");
+    char *text = in ? json_slurp(in) : NULL;
+    if (in) fclose(in);
+    if (!text) return bad(path, "cannot be read", NULL);
+    const char *wrong = NULL;
+    json *record = json_parse(text, NULL, &wrong);
+    if (!record || record->kind != '{') {
+        int line = 1;
+        for (const char *p = text; wrong && p < wrong; p++) line += *p == '\n';
+        fprintf(stderr, "%s:%d: not well-formed JSON\n", path, line);
+        return 1;
+    }
+    int faults = 0;
+    for (int i = 0; i < 4; i++)
+        if (!*json_word(record, words[i])) faults += bad(path, "has no text", words[i]);
+    for (int i = 0; i < 3; i++)
+        if (!json_get(record, lists[i]) || !json_get(record, lists[i])->first) faults += bad(path, "has none", lists[i]);
+    const json *tests = json_get(record, "tests"), *tools = json_get(record, "sanitizers"),
+               *products = json_get(record, "products");
+    for (const json *t = tests ? tests->first : NULL; t; t = t->next)
+        if (json_number(t, "failed") != 0 || json_number(t, "passed") <= 0)
+            faults += bad(path, "tests failed, or none ran", json_word(t, "driver"));
+    for (const json *t = tools ? tools->first : NULL; t; t = t->next)
+        if (strcmp(json_word(t, "result"), "clean") != 0) faults += bad(path, "found something", json_word(t, "tool"));
+    for (const json *p = products ? products->first : NULL; p; p = p->next) {
+        for (const char *const *n = product_names; *n; n++)
+            if (!*json_word(p, *n)) faults += bad(path, "a product has no name for", *n);
+        for (int i = 0; i < 4; i++)
+            if (!json_get(p, numbers[i]) || json_number(p, numbers[i]) < 0)
+                faults += bad(path, json_word(p, "matrix"), numbers[i]);
+        if (!json_get(p, "stages") || !json_get(p, "stages")->first) faults += bad(path, "no stages", json_word(p, "matrix"));
+    }
+    if (strcmp(json_word(record, "gpu_sources_sha256"), hash) != 0)
+        faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine", NULL);
+    json_free(record);
+    free(text);
+    return faults ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "write") == 0) return write_record(argv[2]);
+    if (argc == 4 && strcmp(argv[1], "check") == 0) return check_record(argv[2], argv[3]);
+    return stop("usage: record write FILE < PIECES | record check FILE HASH", NULL), 2;
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_record.sh ROOT RECORD - every record in docs/records/ is whole, all its tests passed, and it was made from
+# the GPU sources that are here now; where there is no record yet, there is nothing to say.  RECORD is the
+# program of bench/gpu/record.c.
+set -euo pipefail
+root=${1:?usage: check_record.sh ROOT RECORD}
+record=${2:?usage: check_record.sh ROOT RECORD}
+
+hash=$("$root/tests/gpu_sources_hash")
+passed=0 failed=0
+# The program itself must tell a good record from a bad one.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \"date\": \"2026-01-01\", \
+\"gpu_sources_sha256\": \"$hash\"}" \
+    '{"section": "test", "driver": "opencl", "program": "t", "passed": 2, "failed": 0}' \
+    '{"section": "sanitizer", "tool": "memcheck", "result": "clean"}' \
+    '{"section": "product", "driver": "opencl", "matrix": "m", "operation": "A*A", "policy": "speck", "type": "f64",
+      "ms": 1, "stages": {"numeric": 0.5}, "peak_bytes": 1, "products": 1, "c_nnz": 1}' | "$record" write "$work/good.json"
+tell() {                        # tell WHAT WANTED-STATUS COMMAND...
+    local what=$1 want=$2 status=0
+    shift 2
+    "$@" >"$work/out" 2>&1 || status=$?
+    if [ "$status" -eq "$want" ]; then
+        passed=$((passed + 1))
+        echo "ok   $what"
+    else
+        failed=$((failed + 1))
+        echo "FAIL $what"
+        cat "$work/out"
+    fi
+}
+tell "a good record" 0 "$record" check "$work/good.json" "$hash"
+tell "a record of other sources" 1 "$record" check "$work/good.json" 0000
+sed 's/"failed": 0/"failed": 1/' "$work/good.json" >"$work/bad.json"
+tell "a record of failed tests" 1 "$record" check "$work/bad.json" "$hash"
+sed 's/"clean"/"3 errors"/' "$work/good.json" >"$work/bad.json"
+tell "a record of errors found" 1 "$record" check "$work/bad.json" "$hash"
+sed '$d' "$work/good.json" >"$work/bad.json"
+tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
+
+for file in "$root"/docs/records/*.json; do
+    [ -e "$file" ] || continue
+    tell "${file#"$root"/}" 0 "$record" check "$file" "$hash"
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# gpu_check.sh [--out FILE] [--quick] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
+# through the GPU's OpenCL, sanitizers on a selection, measurements; all of it into docs/records/<device>.json.
+#
+#   --out FILE               the record goes there
+#   --quick                  tests and sanitizers only
+#   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
+#   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
+#   GPU_CHECK_ANCHORS        a .csv of other codes' times to compare with
+#   GPU_CHECK_WAYS           what bench_gpu measures (speck,auto)
+#   BUILD, JOBS              as for make
+#
+# The exit status is 0 only if every test passed, the sanitizers found nothing and no product was wrong.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+build=${BUILD:-build}
+jobs=${JOBS:-$(nproc)}
+out= quick=no
+while [ $# -gt 0 ]; do
+    case $1 in
+        --out) out=${2:?--out needs a file}; shift 2 ;;
+        --quick) quick=yes; shift ;;
+        *) echo "usage: gpu_check.sh [--out FILE] [--quick]" >&2; exit 2 ;;
+    esac
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pieces=$work/pieces
+wrong=0
+say() { echo "== $*"; }
+
+programs="test_gpu_product test_gpu_engine test_gpu_limits test_gpu_small test_driver"
+say "build"
+unset MAKEFLAGS MFLAGS MAKELEVEL
+read -r -a flags <<<"${CMAKE_FLAGS:-}"
+mkdir -p "$build"
+# shellcheck disable=SC2086
+if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
+       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu record $programs; } >"$work/log" 2>&1; then
+    tail -n 60 "$work/log"
+    exit 1
+fi
+say "build: $SECONDS s"
+build=$(cd "$build" && pwd)
+tulle=$build/tulle
+# Kernels compiled by earlier runs would hide what a compiler says today.
+export TULLE_CACHE=$work/cache POCL_CACHE_DIR=$work/pocl
+mkdir -p "$TULLE_CACHE" "$POCL_CACHE_DIR"
+
+# ---- devices.  devices --json has one value a line.
+
+list() { "$tulle" devices --json | sed -nE 's/^ *"(name|text)": "(.*)",?$/\1 \2/p'; }
+text_of() { list | awk -v want="name $1" '$0 == want {found = 1; next} found && /^text / {sub(/^text /, ""); print; exit}'; }
+nvidia_opencl() {
+    list | awk '/^name / {name = $2} /^text / && name ~ /^opencl:/ && /NVIDIA|CUDA/ {print name; exit}'
+}
+
+devices=${TULLE_TEST_DEVICES:-}
+if [ -z "$devices" ]; then
+    devices=cuda:0
+    opencl=$(nvidia_opencl)
+    if [ -z "$opencl" ]; then           # the driver's OpenCL is there, but nobody told the loader
+        mkdir "$work/vendors"
+        cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$work/vendors/" 2>/dev/null || true
+        echo libnvidia-opencl.so.1 >"$work/vendors/nvidia.icd"
+        export OCL_ICD_VENDORS=$work/vendors
+        opencl=$(nvidia_opencl)
+    fi
+    if [ -n "$opencl" ]; then
+        devices="$devices $opencl"
+    else
+        echo "NVIDIA's OpenCL is not there: the OpenCL tests run on no GPU"
+        wrong=1
+    fi
+fi
+"$tulle" devices
+first=${devices%% *}
+device=$(text_of "$first")
+if [ -z "$device" ]; then
+    echo "there is no device $first"
+    exit 1
+fi
+# "NVIDIA H200, sm_90, CUDA 13.0, driver 580.159": the name is before the first comma
+name=${device%%,*}
+driver=${device#*,}
+driver=${driver# }
+short=$(echo "$name" | awk '{print tolower($NF)}' | tr -cd 'a-z0-9_-')
+out=${out:-docs/records/$short.json}
+mkdir -p "$(dirname "$out")"
+quote() { printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g' | tr -d '\000-\037'; }
+printf '{"section": "record", "device": "%s", "driver": "%s", "date": "%s", "gpu_sources_sha256": "%s"}\n' \
+    "$(quote "$name")" "$(quote "$driver")" "$(date -u +%Y-%m-%d)" "$(tests/gpu_sources_hash)" >"$pieces"
+
+# ---- tests
+
+count() {                       # count FILE: "PASSED FAILED" of its last "N passed, N failed"; nothing told is one failure
+    local line
+    line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$1" | tail -n 1)
+    if [ -n "$line" ]; then
+        read -r passed _ failed _ <<<"$line"
+    else
+        passed=0 failed=1
+    fi
+}
+
+for d in $devices; do
+    for p in $programs; do
+        say "$p on $d"
+        start=$SECONDS
+        (cd "$work" && TULLE_TEST_DEVICE=$d timeout 300 "$build/tests/$p") >"$work/log" 2>&1
+        status=$?
+        count "$work/log"
+        if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+        if [ "$failed" -ne 0 ]; then
+            tail -n 40 "$work/log"
+            wrong=1
+        fi
+        say "$p on $d: $passed passed, $failed failed, $((SECONDS - start)) s"
+        printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
+            "${d%%:*}" "$p" "$passed" "$failed" >>"$pieces"
+    done
+done
+
+# ---- sanitizers, on the small test through CUDA
+
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
+for tool in memcheck racecheck; do
+    case $first in
+        cuda*) ;;
+        *) continue ;;
+    esac
+    if [ -z "$sanitizer" ]; then
+        result="unavailable: there is no compute-sanitizer"
+    else
+        say "compute-sanitizer $tool"
+        start=$SECONDS
+        (cd "$work" && TULLE_TEST_DEVICE=$first timeout 400 "$sanitizer" --tool $tool --error-exitcode 77 --print-limit 20 \
+            "$build/tests/test_gpu_small") >"$work/log" 2>&1
+        status=$?
+        count "$work/log"
+        if grep -qiE 'device not supported|failed to initialize' "$work/log"; then
+            result="unavailable: compute-sanitizer does not work on this machine"
+        elif [ $status -eq 0 ] && [ "$failed" -eq 0 ] && grep -qE '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/log"
+        then
+            result=clean
+        else
+            result="status $status, $failed tests failed: $(grep -aE 'SUMMARY|=========' "$work/log" | tail -n 1)"
+            tail -n 60 "$work/log"
+            wrong=1
+        fi
+        say "compute-sanitizer $tool: $result, $((SECONDS - start)) s"
+    fi
+    printf '{"section": "sanitizer", "tool": "%s", "program": "test_gpu_small", "driver": "%s", "result": "%s"}\n' \
+        $tool "${first%%:*}" "$(quote "$result")" >>"$pieces"
+done
+
+# ---- measurements
+
+if [ $quick = no ]; then
+    bench=$build/bench/bench_gpu
+    say "first product"
+    "$bench" --device "$first" --first >/dev/null || wrong=1                    # fills the cache where images are missing
+    "$bench" --device "$first" --first --pieces "$pieces" || wrong=1
+    say "small products"
+    "$bench" --device "$first" --small --pieces "$pieces" || wrong=1
+    say "products"
+    if [ -n "${GPU_CHECK_MATRICES:-}" ]; then
+        matrices=("$GPU_CHECK_MATRICES")
+    else
+        matrices=(poisson2d:300 poisson3d:40 rmat:scale=13,edges=8,seed=1 cage:10 banded:20000,lower=20,upper=20)
+    fi
+    anchors=()
+    [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-speck,auto}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
+        "${matrices[@]}" || wrong=1
+fi
+
+"$build/bench/record" write "$out" <"$pieces" || wrong=1
+say "$out is written, $SECONDS s"
+[ $wrong -eq 0 ] || say "something FAILED"
+exit $wrong

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_gpu_small.c - every kernel on matrices of a few hundred rows, for checkers that run a device a
+ * thousand times slower: oclgrind (oclgrind.sh) and compute-sanitizer (gpu_check.sh).  Small scratchpads
+ * push small rows into the large kernels and out of them. */
+#define _POSIX_C_SOURCE 200809L
+#include "gpu.h"
+
+/* One context a scratchpad, a few pairs, every way. */
+static void through_a_scratchpad(const char *shared, const char *balance, ref_types t)
+{
+    if (balance) setenv("TULLE_GPU_BALANCE", balance, 1);
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", shared);
+    unsetenv("TULLE_GPU_BALANCE");
+    pair p[] = {{ref_power(1, 60, 60, 40, REF_CANCELLING, t), ref_power(2, 60, 90, 50, REF_CANCELLING, t), "power law"},
+                {full_row_and_singles(4, 40, 1, REF_CANCELLING, t), ref_random(3, 40, 900, 15, REF_CANCELLING, t),
+                 "a long row"},
+                {ref_random(4, 120, 50, 0.8, REF_CANCELLING, t), ref_random(5, 50, 40, 2, REF_CANCELLING, t),
+                 "tiny rows"}};
+    for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
+        ref want = ref_product(&p[i].A.view, &p[i].B.view), fewer = ref_without_zeros(&want.view);
+        tulle_options o;
+        const char *way;
+        char name[96];
+        for (int w = 0; gpu_way(w, &o, &way); w++) {
+            if (w == 1) continue;                               /* auto has no kernel of its own yet */
+            snprintf(name, sizeof name, "%s, %s, shared %s", p[i].name, way, shared);
+            o.drop_zeros = w == 0;
+            gpu_product_is(ctx, &p[i].A.view, &p[i].B.view, &o, w ? 0 : C_THERE, w ? &want.view : &fewer.view, name);
+        }
+        ref_free(&want);
+        ref_free(&fewer);
+        pair_free(&p[i]);
+    }
+    tulle_ctx_free(ctx);
+}
+
+static void in_two_kilobytes(void) { through_a_scratchpad("2048", "on", f64); }
+static void in_sixteen_kilobytes(void) { through_a_scratchpad("16384", "off", ref_types_at(0)); }
+static void complex_and_wide_indices(void) { through_a_scratchpad("4096", NULL, ref_types_at(15)); }
+
+static void far_columns(void)
+{
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
+    ref A = ref_random(6, 30, 25, 4, REF_INTEGERS, f64), B = ref_random(7, 25, (int64_t)1 << 30, 12, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, PLACES - 1, &want.view, "far columns");
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.accumulator = "hash"}, 0, &want.view, "far columns, hash");
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
+static void single_entries_and_nothing(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    static const int pairs[] = {0, 3, 4, 6, 11};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        pair p = gpu_pair(pairs[i], REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, PLACES - 1, &want.view, p.name);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
+static void bad_operands(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_random(8, 90, 80, 4, REF_INTEGERS, f64), B = ref_random(9, 80, 70, 4, REF_INTEGERS, f64);
+    tulle_matrix *C = NULL;
+    ref_set_col(&B, B.view.nnz / 2, 70);
+    CHECK(tulle_multiply(ctx, &A.view, &B.view, NULL, &C) == TULLE_EPATTERN && !C, "column 70 of 70");
+    CHECK(strncmp(tulle_ctx_error(ctx), "B: row ", 7) == 0, "%s", tulle_ctx_error(ctx));
+    ref_set_ptr(&A, 40, A.view.nnz + 1000);
+    CHECK(tulle_multiply(ctx, &A.view, &B.view, NULL, &C) == TULLE_EPATTERN && !C, "a row pointer beyond the end");
+    CHECK(strncmp(tulle_ctx_error(ctx), "A: row", 6) == 0, "%s", tulle_ctx_error(ctx));
+    ref_free(&A);
+    ref_free(&B);
+    tulle_ctx_free(ctx);
+}
+
+static void a_plan(void)
+{
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");
+    ref A = ref_power(10, 50, 50, 30, REF_INTEGERS, f64);
+    tulle_plan *plan = NULL;
+    tulle_options o = {.policy = "speck"};
+    REQUIRE(tulle_plan_create(ctx, &A.view, &A.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr c = tulle_plan_pattern(plan);
+    double *values = malloc((size_t)(c.nnz + 1) * sizeof *values);
+    for (int run = 0; run < 2; run++) {
+        ref_fill(&A, REF_INTEGERS, 20 + (uint64_t)run);
+        ref want = ref_product(&A.view, &A.view);
+        CHECK(tulle_plan_run(plan, A.values, A.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        c.values = values;
+        CHECK(ref_same(&c, &want.view, "plan"), "run %d", run);
+        ref_free(&want);
+    }
+    free(values);
+    tulle_plan_free(plan);
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
+TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
+          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan))
