@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# oclgrind.sh PROGRAM [ARGUMENT...] - runs a test program on oclgrind, a simulator of an OpenCL device that looks at
+# every access: reads and writes outside of a buffer, races between threads and between groups, barriers that
+# not all threads come to.
+#
+# Fails when the program fails or when there is any finding; prints the findings.  oclgrind's own way, a preloaded
+# library, does not reach one that is opened at run time, so the driver is pointed at the simulator's library.
+#
+#   OCLGRIND_EXTRA    more options, such as --uninitialized
+#   OCLGRIND_MEMORY   bytes of device memory (64 MiB); looking for races takes 50 times as much
+#   OCLGRIND_LOCAL    bytes of local memory (48 KiB, what NVIDIA's OpenCL has)
+#   OCLGRIND_SECONDS  the program is stopped after that (600)
+set -euo pipefail
+[ $# -gt 0 ] || { echo "usage: oclgrind.sh PROGRAM [ARGUMENT...]"; exit 2; }
+
+command=$(command -v oclgrind) || { echo "oclgrind is not installed (Debian: apt-get install oclgrind)"; exit 1; }
+runtime=$(dirname "$(dirname "$(readlink -f "$command")")")/lib/oclgrind/liboclgrind-rt.so
+[ -e "$runtime" ] || { echo "oclgrind has no $runtime"; exit 1; }
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+# shellcheck disable=SC2086  # the extra options are words
+TULLE_LIBOPENCL=$runtime TULLE_TEST_DEVICE=opencl:0 timeout "${OCLGRIND_SECONDS:-600}" \
+    oclgrind --data-races --max-errors 50 --log "$log" --global-mem-size "${OCLGRIND_MEMORY:-67108864}" \
+    --local-mem-size "${OCLGRIND_LOCAL:-49152}" ${OCLGRIND_EXTRA:-} "$@" || status=$?
+
+if [ -s "$log" ]; then
+    echo "oclgrind found:"
+    head -n 300 "$log"
+    exit 1
+fi
+[ $status -eq 0 ] || { echo "$1 ended with $status"; exit 1; }
+echo "oclgrind found nothing"
