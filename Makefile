@@ -6,6 +6,7 @@
 #   make demo       a first look: one product, checked, timed and drawn
 #   make check      every test, also under ASan, UBSan and TSan
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
+#   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
 #
@@ -35,6 +36,9 @@ bench:
 	@scripts/build.sh all bench
 	@bench/run.sh
 
+gpu-check:
+	@tests/gpu_check.sh
+
 install:
 	@CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)" scripts/build.sh
 	@cmake --install $(BUILD)
@@ -43,4 +47,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check bench install clean
+.PHONY: all demo check bench gpu-check install clean

@@ -5,7 +5,9 @@
 #
 #   build/        the release build, warnings are errors: all tests
 #   build/asan    address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command
-#   build/tsan    the thread sanitizer: the C programs
+#   build/tsan    the thread sanitizer: the C programs that need no device
+#
+# Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all three.
 #
 # The last line is "N passed, N failed" over all three; the exit status is 0 only if nothing failed and
 # every test told its count.
@@ -100,16 +102,18 @@ export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=allocator_may_return_null=1
 
-part release "$build" "all tests" "unit|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON
+cache=-DTULLE_TEST_CACHE=$(cd "$build" && pwd)/cache
+
+part release "$build" "all tests" "unit|gpu|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
 for sanitizer in address,undefined thread; do
     if ! find_launcher $sanitizer; then
         failed=$((failed + 1))
     elif [ $sanitizer = thread ]; then
         part "thread sanitizer" "$build/tsan" tests "unit|example" \
-            -DTULLE_SANITIZE=thread -DTULLE_ISAS=base
+            -DTULLE_SANITIZE=thread -DTULLE_ISAS=base "$cache"
     else
-        part "address and undefined-behaviour sanitizers" "$build/asan" tests "unit|example|fuzz|cli" \
-            -DTULLE_SANITIZE=address,undefined -DTULLE_ISAS=base
+        part "address and undefined-behaviour sanitizers" "$build/asan" tests "unit|gpu|example|fuzz|cli" \
+            -DTULLE_SANITIZE=address,undefined -DTULLE_ISAS=base "$cache"
     fi
 done
 

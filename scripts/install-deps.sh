@@ -24,6 +24,11 @@ cmake_fits() {
     [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 22 ]; }
 }
 
+has_library() {                 # has_library NAME: does the loader, or a CUDA toolkit, have it?
+    /sbin/ldconfig -p 2>/dev/null | grep -F "$1" >/dev/null || ls /usr/local/cuda*/lib64/"$1"* "${CUDA_HOME:-/usr/local/cuda}"/lib64/"$1"* \
+        >/dev/null 2>&1
+}
+
 # missing: packages by their Debian names; wished: what a build alone can do without
 find_missing() {
     missing=() wished=()
@@ -41,7 +46,18 @@ find_missing() {
             missing+=(libgraphblas-dev)
         includes "$cxx" eigen3/Eigen/SparseCore c++ || includes "$cxx" Eigen/SparseCore c++ ||
             missing+=(libeigen3-dev)
+        has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
+        ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/pocl*.icd >/dev/null 2>&1 || missing+=(pocl-opencl-icd)
+        has oclgrind || missing+=(oclgrind)
     fi
+}
+
+# NVRTC is not free software: it is named, never installed.
+say_nvrtc() {
+    if [ "$goal" != check ] || has_library libnvrtc.so; then return; fi
+    echo "tulle: NVRTC (libnvrtc.so) is not on this machine, so the test of the CUDA kernels will fail." >&2
+    echo "It comes with the CUDA toolkit, with \`pip install nvidia-cuda-nvrtc\`, or in Debian's non-free part:" >&2
+    echo "    sudo apt-get install nvidia-cuda-toolkit" >&2
 }
 
 apt() { $1 env DEBIAN_FRONTEND=noninteractive apt-get -y -q "${@:2}" >"$log" 2>&1; }
@@ -62,6 +78,7 @@ install_missing() {
     rm -f "$log"
 }
 
+say_nvrtc
 find_missing
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$look" = no ] && install_missing; then
