@@ -24,7 +24,12 @@
 #define LIMIT_SPILL     12      /* likewise                                               */
 #define LIMIT_DENSE_PER 13      /* numeric: rows beyond CLASS_ROWS with so few columns for each entry go dense */
 #define LIMIT_DIRECT    14      /* 0: rows with one entry are nothing special             */
-#define LIMITS          16
+#define LIMIT_ROOM      15      /* 3: slots that the rows of a block of CLASS_ROWS share  */
+#define LIMIT_BITS_MIN  18      /* rows with fewer products (symbolic) or entries (numeric) are no CLASS_BITS */
+#define LIMITS          19
+
+/* Lists of classes start at multiples of 512 bytes. */
+#define LIST_ROUND(n)   (((n) + 127) & ~127u)
 
 #define SUM_PRODUCTS     0
 #define SUM_NEED         1      /* products, or the window where that is narrower, all rows */
@@ -38,5 +43,10 @@
 #define SUM_WORDS        9
 /* then CLASSES words: rows of each class, CLASSES words: products of each class */
 #define SUM_ALL          (SUM_WORDS + 2 * CLASSES)
+
+/* Slots of a hash table for a row: symbolic tables may be full only if nothing is added up; numeric ones are
+ * at most two thirds full. */
+#define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
+#define NUMERIC_SLOTS(n)  ((n) + (n) / 2 + 1)
 
 #endif

@@ -118,7 +118,7 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    for (u32 i = 0; i < 3u; i++)
+    for (u32 i = 0; i < 3u && products >= limits[LIMIT_BITS_MIN]; i++)
         if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)products * limits[LIMIT_BITS_PER + i])
             return CLASS_BITS + i;
     const u32 need = products < span ? products : span;
@@ -134,7 +134,7 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 spa
 {
     if (nnz == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    for (u32 i = 0; i < 3u; i++)
+    for (u32 i = 0; i < 3u && nnz >= limits[LIMIT_BITS_MIN]; i++)
         if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER + i])
             return CLASS_BITS + i;
     for (u32 i = 0; i < 3u; i++)
@@ -144,3 +144,88 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 spa
         if (nnz <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
     return CLASS_DENSE;
 }
+
+/* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
+#if TULLE_CUDA
+#define SCAN_WORDS 33
+INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)     /* the sum of x of the threads before this one */
+{
+    const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, warps = (thread_count() + 31u) >> 5;
+    u32 sum = x;
+    UNROLL for (u32 d = 1; d < 32u; d <<= 1) {
+        const u32 left = __shfl_up_sync(0xffffffffu, sum, d);
+        if (lane >= d) sum += left;
+    }
+    if (lane == 31u) words[warp] = sum;
+    BARRIER();
+    if (warp == 0u) {
+        const u32 mine = lane < warps ? words[lane] : 0u;
+        u32 all = mine;
+        UNROLL for (u32 d = 1; d < 32u; d <<= 1) {
+            const u32 left = __shfl_up_sync(0xffffffffu, all, d);
+            if (lane >= d) all += left;
+        }
+        words[lane] = all - mine;
+        if (lane == 31u) words[32] = all;
+    }
+    BARRIER();
+    *total = words[32];
+    return words[warp] + sum - x;
+}
+INLINE u32 block_sum(u32 x, SHARED u32 *words)
+{
+    const u32 lane = thread_id() & 31u, warps = (thread_count() + 31u) >> 5;
+    UNROLL for (u32 d = 16; d > 0u; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
+    if (lane == 0u) words[thread_id() >> 5] = x;
+    BARRIER();
+    x = lane < warps ? words[lane] : 0u;
+    UNROLL for (u32 d = 16; d > 0u; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+#else
+#define SCAN_WORDS THREADS_MAX
+INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)
+{
+    const u32 t = thread_id(), threads = thread_count();
+    words[t] = x;
+    for (u32 d = 1; d < threads; d <<= 1) {
+        BARRIER();
+        const u32 left = t >= d ? words[t - d] : 0u;
+        BARRIER();
+        words[t] += left;
+    }
+    BARRIER();
+    *total = words[threads - 1u];
+    return words[t] - x;
+}
+INLINE u32 block_sum(u32 x, SHARED u32 *words)
+{
+    u32 total;
+    block_scan(x, words, &total);
+    return total;
+}
+#endif
+
+/* ---- a block walks the rows of B that a row of A names.
+ *
+ * Groups of `size` threads take the entries of A in turn: entry e belongs to group e mod groups, in round e / groups.
+ * The lanes of a group fetch `width` rounds at once, each one entry, so that the loads on the way to so many rows of B
+ * overlap; then they hand each other what they found (LANE_FROM). */
+typedef struct walk_t {
+    u32 size, groups, group, lane;      /* lane: this thread's place in its group */
+    u32 rounds, width;
+} walk_t;
+
+INLINE walk_t walk_make(u32 size_log2, u32 entries)
+{
+    walk_t w;
+    w.size = 1u << size_log2;
+    w.groups = thread_count() >> size_log2;
+    w.group = thread_id() >> size_log2;
+    w.lane = thread_id() & (w.size - 1u);
+    w.rounds = (entries + w.groups - 1u) / w.groups;
+    w.width = w.size < LANES ? w.size : LANES;
+    return w;
+}
+/* The entry of A that this thread fetches, where rounds [first, first + width) are up. */
+INLINE u32 walk_entry(walk_t w, u32 first) { return (first + (w.lane & (w.width - 1u))) * w.groups + w.group; }

@@ -32,6 +32,24 @@ INLINE u32 team_mask(u32 size)
     return size >= 32 ? 0xffffffffu : ((1u << size) - 1u) << ((threadIdx.x & 31u) & ~(size - 1u));
 }
 #define TEAM_SYNC(size) __syncwarp(team_mask(size))
+#define OWN_SYNC(size)  TEAM_SYNC(size) /* of a team that owns a row                 */
+#define TEAM_FIXED      0               /* a block may have several teams             */
+/* The same where the team may be wider than a warp; then it is the whole block. */
+#define CREW_SYNC(size) do { if ((size) <= 32u) TEAM_SYNC(size); else __syncthreads(); } while (0)
+
+/* Lanes: threads that can see each other's registers.  `width` neighbours, a power of two up to LANES. */
+#define LANES                   32u
+#define LANE_FROM(x, j, width)  __shfl_sync(team_mask(width), x, (int)(j), (int)(width))
+INLINE u32 lanes_vote(bool yes, u32 width)      /* bit j: lane j of the team says yes */
+{
+    const u32 votes = __ballot_sync(team_mask(width), yes), first = threadIdx.x & 31u & ~(width - 1u);
+    return width >= 32u ? votes : votes >> first & ((1u << width) - 1u);
+}
+INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes */
+{
+    return (u32)__popc(vote & ((1u << (threadIdx.x & (width - 1u))) - 1u));
+}
+#define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
 
 #define ATOMIC_ADD32(p, v)      atomicAdd((u32 *)(p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atomicAdd((u64 *)(p), (u64)(v))
@@ -39,6 +57,7 @@ INLINE u32 team_mask(u32 size)
 #define ATOMIC_MAX32(p, v)      atomicMax((u32 *)(p), (u32)(v))
 #define ATOMIC_MAX64(p, v)      atomicMax((u64 *)(p), (u64)(v))
 #define ATOMIC_MIN32(p, v)      atomicMin((u32 *)(p), (u32)(v))
+#define ATOMIC_MIN64(p, v)      atomicMin((u64 *)(p), (u64)(v))
 #define ATOMIC_CAS32(p, a, b)   atomicCAS((u32 *)(p), (u32)(a), (u32)(b))
 #define ATOMIC_CAS64(p, a, b)   atomicCAS((u64 *)(p), (u64)(a), (u64)(b))
 #define ATOMIC_EXCH32(p, v)     atomicExch((u32 *)(p), (u32)(v))
@@ -50,6 +69,9 @@ INLINE u32 team_mask(u32 size)
 #define clz32(x)        ((u32)__clz((int)(x)))
 #define mulhi32(a, b)   __umulhi(a, b)
 #define mulhi64(a, b)   __umul64hi(a, b)
+
+#define BITS_F32(x)     __float_as_uint(x)
+#define BITS_F64(x)     ((u64)__double_as_longlong(x))
 
 #define ATOMIC_ADD_F32(p, v)    atomicAdd((float *)(p), v)
 #define ATOMIC_ADD_F64(p, v)    atomicAdd((double *)(p), v)

@@ -32,7 +32,19 @@ typedef long   i64;
 
 /* Without subgroups a team is the whole work group, or one thread, which needs no barrier: where size > 1 every
  * thread of the group must come here. */
+#define TEAM_FIXED      1
 #define TEAM_SYNC(size) do { if ((size) > 1u) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); } while (0)
+
+/* A barrier without an if around it: PoCL takes a loop that contains one for uniform, whether it is reached or not. */
+#define CREW_SYNC(size) BARRIER()
+#define OWN_SYNC(size)  BARRIER()               /* of a team that owns a row: the work group */
+
+/* Lanes that can see each other's registers: only oneself. */
+#define LANES                   1u
+#define LANE_FROM(x, j, width)  (x)
+#define lanes_vote(yes, width)  ((yes) ? 1u : 0u)
+#define lanes_before(vote, width) 0u
+#define lanes_match(x)          1u
 
 #define ATOMIC_ADD32(p, v)      atomic_add((p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atom_add((p), (u64)(v))
@@ -40,6 +52,7 @@ typedef long   i64;
 #define ATOMIC_MAX32(p, v)      atomic_max((p), (u32)(v))
 #define ATOMIC_MAX64(p, v)      atom_max((p), (u64)(v))
 #define ATOMIC_MIN32(p, v)      atomic_min((p), (u32)(v))
+#define ATOMIC_MIN64(p, v)      atom_min((p), (u64)(v))
 #define ATOMIC_CAS32(p, a, b)   atomic_cmpxchg((p), (u32)(a), (u32)(b))
 #define ATOMIC_CAS64(p, a, b)   atom_cmpxchg((p), (u64)(a), (u64)(b))
 #define ATOMIC_EXCH32(p, v)     atomic_xchg((p), (u32)(v))
@@ -50,6 +63,9 @@ typedef long   i64;
 #define clz32(x)        clz((u32)(x))
 #define mulhi32(a, b)   mul_hi((u32)(a), (u32)(b))
 #define mulhi64(a, b)   mul_hi((u64)(a), (u64)(b))
+
+#define BITS_F32(x)     as_uint(x)
+#define BITS_F64(x)     as_ulong(x)
 
 #define TL_ATOMIC_ADD_LOOP(p, v, real, bits, space, cas, as_bits, as_real)      \
     do {                                                                        \

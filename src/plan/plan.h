@@ -37,10 +37,30 @@ typedef struct tl_rule {
 
 enum { TL_RULES_MAX = 8 };
 
+/* What steers one of the two steps on a GPU.  Rows are sorted into classes (global load balancing) when the row
+ * that needs most needs `ratio` times the average and there are `rows` rows; ratio_large and rows_large
+ * hold where that row is one for the large kernels (spECK's Table 2).  A window of bits or values is taken
+ * while it has at most so many columns for each product or entry, and the row has at least bits_min. */
+typedef struct tl_gpu_step {
+    double   ratio, ratio_large;
+    int64_t  rows, rows_large;
+    uint32_t bits_per[3], bits_min;
+    uint32_t dense_per;                 /* numeric: long rows with so few columns an entry are dense */
+    uint32_t rows_bytes[3], rows_threads[3];    /* shared memory and threads of blocks of short rows */
+    uint32_t block_bytes[3];                    /* of a block a row; the last: all there is (0)      */
+} tl_gpu_step;
+
+typedef struct tl_gpu_steps {
+    tl_gpu_step symbolic, numeric;
+} tl_gpu_steps;
+
+extern const tl_gpu_steps tl_gpu_speck;
+
 typedef struct tl_policy {
     const char *name, *text;
     bool        alike;                  /* look for rows like the row before them    */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
+    const tl_gpu_steps *gpu;
 } tl_policy;
 
 extern const tl_policy tl_policy_auto, tl_policy_speck;

@@ -18,4 +18,5 @@ const tl_policy tl_policy_auto = {
         {4096, 2 << 20, TL_HASH},
         {INT64_MAX, INT64_MAX, TL_DENSE},
     },
+    .gpu = &tl_gpu_speck,
 };

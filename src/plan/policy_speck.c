@@ -4,8 +4,26 @@
  *
  * Rows with one entry are taken directly, rows whose window is narrow against their products go to the
  * dense accumulator, everything else is hashed.  spECK decides by the memory a hash map would
- * need in scratchpad; here the second-level cache plays that part. */
+ * need in scratchpad; here the second-level cache plays that part.
+ *
+ * On a GPU the numbers below steer its two steps; where they differ from the paper's Table 2 they were measured again
+ * on an H200 (docs/papers.md). */
 #include "plan/plan.h"
+
+const tl_gpu_steps tl_gpu_speck = {
+    .symbolic = {
+        .ratio = 4.0, .rows = 8000, .ratio_large = 2.0, .rows_large = 1000,
+        .bits_per = {128, 96, 64}, .bits_min = 192,
+        .rows_bytes = {4096, 8192, 16384}, .rows_threads = {64, 64, 128},
+        .block_bytes = {32768, 65536, 0},
+    },
+    .numeric = {
+        .ratio = 4.0, .rows = 8000, .ratio_large = 1.3, .rows_large = 1000,
+        .bits_per = {4, 4, 4}, .bits_min = 48, .dense_per = 5,
+        .rows_bytes = {8192, 16384, 32768}, .rows_threads = {64, 64, 64},
+        .block_bytes = {32768, 65536, 0},
+    },
+};
 
 const tl_policy tl_policy_speck = {
     .name = "speck",
@@ -18,4 +36,5 @@ const tl_policy tl_policy_speck = {
         {16384, 32768, TL_HASH},
         {INT64_MAX, INT64_MAX, TL_DENSE},
     },
+    .gpu = &tl_gpu_speck,
 };

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * device.c - devices by name: the list of all, opening one, sharing it until the last user is gone. */
+#include "gpu/engine.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const tl_driver *const drivers[] = {&tl_driver_cuda, &tl_driver_opencl};
+enum { DRIVERS = sizeof drivers / sizeof *drivers, ROOM = 64 };
+
+int tl_gpu_list(tl_base *b, tl_gpu_line *lines, int room)
+{
+    int total = 0;
+    tl_caps *caps = NULL;
+    if (tl_calloc(b, &caps, ROOM, sizeof *caps, "the list of devices") != TULLE_OK) return 0;
+    for (int d = 0; d < DRIVERS; d++) {
+        int count = 0;
+        char why[192] = "";
+        tulle_status status = drivers[d]->list(b, caps, ROOM, &count, why, sizeof why);
+        if (status != TULLE_OK) snprintf(why, sizeof why, "%.190s", b->error);
+        if (count > ROOM) count = ROOM;
+        if (count == 0 && total < room) {
+            memset(&lines[total], 0, sizeof lines[total]);
+            snprintf(lines[total].name, sizeof lines[total].name, "%s", drivers[d]->name);
+            snprintf(lines[total].caps.why_not, sizeof lines[total].caps.why_not, "%s", why[0] ? why : "there is no device");
+        }
+        for (int i = 0; i < count; i++)
+            if (total + i < room) {
+                snprintf(lines[total + i].name, sizeof lines[total + i].name, "%s:%d", drivers[d]->name, i);
+                lines[total + i].caps = caps[i];
+            }
+        total += count ? count : 1;
+    }
+    tl_free(b, caps);
+    return total;
+}
+
+bool tl_gpu_best(tl_base *b, char *name, size_t bytes)
+{
+    bool found = false;
+    tl_gpu_line *lines = NULL;
+    if (tl_calloc(b, &lines, ROOM, sizeof *lines, "the list of devices") != TULLE_OK) return false;
+    int count = tl_gpu_list(b, lines, ROOM);
+    for (int i = 0; i < count && i < ROOM && !found; i++) {
+        if (lines[i].caps.why_not[0] || lines[i].caps.cpu) continue;
+        snprintf(name, bytes, "%s", lines[i].name);
+        found = true;
+    }
+    tl_free(b, lines);
+    return found;
+}
+
+/* "cuda", "cuda:3": the driver and the number; false: it is neither. */
+static bool parse(const char *name, const tl_driver **driver, int *index)
+{
+    for (int d = 0; d < DRIVERS; d++) {
+        size_t n = strlen(drivers[d]->name);
+        if (strncmp(name, drivers[d]->name, n) != 0 || (name[n] && name[n] != ':')) continue;
+        *driver = drivers[d];
+        *index = 0;
+        if (!name[n]) return true;
+        char *end = NULL;
+        long i = strtol(name + n + 1, &end, 10);
+        if (end == name + n + 1 || *end || i < 0 || i > 9999) return false;
+        *index = (int)i;
+        return true;
+    }
+    return false;
+}
+
+tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_gpu *gpu = NULL;
+    const tl_driver *driver = NULL;
+    int index = 0;
+    *out = NULL;
+    if (!parse(name, &driver, &index))
+        return tl_fail(b, TULLE_EDEVICE, "\"%s\" is no device; names are cpu, cuda:0, opencl:0 and so on", name);
+    TRY(tl_calloc(b, &gpu, 1, sizeof *gpu, "a device"));
+    gpu->driver = driver;
+    atomic_flag_clear(&gpu->busy);
+    atomic_init(&gpu->users, 1);
+    TRY(driver->open(b, index, &gpu->device));
+    snprintf(gpu->name, sizeof gpu->name, "%s:%d", driver->name, index);
+    gpu->caps = *driver->caps(gpu->device);
+    const char *shared = tl_env("TULLE_GPU_SHARED"), *fail = tl_env("TULLE_GPU_FAIL");
+    const char *balance = tl_env("TULLE_GPU_BALANCE");
+    if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
+        gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
+    gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
+    gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
+    void *note = NULL;
+    TRY(driver->pinned(b, gpu->device, 2 * SUM_ALL * sizeof(uint64_t) + 64, &note));
+    gpu->note = note;
+    *out = gpu;
+    gpu = NULL;
+done:
+    tl_gpu_release(gpu);
+    return status;
+}
+
+tl_gpu *tl_gpu_retain(tl_gpu *gpu)
+{
+    atomic_fetch_add(&gpu->users, 1);
+    return gpu;
+}
+
+void tl_gpu_release(tl_gpu *gpu)
+{
+    if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1) return;
+    if (gpu->device) {
+        tl_dmem_free(gpu, gpu->limits);
+        tl_gpu_trim(gpu);
+        tl_gpu_unload(gpu);
+        if (gpu->note) gpu->driver->unpin(gpu->device, gpu->note);
+        gpu->driver->close(gpu->device);
+    }
+    tl_free(NULL, gpu->block);
+    tl_free(NULL, gpu);
+}
+
+const char *tl_gpu_name(const tl_gpu *gpu)
+{
+    return gpu->name;
+}
+
+const tl_caps *tl_gpu_caps(const tl_gpu *gpu)
+{
+    return &gpu->caps;
+}
+
+tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue)
+{
+    tulle_status status = gpu->driver->queue(b, gpu->device, queue);
+    if (status == TULLE_OK) gpu->foreign = queue != NULL;
+    return status;
+}
+
+void *tl_gpu_native(tl_gpu *gpu, tl_native what)
+{
+    return gpu->driver->native ? gpu->driver->native(gpu->device, what) : NULL;
+}

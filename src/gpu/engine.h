@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * engine.h - what the files of the GPU engine share. */
+#ifndef TL_ENGINE_H
+#define TL_ENGINE_H
+#include "gpu/gpu.h"
+#include "kernels/classes.cl"
+
+/* ---- programs.c: kernels by number */
+
+#define TL_KERNEL_LIST(X)                                                                         \
+    X(ANALYZE,             analyze,        analyze)                                               \
+    X(CHECK,               check,          check)                                                 \
+    X(WIDEN,               check,          widen)                                                 \
+    X(NARROW,              check,          narrow)                                                \
+    X(TILES,               scan,           tiles)                                                 \
+    X(OFFSETS,             scan,           offsets)                                               \
+    X(BINS,                bins,           bins)                                                  \
+    X(SYMBOLIC_ROWS,       symbolic_rows,  symbolic_rows)                                         \
+    X(SYMBOLIC_BLOCK,      symbolic_block, symbolic_block)                                        \
+    X(SYMBOLIC_SPILL,      symbolic_block, symbolic_spill)                                        \
+    X(SYMBOLIC_DENSE,      symbolic_dense, symbolic_dense)                                        \
+    X(SYMBOLIC_DENSE_ROWS, symbolic_dense, symbolic_dense_rows)                                   \
+    X(NUMERIC_ROWS,        numeric_rows,   numeric_rows)                                          \
+    X(NUMERIC_BLOCK,       numeric_block,  numeric_block)                                         \
+    X(NUMERIC_RANKED,      numeric_block,  numeric_block_ranked)                                  \
+    X(NUMERIC_DENSE,       numeric_dense,  numeric_dense)                                         \
+    X(NUMERIC_DENSE_ROWS,  numeric_dense,  numeric_dense_rows)                                    \
+    X(SORT_ROWS,           sort_rows,      sort_rows)                                             \
+    X(DIRECT,              direct,         direct)                                                \
+    X(DROP_COUNT,          drop,           drop_count)                                            \
+    X(DROP_COPY,           drop,           drop_copy)
+
+typedef enum tl_kernel_id {
+#define TL_ENUM(id, file, name) TL_K_##id,
+    TL_KERNEL_LIST(TL_ENUM)
+#undef TL_ENUM
+    TL_KERNELS,
+    TL_K_NONE = -1
+} tl_kernel_id;
+
+/* The types a kernel is built for: widths in bits, val a tulle_type (0: none). */
+typedef struct tl_types {
+    int ptr, idx, key, val;
+} tl_types;
+
+enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
+
+typedef struct tl_block {
+    uint64_t handle, bytes;
+    bool     used;
+} tl_block;
+
+struct tl_gpu {
+    const tl_driver *driver;
+    tl_device       *device;
+    char             name[64];
+    tl_caps          caps;
+    atomic_int       users;
+    /* pool.c */
+    atomic_flag      busy;
+    tl_block        *block;
+    int              blocks, room;
+    uint64_t         held, peak, waiting, requests, fail_at;
+    /* programs.c */
+    tl_module       *module[TL_KERNELS][TL_VARIANTS];   /* by the first kernel of a file */
+    tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];
+    /* product.c: what stays from one product to the next */
+    uint64_t        *note;              /* pinned: summaries come here               */
+    tl_dmem          limits;            /* both steps' limits, as last uploaded      */
+    uint32_t         limits_now[2 * 128];
+    bool             foreign;           /* work goes to the caller's queue           */
+    int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
+};
+
+/* The kernels of a list are loaded, whatever it takes. */
+tulle_status tl_gpu_need(tl_base *b, tl_gpu *gpu, tl_types types, const tl_kernel_id *ids, int count);
+tl_kernel   *tl_gpu_kernel(tl_gpu *gpu, tl_types types, tl_kernel_id id);
+void         tl_gpu_unload(tl_gpu *gpu);
+/* The i-th program that the build makes images of; false past the last. */
+void         tl_program_make(const char *file, int threads, tl_types types, tl_program *program);
+bool         tl_program_ahead(int i, tl_program *p);
+
+/* ---- sizes.c: what each class of rows gets on this device */
+
+typedef struct tl_size {
+    tl_kernel_id kernel;
+    uint32_t     threads, shared;
+    uint32_t     slots;                 /* or words, or columns: of a block, or of a team for CLASS_BITS */
+    uint32_t     teams;                 /* rows at once, CLASS_BITS and CLASS_DIRECT */
+    uint32_t     resident;              /* blocks on the whole device                */
+} tl_size;
+
+typedef struct tl_sizes {
+    tl_size  size[CLASSES];
+    uint32_t limits[LIMITS];
+} tl_sizes;
+
+void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *sizes);
+void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *sizes);
+/* The same arithmetic for the sort of rows of at most `room` entries. */
+tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
+/* Shared memory that a block can be given at its start. */
+uint32_t tl_dynamic_bytes(const tl_caps *caps);
+uint32_t tl_resident(const tl_caps *caps, uint32_t threads, uint32_t shared);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * place.c - matrices carried between host and device. */
+#include "gpu/product.h"
+
+enum { ARRAYS = 3 };
+
+tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    const tl_driver *d = gpu->driver;
+    const void *from[ARRAYS] = {A->row_ptr, A->col_idx, A->values};
+    uint64_t bytes[ARRAYS] = {(uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type), (uint64_t)A->nnz * tl_index_size(A->idx_type),
+                              A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0};
+    tl_dmem to[ARRAYS] = {{0, 0}};
+    tulle_matrix *copy = NULL;
+    *out = NULL;
+    if (place == TULLE_HOST) {
+        TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &copy));
+        copy->view.val_type = A->val_type;
+        void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
+        for (int i = 0; i < ARRAYS; i++) {
+            const unsigned char *source = from[i];
+            if (!bytes[i]) continue;
+            if (A->place == TULLE_DEVICE) {
+                TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            } else {
+                for (uint64_t k = 0; k < bytes[i]; k++) ((unsigned char *)host[i])[k] = source[k];
+            }
+        }
+        TRY(d->wait(b, gpu->device));
+    } else {
+        tulle_csr view = *A;
+        for (int i = 0; i < ARRAYS; i++) {
+            if (i == 2 && !A->values) continue;
+            TRY(tl_dmem_alloc(b, gpu, bytes[i], "a matrix on the device", &to[i]));
+            if (!bytes[i]) continue;
+            if (A->place == TULLE_DEVICE)
+                TRY(d->copy(b, gpu->device, to[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            else
+                TRY(d->upload(b, gpu->device, to[i], from[i], bytes[i]));
+        }
+        view.row_ptr = (void *)(uintptr_t)to[0].handle;
+        view.col_idx = (void *)(uintptr_t)to[1].handle;
+        view.values = (void *)(uintptr_t)to[2].handle;
+        TRY(d->wait(b, gpu->device));
+        TRY(tl_matrix_on_device(b, gpu, view, &copy));
+        to[0].handle = to[1].handle = to[2].handle = 0;
+    }
+    *out = copy;
+    copy = NULL;
+done:
+    tl_matrix_free(b, copy);
+    for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
+    return status;
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * product.c - the road of one product on a device:
+ *
+ *   operands on the device -> (check) -> analysis -> wait -> balance -> symbolic -> row pointers -> wait
+ *   -> C allocated -> balance -> numeric -> sorting -> C where it is asked for
+ *
+ * The two waits are where the host must know something: what the rows are like, how large C is.  Memory: 16 bytes a row
+ * of A (24 with 64-bit columns) in one block; lists of rows (at most 12 bytes a row) where rows are sorted
+ * into classes; positions or hash maps of blocks that are resident. */
+#include "gpu/product.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tl_dmem nothing = {0, 0};
+
+enum { ZERO_BYTES = 4096 };             /* summaries and cursors of both steps */
+
+/* ---- operands */
+
+static tl_dmem foreign(const void *p)
+{
+    return (tl_dmem){(uint64_t)(uintptr_t)p, 0};
+}
+
+static tulle_status to_device(tl_product *p, const void *from, uint64_t bytes, const char *what, tl_dmem *mem)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, what, mem));
+    if (bytes) TRY(p->driver->upload(p->b, p->device, *mem, from, bytes));
+done:
+    return status;
+}
+
+/* count entries of 32 bits become 64, or the other way round. */
+static tulle_status resize(tl_product *p, tl_kernel_id id, uint64_t count, tl_dmem from, tl_dmem *to)
+{
+    tulle_status status = TULLE_OK;
+    tl_types types = {32, 32, 32, 0};
+    TRY(tl_gpu_need(p->b, p->gpu, types, &id, 1));
+    TRY(tl_dmem_alloc(p->b, p->gpu, count * (id == TL_K_WIDEN ? 8 : 4), "indices in another width", to));
+    uint64_t blocks = (count + 255) / 256;
+    if (blocks > 65536) blocks = 65536;
+    tl_arg args[] = {TL_U64(count), TL_MEM(from), TL_MEM(*to)};
+    TRY(tl_product_launch(p, types, id, blocks, 256, 0, 0, args, TL_COUNT(args)));
+done:
+    return status;
+}
+
+/* Rows row0..row1 of a view on the device, in the widths of p->types. */
+static tulle_status operand(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows, tl_operand *x)
+{
+    tulle_status status = TULLE_OK;
+    size_t ptr = tl_index_size(M->ptr_type), idx = tl_index_size(M->idx_type), val = tl_type_size(M->val_type);
+    const void *slice = (const char *)M->row_ptr + (size_t)row0 * ptr;
+    bool all = rows == M->rows, values = p->request.values && M->nnz > 0;
+    char what[64];
+    snprintf(what, sizeof what, "%s on the device", name);
+    if (M->place == TULLE_DEVICE) {
+        x->ptr = foreign(M->row_ptr);
+        x->col = foreign(M->col_idx);
+        x->val = foreign(M->values);
+        if (!all) {
+            tl_dmem from = x->ptr;
+            from.offset = (uint64_t)row0 * ptr;
+            TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)(rows + 1) * ptr, what, &x->own[0]));
+            TRY(p->driver->copy(p->b, p->device, x->own[0], from, (uint64_t)(rows + 1) * ptr));
+            x->ptr = x->own[0];
+        }
+    } else {
+        TRY(to_device(p, slice, (uint64_t)(rows + 1) * ptr, what, &x->own[0]));
+        TRY(to_device(p, M->col_idx, (uint64_t)M->nnz * idx, what, &x->own[1]));
+        if (values) TRY(to_device(p, M->values, (uint64_t)M->nnz * val, what, &x->own[2]));
+        x->ptr = x->own[0];
+        x->col = x->own[1];
+        x->val = x->own[2];
+    }
+done:
+    return status;
+}
+
+/* Row pointers and columns in the widths that the kernels were chosen for; after the check, which wants them as they
+ * came. */
+static tulle_status fit_columns(tl_product *p, const tulle_csr *M, tl_operand *x)
+{
+    tulle_status status = TULLE_OK;
+    if (p->types.idx == 64 && M->idx_type == TULLE_I32) {
+        tl_dmem wide;
+        TRY(resize(p, TL_K_WIDEN, (uint64_t)M->nnz, x->col, &wide));
+        tl_dmem_free(p->gpu, x->own[1]);
+        x->own[1] = x->col = wide;
+    }
+done:
+    return status;
+}
+
+static tulle_status fit_pointers(tl_product *p, const tulle_csr *M, int64_t rows, tl_operand *x)
+{
+    if (p->types.ptr == 32 || M->ptr_type == TULLE_I64 || x->wide.handle) return TULLE_OK;
+    tulle_status status = resize(p, TL_K_WIDEN, (uint64_t)rows + 1, x->ptr, &x->wide);
+    if (status == TULLE_OK) x->ptr = x->wide;
+    return status;
+}
+
+static void operand_done(tl_product *p, tl_operand *x)
+{
+    for (int i = 0; i < 3; i++) tl_dmem_free(p->gpu, x->own[i]);
+    tl_dmem_free(p->gpu, x->wide);
+    memset(x, 0, sizeof *x);
+}
+
+/* ---- check */
+
+static tulle_status check(tl_product *p, const tulle_csr *M, int64_t rows, const tl_operand *x, tl_dmem bad)
+{
+    tulle_status status = TULLE_OK;
+    tl_types types = {M->ptr_type == TULLE_I64 ? 64 : 32, M->idx_type == TULLE_I64 ? 64 : 32, 32, 0};
+    tl_kernel_id id = TL_K_CHECK;
+    if (rows == 0) return TULLE_OK;
+    TRY(tl_gpu_need(p->b, p->gpu, types, &id, 1));
+    tl_arg args[] = {TL_U32(rows), TL_U64(M->nnz), TL_U64(M->cols), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(bad)};
+    uint64_t blocks = ((uint64_t)rows + 127) / 128;
+    TRY(tl_product_launch(p, types, id, blocks > 65536 ? 65536 : blocks, 128, 0, 0, args, TL_COUNT(args)));
+done:
+    return status;
+}
+
+/* The sentence about a bad view is made by the host's own check, of a copy where it lies on the device. */
+static tulle_status tell_bad(tl_product *p, const tulle_csr *M, const char *name, uint32_t row)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *copy = NULL;
+    if (M->place == TULLE_DEVICE) TRY(tl_gpu_move(p->b, p->gpu, M, TULLE_HOST, &copy));
+    TRY(tl_csr_check(p->b, copy ? &copy->view : M, name, 0));
+    status = tl_fail(p->b, TULLE_EPATTERN, "%s: row %" PRIu32 " is not in order", name, row);
+done:
+    tl_matrix_free(p->b, copy);
+    return status;
+}
+
+/* ---- the block of metadata */
+
+static uint64_t take(uint64_t *at, uint64_t bytes)
+{
+    uint64_t here = *at;
+    *at += (bytes + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
+    return here;
+}
+
+static uint32_t tile_items(uint32_t rows)
+{
+    uint32_t items = 8;
+    while ((uint64_t)items * 256 * 4096 < rows) items *= 2;
+    return items;
+}
+
+static uint64_t tile_count(uint32_t rows)
+{
+    return ((uint64_t)rows + tile_items(rows) * 256 - 1) / (tile_items(rows) * 256);
+}
+
+static tulle_status make_meta(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    uint64_t at = 0, n = p->rows, idx = (uint64_t)p->types.idx / 8;
+    struct { tl_dmem *to; uint64_t bytes; } parts[] = {
+        {&p->sum[0], SUM_ALL * 8},          /* from here ... */
+        {&p->sum[1], SUM_ALL * 8},
+        {&p->cursors[0], 2 * CLASSES * 4},
+        {&p->cursors[1], 2 * CLASSES * 4},  /* ... to here: zero at first */
+        {&p->bad, 8},
+        {&p->tile_sum, tile_count(p->rows) * 8},
+        {&p->products, n * 4}, {&p->longest, n * 4}, {&p->lo, n * idx}, {&p->span, n * 4},
+    };
+    uint64_t offset[TL_COUNT(parts)];
+    for (int i = 0; i < TL_COUNT(parts); i++) offset[i] = take(&at, parts[i].bytes);
+    TRY(tl_dmem_alloc(p->b, p->gpu, at, "what is known about rows", &p->meta));
+    for (int i = 0; i < TL_COUNT(parts); i++) *parts[i].to = (tl_dmem){p->meta.handle, offset[i]};
+    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->bad.offset));
+done:
+    return status;
+}
+
+/* Limits change with types, policy and accumulator: uploaded only then. */
+static tulle_status send_limits(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_gpu *gpu = p->gpu;
+    uint32_t now[2 * 128] = {0};
+    memcpy(now, p->sizes[0].limits, sizeof p->sizes[0].limits);
+    memcpy(now + 128, p->sizes[1].limits, sizeof p->sizes[1].limits);
+    if (gpu->limits.handle && memcmp(now, gpu->limits_now, sizeof now) == 0) return TULLE_OK;
+    if (!gpu->limits.handle) TRY(tl_dmem_alloc(p->b, gpu, sizeof now, "limits of classes", &gpu->limits));
+    memset(gpu->limits_now, 0xff, sizeof gpu->limits_now);
+    TRY(p->driver->upload(p->b, p->device, gpu->limits, now, sizeof now));
+    memcpy(gpu->limits_now, now, sizeof now);
+done:
+    return status;
+}
+
+static tulle_status read_note(tl_product *p, int step, uint32_t *bad)
+{
+    tulle_status status = TULLE_OK;
+    uint64_t *note = p->gpu->note;
+    TRY(p->driver->download(p->b, p->device, note, p->sum[step], SUM_ALL * 8));
+    if (bad) TRY(p->driver->download(p->b, p->device, note + SUM_ALL, p->bad, 8));
+    TRY(p->driver->wait(p->b, p->device));
+    memcpy(p->note[step], note, SUM_ALL * 8);
+    if (bad) memcpy(bad, note + SUM_ALL, 8);
+done:
+    return status;
+}
+
+/* ---- the road */
+
+tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *A = request->A, *B = request->B;
+    memset(p, 0, sizeof *p);
+    *p = (tl_product){.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .request = *request,
+                      .timed = request->stages};
+    if (p->request.row1 < 0) p->request.row1 = A->rows;
+    int64_t rows = p->request.row1 - p->request.row0;
+    const struct { const char *what; int64_t count; } dims[] = {{"rows of A", rows}, {"rows of B", B->rows}};
+    for (int i = 0; i < 2; i++)
+        if (dims[i].count >= UINT32_MAX) {
+            status = tl_fail(b, TULLE_EOVERFLOW, "%" PRId64 " %s: a device takes at most %" PRIu32, dims[i].count,
+                             dims[i].what, UINT32_MAX - 1);
+            goto done;
+        }
+    if (request->recipe->forced >= 0 && request->recipe->forced != TL_HASH && request->recipe->forced != TL_DENSE
+        && request->recipe->forced != TL_DIRECT) {
+        status = tl_fail(b, TULLE_EINVAL, "accumulator %s: %s has direct, dense and hash",
+                         tulle_accumulator_name(request->recipe->forced), gpu->name);
+        goto done;
+    }
+    p->rows = (uint32_t)rows;
+    p->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 || B->ptr_type == TULLE_I64 || request->ptr_type == TULLE_I64 ? 64 : 32,
+                          .idx = A->idx_type == TULLE_I64 || B->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
+                          .val = request->values ? (int)A->val_type : TULLE_F32};
+    TRY(tl_product_mark(p, NULL));
+    TRY(operand(p, A, "A", p->request.row0, rows, &p->A));
+    bool same = A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->values == B->values && A->rows == B->rows
+                && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type && rows == A->rows;
+    if (same) {
+        p->B = p->A;
+        memset(p->B.own, 0, sizeof p->B.own);
+    } else {
+        TRY(operand(p, B, "B", 0, B->rows, &p->B));
+    }
+    /* Only the pattern is wanted: whatever lies in the columns serves as values. */
+    if (!request->values) {
+        p->A.val = p->A.col;
+        p->B.val = p->B.col;
+    }
+    TRY(make_meta(p));
+    TRY(tl_product_mark(p, "operands"));
+    if (!request->trusted) {
+        TRY(p->driver->fill(b, p->device, p->bad, 0xff, 8));
+        if (p->request.row0 == 0 && rows == A->rows) TRY(check(p, A, rows, &p->A, p->bad));
+        if (!same) TRY(check(p, B, B->rows, &p->B, p->bad));
+        TRY(tl_product_mark(p, "check"));
+    }
+    TRY(fit_columns(p, A, &p->A));
+    if (same) p->B.col = p->A.col;
+    else TRY(fit_columns(p, B, &p->B));
+    if (!request->values) {
+        p->A.val = p->A.col;
+        p->B.val = p->B.col;
+    }
+    TRY(fit_pointers(p, A, rows, &p->A));
+    if (same) p->B.ptr = p->A.ptr;
+    else TRY(fit_pointers(p, B, B->rows, &p->B));
+    p->a_nnz = A->nnz;
+done:
+    return status;
+}
+
+static tulle_status analyze(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    const tl_caps *caps = &p->gpu->caps;
+    tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
+    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    uint32_t threads = caps->cpu ? 16 : 256, team = 0;
+    uint64_t mean = p->rows ? (uint64_t)p->a_nnz / p->rows : 0;
+    while (team < (caps->cpu ? 2u : 5u) && (2u << team) <= mean) team++;
+    uint64_t blocks = ((uint64_t)p->rows + threads - 1) / threads;
+    tl_dmem bad = p->request.trusted ? nothing : p->bad, limits = p->gpu->limits;
+    tl_arg args[] = {TL_U32(p->rows), TL_U32(team), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
+                     TL_MEM(p->B.col), TL_MEM(limits), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
+                     TL_MEM(p->span), TL_MEM(p->sum[0])};
+    TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
+    TRY(tl_product_mark(p, "analysis"));
+    uint32_t found[2] = {UINT32_MAX, 0};
+    TRY(read_note(p, 0, p->request.trusted ? NULL : found));
+    if (found[0] != UINT32_MAX) {
+        TRY(tell_bad(p, p->request.A, "A", found[0]));
+        status = tell_bad(p, p->request.B, "B", found[0]);
+    }
+done:
+    return status;
+}
+
+static void forget_pattern(tl_product *p)
+{
+    for (int i = 0; i < 2; i++) {
+        tl_dmem_free(p->gpu, p->work[i].list);
+        memset(&p->work[i], 0, sizeof p->work[i]);
+    }
+}
+
+tulle_status tl_product_pattern(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_types keys = p->types;
+    tl_sizes_symbolic(p->gpu, p->request.recipe, keys, &p->sizes[0]);
+    tl_sizes_numeric(p->gpu, p->request.recipe, keys, &p->sizes[1]);
+    TRY(send_limits(p));
+    TRY(analyze(p));
+    uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
+    tl_trace(p->b, "analysis: %" PRIu64 " products, at most %" PRIu64 " a row, rows of C span up to %" PRIu64 " columns",
+             total, p->note[0][SUM_MAX_PRODUCTS], span);
+    if (total > TULLE_I32_LIMIT && p->types.ptr == 32) {        /* counts may exceed 32 bits */
+        p->types.ptr = 64;
+        TRY(fit_pointers(p, p->request.A, p->rows, &p->A));
+        if (p->B.ptr.handle == p->A.own[0].handle || p->request.A->row_ptr == p->request.B->row_ptr) {
+            if (p->request.B->rows == p->rows) p->B.ptr = p->A.ptr;
+        }
+        if (p->B.ptr.handle != p->A.ptr.handle) TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
+        tl_kernel_id need[] = {TL_K_TILES, TL_K_OFFSETS};
+        TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    }
+    if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
+        keys.key = 64;
+        tl_sizes_symbolic(p->gpu, p->request.recipe, keys, &p->sizes[0]);
+        if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, &p->sizes[1]);
+        TRY(send_limits(p));
+        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->sum[1].offset));
+        TRY(analyze(p));
+    }
+    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
+    if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
+        TRY(p->driver->fill(p->b, p->device, p->c_ptr, 0, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8)));
+        goto done;
+    }
+    TRY(tl_step_balance(p, 0));
+    if (p->work[0].balanced) TRY(tl_product_mark(p, "symbolic load"));
+    TRY(tl_step_symbolic(p));
+    TRY(tl_product_mark(p, "symbolic"));
+    uint32_t items = tile_items(p->rows);
+    tl_dmem limits = {p->gpu->limits.handle, 512};
+    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
+                      TL_MEM(limits), TL_MEM(p->c_ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
+    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(p->c_ptr)};
+    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
+    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
+    TRY(tl_product_mark(p, "row pointers"));
+    TRY(read_note(p, 1, NULL));
+    tl_dmem_free(p->gpu, p->work[0].list);
+    p->work[0].list = nothing;
+    p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+done:
+    return status;
+}
+
+void tl_product_done(tl_product *p)
+{
+    if (!p->gpu) return;
+    forget_pattern(p);
+    operand_done(p, &p->A);
+    operand_done(p, &p->B);
+    tl_dmem_free(p->gpu, p->meta);
+    tl_dmem_free(p->gpu, p->scratch);
+    tl_dmem_free(p->gpu, p->c_ptr);
+    tl_dmem_free(p->gpu, p->c_col);
+    tl_dmem_free(p->gpu, p->c_val);
+    memset(p, 0, sizeof *p);
+}
+
+/* Before C is allocated: do its counts and bytes fit what was asked for? */
+static tulle_status check_c(tl_product *p)
+{
+    const tl_gpu_request *r = &p->request;
+    if (r->ptr_type == TULLE_I32 && !tl_fits(TULLE_I32, p->c_nnz))
+        return tl_fail(p->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%" PRId64
+                       "); ask for 64 bit", p->c_nnz, (int64_t)TULLE_I32_LIMIT);
+    uint64_t entry = (uint64_t)p->types.idx / 8 + (r->values ? tl_type_size((tulle_type)p->types.val) : 4);
+    uint64_t bytes = (uint64_t)p->c_nnz * entry, held = tl_dmem_held(p->gpu);
+    uint64_t before = p->meta.handle ? held : 0;
+    if (r->memory_limit && before + bytes > r->memory_limit)
+        return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (C has %" PRId64
+                       " entries), the limit is %" PRIu64, before + bytes, p->c_nnz, r->memory_limit);
+    return TULLE_OK;
+}
+
+tulle_status tl_product_allocate(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    TRY(check_c(p));
+    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &p->c_col));
+    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val), "values of C", &p->c_val));
+done:
+    return status;
+}
+
+/* ---- entries that came out as zero are left out */
+
+static tulle_status drop(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_dmem ptr = nothing, col = nothing, val = nothing;
+    tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY};
+    if (p->c_nnz == 0) return TULLE_OK;
+    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 2));
+    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &ptr));
+    TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
+    tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
+    uint64_t blocks = ((uint64_t)p->rows + 127) / 128;
+    TRY(tl_product_launch(p, p->types, TL_K_DROP_COUNT, blocks, 128, 0, 0, count, TL_COUNT(count)));
+    uint32_t items = tile_items(p->rows);
+    tl_dmem limits = {p->gpu->limits.handle, 512};
+    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
+                      TL_MEM(limits), TL_MEM(ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
+    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(ptr)};
+    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
+    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
+    TRY(read_note(p, 1, NULL));
+    int64_t nnz = (int64_t)p->note[1][SUM_NNZ];
+    if (nnz < p->c_nnz) {
+        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &col));
+        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * tl_type_size((tulle_type)p->types.val), "values of C", &val));
+        tl_arg copy[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val), TL_MEM(ptr), TL_MEM(col),
+                         TL_MEM(val)};
+        TRY(tl_product_launch(p, p->types, TL_K_DROP_COPY, blocks, 128, 0, 0, copy, TL_COUNT(copy)));
+        tl_dmem swap[3] = {p->c_ptr, p->c_col, p->c_val};
+        p->c_ptr = ptr;
+        p->c_col = col;
+        p->c_val = val;
+        ptr = swap[0];
+        col = swap[1];
+        val = swap[2];
+        p->c_nnz = nnz;
+    }
+    TRY(tl_product_mark(p, "dropping zeros"));
+done:
+    tl_dmem_free(p->gpu, ptr);
+    tl_dmem_free(p->gpu, col);
+    tl_dmem_free(p->gpu, val);
+    return status;
+}
+
+/* ---- C, in the widths and at the place asked for */
+
+static tulle_status fit_c(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    const tl_gpu_request *r = &p->request;
+    int ptr = r->ptr_type == TULLE_I64 || (!r->ptr_type && !tl_fits(TULLE_I32, p->c_nnz)) ? 64 : 32;
+    int idx = (r->idx_type ? r->idx_type : (int)r->B->idx_type) == TULLE_I64 ? 64 : 32;
+    const struct { tl_dmem *mem; int now, then; uint64_t count; } parts[] = {
+        {&p->c_ptr, p->types.ptr, ptr, (uint64_t)p->rows + 1},
+        {&p->c_col, p->types.idx, idx, (uint64_t)p->c_nnz},
+    };
+    for (int i = 0; i < 2; i++) {
+        if (parts[i].now == parts[i].then) continue;
+        tl_dmem other;
+        TRY(resize(p, parts[i].then == 64 ? TL_K_WIDEN : TL_K_NARROW, parts[i].count, *parts[i].mem, &other));
+        tl_dmem_free(p->gpu, *parts[i].mem);
+        *parts[i].mem = other;
+    }
+    p->types.ptr = ptr;
+    p->types.idx = idx;
+done:
+    return status;
+}
+
+static void disown(tulle_matrix *C)
+{
+    tl_gpu *gpu = C->owner;
+    const void *arrays[3] = {C->view.row_ptr, C->view.col_idx, C->view.values};
+    for (int i = 0; i < 3; i++) tl_dmem_free(gpu, foreign(arrays[i]));
+    tl_gpu_release(gpu);
+}
+
+/* The arrays become a matrix that owns them; on failure they stay the caller's. */
+tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *M = NULL;
+    TRY(tl_calloc(b, &M, 1, sizeof *M, "a matrix"));
+    M->view = view;
+    M->view.place = TULLE_DEVICE;
+    M->owner = tl_gpu_retain(gpu);
+    M->disown = disown;
+    *out = M;
+done:
+    return status;
+}
+
+static tulle_status deliver(tl_product *p, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = NULL;
+    const tl_gpu_request *r = &p->request;
+    tulle_index ptr = p->types.ptr == 64 ? TULLE_I64 : TULLE_I32, idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
+    if (!r->values) {
+        tl_dmem_free(p->gpu, p->c_val);
+        p->c_val = nothing;
+    }
+    tulle_csr view = {.rows = p->rows, .cols = r->B->cols, .nnz = p->c_nnz, .row_ptr = (void *)(uintptr_t)p->c_ptr.handle,
+                      .col_idx = (void *)(uintptr_t)p->c_col.handle, .values = (void *)(uintptr_t)p->c_val.handle,
+                      .ptr_type = ptr, .idx_type = idx, .val_type = r->A->val_type, .place = TULLE_DEVICE};
+    if (r->place == TULLE_DEVICE) {
+        TRY(tl_matrix_on_device(p->b, p->gpu, view, out));
+        p->c_ptr = p->c_col = p->c_val = nothing;
+        goto done;
+    }
+    TRY(tl_matrix_create(p->b, p->rows, r->B->cols, p->c_nnz, ptr, idx, r->values ? (int)r->A->val_type : 0, &C));
+    C->view.val_type = r->A->val_type;
+    TRY(p->driver->download(p->b, p->device, C->row_ptr, p->c_ptr, ((uint64_t)p->rows + 1) * tl_index_size(ptr)));
+    if (p->c_nnz) TRY(p->driver->download(p->b, p->device, C->col_idx, p->c_col, (uint64_t)p->c_nnz * tl_index_size(idx)));
+    if (p->c_nnz && r->values)
+        TRY(p->driver->download(p->b, p->device, C->values, p->c_val, (uint64_t)p->c_nnz * tl_type_size(r->A->val_type)));
+    *out = C;
+    C = NULL;
+done:
+    tl_matrix_free(p->b, C);
+    return status;
+}
+
+/* ---- figures */
+
+/* What each accumulator took, by the classes of the numeric step. */
+static void shares(const tl_product *p, tulle_stats *stats)
+{
+    static const struct { const char *name; int from, to; } groups[] = {
+        {"direct", CLASS_DIRECT, CLASS_DIRECT + 1}, {"dense", CLASS_BITS, CLASS_BITS + 3},
+        {"hash", CLASS_ROWS, CLASS_SPILL + 1}, {"dense", CLASS_DENSE, CLASS_DENSE + 1},
+    };
+    const uint64_t *rows = p->note[1] + SUM_WORDS, *products = rows + CLASSES;
+    const tl_work *w = &p->work[1];
+    stats->shares = 0;
+    for (int g = 0; g < TL_COUNT(groups); g++) {
+        tulle_share share = {groups[g].name, 0, 0};
+        for (int c = groups[g].from; c < groups[g].to; c++) {
+            if (!w->balanced && c != w->only) continue;
+            share.rows += w->balanced ? (int64_t)rows[c] : (int64_t)p->rows;
+            share.products += w->balanced ? (int64_t)products[c] : (int64_t)p->note[0][SUM_PRODUCTS];
+        }
+        if (!share.rows) continue;
+        int i = 0;
+        while (i < stats->shares && strcmp(stats->share[i].name, share.name) != 0) i++;
+        if (i == stats->shares) stats->share[stats->shares++] = share;
+        else {
+            stats->share[i].rows += share.rows;
+            stats->share[i].products += share.products;
+        }
+    }
+}
+
+static tulle_status stage_times(tl_product *p, tulle_stats *stats)
+{
+    tulle_status status = TULLE_OK;
+    stats->stages = 0;
+    for (int i = 1; i < p->marks && stats->stages < TULLE_MAX_STAGES; i++) {
+        double seconds = 0;
+        TRY(p->driver->elapsed(p->b, p->device, i - 1, i, &seconds));
+        stats->stage[stats->stages++] = (tulle_stage){p->mark_name[i], seconds};
+    }
+done:
+    return status;
+}
+
+tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **out, tulle_stats *stats)
+{
+    tulle_status status = TULLE_OK;
+    tl_product p = {0};
+    double start = tl_now(), at[3];
+    uint64_t held = tl_dmem_held(gpu), waits = gpu->driver->waits(gpu->device);
+    *out = NULL;
+    tl_dmem_peak(gpu, true);
+    TRY(tl_product_begin(b, gpu, request, &p));
+    TRY(tl_product_pattern(&p));
+    at[0] = tl_now();
+    if (tl_progress(b, "symbolic", 0.5)) {
+        status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
+        goto done;
+    }
+    TRY(tl_product_allocate(&p));
+    if (p.c_nnz) {
+        TRY(tl_step_balance(&p, 1));
+        if (p.work[1].balanced) TRY(tl_product_mark(&p, "numeric load"));
+        TRY(tl_step_numeric(&p));
+        if (request->drop_zeros) TRY(drop(&p));
+    }
+    TRY(fit_c(&p));
+    at[1] = tl_now();
+    stats->c_nnz = p.c_nnz;
+    stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
+    stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
+    shares(&p, stats);
+    uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8) + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
+                       + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);
+    TRY(deliver(&p, out));
+    if (p.timed) TRY(tl_product_mark(&p, "result"));
+    /* The caller's own queue goes on by itself. */
+    if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
+    if (p.timed) TRY(stage_times(&p, stats));
+    at[2] = tl_now();
+    stats->sec_symbolic = at[0] - start;
+    stats->sec_numeric = at[2] - at[0];
+    stats->sec_total = at[2] - start;
+    stats->peak_bytes = tl_dmem_peak(gpu, false) - held;
+    stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
+done:
+    tl_product_done(&p);
+    if (status != TULLE_OK) {
+        tl_matrix_free(b, *out);
+        *out = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric) and
+ * replay.c (the numeric step again). */
+#ifndef TL_GPU_PRODUCT_H
+#define TL_GPU_PRODUCT_H
+#include "gpu/engine.h"
+
+/* One operand as the kernels want it. */
+typedef struct tl_operand {
+    tl_dmem ptr, col, val;
+    tl_dmem own[3];                     /* what must be freed: uploaded or widened copies */
+    tl_dmem wide;                       /* row pointers of 64 bits, where they became necessary */
+} tl_operand;
+
+/* What the bins kernel made of the rows, or that it was not worth it. */
+typedef struct tl_work {
+    bool     balanced;
+    int      only;                      /* not balanced: the class of all rows       */
+    uint32_t rows[CLASSES];             /* of each class                             */
+    uint32_t start[CLASSES];            /* of its list                               */
+    tl_dmem  list, groups;
+} tl_work;
+
+typedef struct tl_product {
+    tl_base          *b;
+    tl_gpu           *gpu;
+    const tl_driver  *driver;
+    tl_device        *device;
+    tl_gpu_request    request;
+    tl_types          types;            /* ptr, idx, val; key is each step's own      */
+    uint32_t          rows;
+    int64_t           a_nnz;
+    tl_operand        A, B;
+    tl_dmem           meta;             /* one block: the arrays below               */
+    tl_dmem           products, longest, lo, span, zero, tile_sum;
+    tl_dmem           sum[2], cursors[2];   /* symbolic, numeric; inside zero        */
+    tl_dmem           bad;
+    tl_sizes          sizes[2];
+    tl_work           work[2];
+    uint64_t          note[2][SUM_ALL];
+    tl_dmem           c_ptr, c_col, c_val;
+    int64_t           c_nnz;
+    tl_dmem           scratch;          /* positions or maps of the step under way   */
+    /* stage times */
+    bool              timed;
+    int               marks;
+    const char       *mark_name[TL_EVENTS];
+} tl_product;
+
+/* steps.c */
+tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
+tulle_status tl_step_symbolic(tl_product *p);
+tulle_status tl_step_numeric(tl_product *p);
+tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks, uint32_t threads,
+                               uint32_t shared, int lane, const tl_arg *args, int count);
+tulle_status tl_product_mark(tl_product *p, const char *name);
+
+/* product.c */
+tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
+tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
+tulle_status tl_product_allocate(tl_product *p);                /* c_col, c_val */
+void         tl_product_done(tl_product *p);
+/* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
+tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
+
+#define TL_MEM(m) {.kind = TL_ARG_MEM, .as.mem = (m)}
+#define TL_U32(x) {.kind = TL_ARG_U32, .as.u32 = (uint32_t)(x)}
+#define TL_U64(x) {.kind = TL_ARG_U64, .as.u64 = (uint64_t)(x)}
+#define TL_COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+#endif

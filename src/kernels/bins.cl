@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bins.cl - spECK's global load balancing: rows go to the list of their class, neighbours stay neighbours, and short
+ * rows are merged into blocks (Algorithm 2).
+ *
+ * A block of threads takes as many rows, ranks them within their class by prefix sums (classes are packed six to a
+ * u64, ten bits each) and takes its place in every list with one atomic.  Rows of the three CLASS_ROWS are
+ * then merged: two neighbouring groups of 2^i rows become one while both are whole and their slots fit
+ * `room`; five rounds make at most 32 rows.
+ *
+ *   summary     how many rows each class has: from that, where its list starts (LIST_ROUND)
+ *   list        rows, class by class, each from its start on
+ *   groups      two words for each block of rows: where it starts in list, how many; from the same start on
+ *   cursors     rows, then groups, of each class so far; zero at first */
+
+#define PER 6u
+#define BITS 10u
+#define FIELD(x, c) (u32)(((x) >> (((c) % PER) * BITS)) & 1023u)
+
+KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
+             GLOBAL ptr_t *c_ptr, GLOBAL const u32 *limits, GLOBAL const u64 *summary, GLOBAL u32 *cursors,
+             GLOBAL u32 *list, GLOBAL u32 *groups)
+{
+    STATIC_SHARED u64 count0[THREADS_MAX], count1[THREADS_MAX], count2[THREADS_MAX];
+    STATIC_SHARED u32 slots[THREADS_MAX];
+    STATIC_SHARED u32 members[THREADS_MAX];
+    STATIC_SHARED u32 base[CLASSES], start[CLASSES], total[CLASSES], group_start[3];
+    const u32 t = thread_id(), threads = thread_count();
+    const u32 r = block_id() * threads + t;
+    u32 c = CLASS_EMPTY, need = 0;
+    if (r < rows) {
+        const u32 entries = (u32)(a_ptr[r + 1] - a_ptr[r]);
+        if (numeric) {
+            need = (u32)(c_ptr[r + 1] - c_ptr[r]);
+            c = numeric_class(limits, entries, need, span[r]);
+        } else {
+            need = products[r] < span[r] ? products[r] : span[r];
+            c = symbolic_class(limits, entries, products[r], span[r]);
+            if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* counted already */
+        }
+    }
+    const int known = r < rows && c != CLASS_EMPTY;
+    const u64 one = known ? (u64)1 << ((c % PER) * BITS) : 0;
+    count0[t] = c / PER == 0u ? one : 0;
+    count1[t] = c / PER == 1u ? one : 0;
+    count2[t] = c / PER == 2u ? one : 0;
+    for (u32 d = 1; d < threads; d <<= 1) {
+        BARRIER();
+        u64 x0 = 0, x1 = 0, x2 = 0;
+        if (t >= d) {
+            x0 = count0[t - d];
+            x1 = count1[t - d];
+            x2 = count2[t - d];
+        }
+        BARRIER();
+        count0[t] += x0;
+        count1[t] += x1;
+        count2[t] += x2;
+    }
+    if (t < CLASSES) {
+        u32 before = 0;
+        for (u32 i = 0; i < t; i++) before += LIST_ROUND((u32)summary[SUM_WORDS + i]);
+        base[t] = before;
+    }
+    BARRIER();
+    if (t < CLASSES) {
+        const u32 z = threads - 1u;
+        const u64 all = t / PER == 0u ? count0[z] : t / PER == 1u ? count1[z] : count2[z];
+        const u32 n = FIELD(all, t);
+        total[t] = n;
+        start[t] = n ? base[t] + ATOMIC_ADD32(&cursors[t], n) : 0u;
+    }
+    const u32 rank = known ? FIELD(c / PER == 0u ? count0[t] : c / PER == 1u ? count1[t] : count2[t], c) - 1u : 0u;
+    BARRIER();
+    if (known) list[start[c] + rank] = r;
+
+    /* Merging: member lists of the three classes lie behind each other. */
+    const u32 m = c - CLASS_ROWS;                           /* 0, 1, 2 for those that merge */
+    const int merges = known && c >= CLASS_ROWS && m < 3u;
+    u32 mine = 0;
+    if (merges) {
+        for (u32 i = 0; i < m; i++) mine += total[CLASS_ROWS + i];
+        mine += rank;
+        slots[mine] = numeric ? NUMERIC_SLOTS(need) : SYMBOLIC_SLOTS(need);
+        members[mine] = 1u;
+    }
+    const u32 n = merges ? total[c] : 0u;
+    for (u32 step = 1; step < 32u; step <<= 1) {
+        BARRIER();
+        if (merges && (rank & (2u * step - 1u)) == 0u && rank + step < n && members[mine] == step) {
+            const u32 other = members[mine + step];
+            const int whole = other == step || rank + 2u * step > n;
+            if (other && whole && slots[mine] + slots[mine + step] <= limits[LIMIT_ROOM + m]) {
+                slots[mine] += slots[mine + step];
+                members[mine] += other;
+                members[mine + step] = 0;
+            }
+        }
+    }
+    BARRIER();
+    const u32 size = merges ? members[mine] : 0u;
+    BARRIER();
+    count0[t] = size ? (u64)1 << (m * BITS) : 0;
+    for (u32 d = 1; d < threads; d <<= 1) {
+        BARRIER();
+        const u64 left = t >= d ? count0[t - d] : 0;
+        BARRIER();
+        count0[t] += left;
+    }
+    BARRIER();
+    if (t < 3u) {
+        const u32 g = FIELD(count0[threads - 1u], t);
+        group_start[t] = g ? base[CLASS_ROWS + t] + ATOMIC_ADD32(&cursors[CLASSES + CLASS_ROWS + t], g) : 0u;
+    }
+    BARRIER();
+    if (size) {
+        const u32 at = group_start[m] + FIELD(count0[t], m) - 1u;
+        groups[2u * at] = start[c] + rank;
+        groups[2u * at + 1u] = size;
+    }
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * numeric_block.cl - adds up a row of C in a hash table in shared memory, a block a row.
+ *
+ *   numeric_block          writes the row as it lies in the table; sort_rows puts it in order
+ *   numeric_block_ranked   knows each entry's place: a bit for every column of the row, and how many stand before
+ *                          each word of them; the row is written in order, no sort follows
+ *
+ * Keys are columns counted from the first of the row; slots are found by linear probing.  Groups of threads walk rows
+ * of B side by side and add with atomics; where a row of B is enough for the whole block, it takes the entries of A
+ * one after the other, its threads hold different columns, and adds are plain and in the order of A.
+ *
+ * Shared memory: slots * (sizeof(val_t) + sizeof(key_t)); ranked: and words * 6 bytes, where words * 32 is at least
+ * the span of every row.  slots is a multiple of 4, and more than the entries of any row; ranked: slots <= 65536, words
+ * is even. */
+
+#define AHEAD 2u                /* rows of B that a group has under way at once */
+
+#if VAL == 1 || VAL == 2
+#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
+#else
+#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
+#endif
+
+/* The slot of the key. */
+INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
+{
+    u32 s = KEY_SLOT(key, slots);
+    for (;;) {
+        key_t k = KEY_PEEK(keys + s);
+        if (k == KEY_NONE) {
+            k = KEY_CAS(keys + s, KEY_NONE, key);
+            if (k == KEY_NONE) return s;
+        }
+        if (k == key) return s;
+        s = s + 1u == slots ? 0u : s + 1u;
+    }
+}
+
+/* `rounds` rows of B, the j-th of them from lane j ([begin, end) and the entry of A, a, are this lane's own), added one
+ * after the other by the whole block. */
+INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a, GLOBAL const idx_t *RESTRICT b_col,
+                     GLOBAL const val_t *RESTRICT b_val, idx_t from, SHARED val_t *sums, SHARED key_t *keys, u32 slots)
+{
+    for (u32 j = 0; j < rounds; j += AHEAD) {
+        ptr_t at[AHEAD], stop[AHEAD];
+        val_t factor[AHEAD], value[AHEAD];
+        idx_t column[AHEAD];
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            const u32 k = j + q < rounds ? j + q : j;
+            at[q] = LANE_FROM(begin, k, w.width) + w.lane;
+            stop[q] = LANE_FROM(end, k, w.width);
+            factor[q] = VAL_FROM(a, k, w.width);
+            if (j + q >= rounds) stop[q] = at[q];
+            if (at[q] < stop[q]) {
+                column[q] = b_col[at[q]];
+                value[q] = b_val[at[q]];
+            }
+        }
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            while (at[q] < stop[q]) {
+                const u32 s = claim(keys, slots, (key_t)(column[q] - from));
+                sums[s] = VAL_ADD(sums[s], VAL_MUL(factor[q], value[q]));
+                at[q] += w.size;
+                if (at[q] < stop[q]) {
+                    column[q] = b_col[at[q]];
+                    value[q] = b_val[at[q]];
+                }
+            }
+            BARRIER();
+        }
+    }
+}
+
+/* The same by a group among others, with atomic adds and AHEAD rows at once. */
+INLINE void share_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const val_t *RESTRICT b_val, idx_t from, SHARED val_t *sums, SHARED key_t *keys, u32 slots)
+{
+    for (u32 j = 0; j < rounds; j += AHEAD) {
+        ptr_t at[AHEAD], stop[AHEAD];
+        val_t factor[AHEAD];
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            const u32 k = j + q < rounds ? j + q : j;
+            at[q] = LANE_FROM(begin, k, w.width) + w.lane;
+            stop[q] = LANE_FROM(end, k, w.width);
+            factor[q] = VAL_FROM(a, k, w.width);
+            if (j + q >= rounds) stop[q] = at[q];
+        }
+        bool more = true;
+        while (more) {
+            val_t value[AHEAD];
+            idx_t column[AHEAD];
+            UNROLL for (u32 q = 0; q < AHEAD; q++)
+                if (at[q] < stop[q]) {
+                    column[q] = b_col[at[q]];
+                    value[q] = b_val[at[q]];
+                }
+            more = false;
+            UNROLL for (u32 q = 0; q < AHEAD; q++)
+                if (at[q] < stop[q]) {
+                    const val_t v = VAL_MUL(factor[q], value[q]);
+                    const u32 s = claim(keys, slots, (key_t)(column[q] - from));
+                    VAL_ATOMIC_ADD(sums + s, v);
+                    at[q] += w.size;
+                    if (at[q] < stop[q]) more = true;
+                }
+        }
+    }
+}
+
+/* All products of row r into the table, by all threads of the block; a barrier must follow. */
+INLINE void add_row(ptr_t a_begin, u32 entries, u32 products, u32 longest, idx_t from, GLOBAL const idx_t *RESTRICT a_col,
+                    GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+                    GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, SHARED val_t *sums,
+                    SHARED key_t *keys, u32 slots)
+{
+    const walk_t w = walk_make(group_log2(thread_count(), entries, products, longest, thread_count()), entries);
+    for (u32 first = 0; first < w.rounds; first += w.width) {
+        const u32 e = walk_entry(w, first);
+        const u32 left = w.rounds - first < w.width ? w.rounds - first : w.width;
+        ptr_t begin = 0, end = 0;
+        val_t a = VAL_ZERO;
+        if (e < entries) {
+            const idx_t k = a_col[a_begin + e];
+            a = a_val[a_begin + e];
+            begin = b_ptr[k];
+            end = b_ptr[k + 1];
+        }
+        if (w.groups == 1u) own_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);
+        else share_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);
+    }
+}
+
+KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+                      GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                      GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                      GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
+                      GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots,
+                      GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+{
+    SHARED_MEMORY
+    STATIC_SHARED u32 written;
+    SHARED val_t *sums = (SHARED val_t *)shared_memory;
+    SHARED key_t *keys = (SHARED key_t *)(sums + slots);
+    const u32 t = thread_id(), threads = thread_count();
+    const u32 crew = threads < LANES ? threads : LANES;
+
+    for (u32 s = t; s < slots; s += threads) {
+        keys[s] = KEY_NONE;
+        sums[s] = VAL_ZERO;
+    }
+    for (u64 i = block_id(); i < count; i += block_count()) {
+        const u32 r = rows ? rows[i] : (u32)i;
+        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
+        const idx_t from = lo[r];
+        if (t == 0) written = 0;
+        BARRIER();
+        add_row(a_begin, (u32)(a_ptr[r + 1] - a_begin), products[r], longest[r], from, a_col, a_val, b_ptr, b_col, b_val, sums,
+                keys, slots);
+        BARRIER();
+        for (u32 s0 = 0; s0 < slots; s0 += threads) {
+            const u32 s = s0 + t;
+            const key_t key = s < slots ? keys[s] : KEY_NONE;
+            const u32 vote = lanes_vote(key != KEY_NONE, crew);
+            u32 at = 0;
+            if (vote && (t & (crew - 1u)) == 0u) at = ATOMIC_ADD32(&written, popcount32(vote));
+            at = LANE_FROM(at, 0, crew) + lanes_before(vote, crew);
+            if (key != KEY_NONE) {
+                c_col[to + at] = from + (idx_t)key;
+                c_val[to + at] = sums[s];
+                keys[s] = KEY_NONE;
+                sums[s] = VAL_ZERO;
+            }
+        }
+        BARRIER();
+    }
+}
+
+KERNEL(numeric_block_ranked)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+                             GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                             GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                             GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
+                             GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
+                             GLOBAL const u32 *RESTRICT span, u32 slots, u32 words, GLOBAL const ptr_t *RESTRICT c_ptr,
+                             GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+{
+    SHARED_MEMORY
+    STATIC_SHARED u32 scan[SCAN_WORDS];
+    SHARED val_t *sums = (SHARED val_t *)shared_memory;
+    SHARED key_t *keys = (SHARED key_t *)(sums + slots);
+    SHARED u32 *bits = (SHARED u32 *)(keys + slots);
+    SHARED u16 *before = (SHARED u16 *)(bits + words);
+    const u32 t = thread_id(), threads = thread_count();
+    const u32 crew = threads < LANES ? threads : LANES, place = t & (crew - 1u);
+
+    for (u32 s = t; s < slots; s += threads) {
+        keys[s] = KEY_NONE;
+        sums[s] = VAL_ZERO;
+    }
+    for (u32 s = t; s < words; s += threads) bits[s] = 0u;
+    for (u64 i = block_id(); i < count; i += block_count()) {
+        const u32 r = rows ? rows[i] : (u32)i;
+        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
+        const idx_t from = lo[r];
+        BARRIER();
+        add_row(a_begin, (u32)(a_ptr[r + 1] - a_begin), products[r], longest[r], from, a_col, a_val, b_ptr, b_col, b_val, sums,
+                keys, slots);
+        BARRIER();
+        for (u32 s = t; s < slots; s += threads) {
+            const key_t key = keys[s];
+            if (key != KEY_NONE) ATOMIC_OR32(bits + (u32)(key >> 5), 1u << (u32)(key & 31u));
+        }
+        BARRIER();
+        /* Each warp has a piece of the words: it counts it, then goes along. */
+        const u32 used = (span[r] + 31u) >> 5, steps = (used + threads - 1u) / threads, first = t / crew * steps * crew;
+        u32 n = 0, total;
+        for (u32 k = 0, s = first + place; k < steps; k++, s += crew)
+            if (s < used) n += popcount32(bits[s]);
+        u32 at = block_scan(n, scan, &total);
+        at = LANE_FROM(at, 0, crew);
+        for (u32 k = 0, s = first + place; k < steps; k++, s += crew) {
+            const u32 here = s < used ? popcount32(bits[s]) : 0u;
+            u32 sum = here;
+            for (u32 d = 1; d < crew; d <<= 1) {
+                const u32 left = LANE_FROM(sum, (place - d) & (crew - 1u), crew);
+                if (place >= d) sum += left;
+            }
+            if (s < used) before[s] = (u16)(at + sum - here);
+            at += LANE_FROM(sum, crew - 1u, crew);
+        }
+        BARRIER();
+        for (u32 s = t; s < slots; s += threads) {
+            const key_t key = keys[s];
+            if (key == KEY_NONE) continue;
+            const u32 word = (u32)(key >> 5), below = (1u << (u32)(key & 31u)) - 1u;
+            const u32 k = before[word] + popcount32(bits[word] & below);
+            c_col[to + k] = from + (idx_t)key;
+            c_val[to + k] = sums[s];
+            keys[s] = KEY_NONE;
+            sums[s] = VAL_ZERO;
+        }
+        BARRIER();
+        for (u32 s = t; s < used; s += threads) bits[s] = 0u;
+    }
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * numeric_dense.cl - adds up a row of C in an array with one value a column: no keys, no sort.
+ *
+ *   numeric_dense        a block a row; the columns pass in windows of `slots` (spECK, section 4.3)
+ *   numeric_dense_rows   a team a row; every row fits one window
+ *
+ * A column that nothing was added to holds -0.0, so no marks are kept beside the values: a sum that began with +0.0
+ * is never -0.0, and neither is a product once +0.0 was added to it, which changes no sum.  After a window the
+ * touched values are ranked (a vote of each warp, a scan over the block), written to C in order, and wiped.
+ *
+ * A team takes the entries of A one after the other, its threads walk along the row of B: they hold different columns,
+ * need no atomics, and every sum is taken in the order of A: the bits of the CPU.  In numeric_dense that is so
+ * where rows of B are long enough for the whole block; otherwise groups walk several at once with atomic adds.
+ * Where a row is wider than a window, `positions` keeps how far each row of B is done, and the next window begins at
+ * the smallest column that is not.  Columns of B ascend.
+ *
+ * Shared memory: numeric_dense slots * sizeof(val_t); numeric_dense_rows the same for each team of a block.
+ * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window.
+ * Team: CUDA 1..32; OpenCL the whole work group. */
+
+#define AHEAD 2u                /* rows of B that a group has under way at once */
+
+#if IDX == 64
+#define IDX_NONE        0xffffffffffffffffUL
+#define IDX_PEEK(p)     PEEK64(p)
+#define IDX_MIN(p, v)   ATOMIC_MIN64(p, v)
+#else
+#define IDX_NONE        0xffffffffu
+#define IDX_PEEK(p)     PEEK32(p)
+#define IDX_MIN(p, v)   ATOMIC_MIN32(p, v)
+#endif
+
+/* An untouched value, how to know it, and a product that does not look like one. */
+#if VAL == 1
+#define UNTOUCHED       (-0.0f)
+#define TOUCHED(v)      (BITS_F32(v) != 0x80000000u)
+#define PRODUCT(a, b)   ((a) * (b) + 0.0f)
+#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
+#elif VAL == 2
+#define UNTOUCHED       (-0.0)
+#define TOUCHED(v)      (BITS_F64(v) != 0x8000000000000000UL)
+#define PRODUCT(a, b)   ((a) * (b) + 0.0)
+#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
+#else
+#define UNTOUCHED       val_make(-(real_t)0, (real_t)0)
+#if VAL == 3
+#define TOUCHED(v)      (BITS_F32((v).re) != 0x80000000u)
+#else
+#define TOUCHED(v)      (BITS_F64((v).re) != 0x8000000000000000UL)
+#endif
+INLINE val_t product(val_t a, val_t b)
+{
+    return val_make(a.re * b.re - a.im * b.im + (real_t)0, a.re * b.im + a.im * b.re);
+}
+#define PRODUCT(a, b)   product(a, b)
+#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
+#endif
+
+/* What both walks do at a column beyond the window: where it is the first of its row of B, the row is resumed here. */
+INLINE void leave(ptr_t row, ptr_t first, ptr_t at, idx_t column, idx_t limit, GLOBAL const idx_t *RESTRICT b_col,
+                  SHARED idx_t *next, GLOBAL u32 *position)
+{
+    if (at == first || b_col[at - 1u] < limit) {
+        *position = (u32)(at - row);
+        if (column < IDX_PEEK(next)) IDX_MIN(next, column);
+    }
+}
+
+/* `rounds` rows of B, the j-th of them from lane j ([begin, end) and the entry of A, a, are this lane's own), added one
+ * after the other by the `size` threads of a team.  With `resumed`, up to column `limit`. */
+INLINE void own_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin, ptr_t end,
+                     val_t a, GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
+                     idx_t limit, SHARED val_t *sums, SHARED idx_t *next, GLOBAL u32 *position)
+{
+    for (u32 j = 0; j < rounds; j += AHEAD) {
+        ptr_t row[AHEAD], first[AHEAD], stop[AHEAD];
+        val_t factor[AHEAD], value[AHEAD];
+        idx_t column[AHEAD];
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            const u32 k = j + q < rounds ? j + q : j;
+            if (resumed) row[q] = LANE_FROM(start, k, width);
+            first[q] = LANE_FROM(begin, k, width);
+            stop[q] = LANE_FROM(end, k, width);
+            factor[q] = VAL_FROM(a, k, width);
+            if (j + q >= rounds) stop[q] = first[q];
+            if (first[q] + lane < stop[q]) {
+                column[q] = b_col[first[q] + lane];
+                value[q] = b_val[first[q] + lane];
+            }
+        }
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            for (ptr_t at = first[q] + lane; at < stop[q];) {
+                if (resumed && column[q] >= limit) {
+                    leave(row[q], first[q], at, column[q], limit, b_col, next, position + j + q);
+                    break;
+                }
+                if (resumed && at + 1u == stop[q]) position[j + q] = (u32)(stop[q] - row[q]);
+                SHARED val_t *sum = sums + (u32)(column[q] - from);
+                *sum = VAL_ADD(*sum, PRODUCT(factor[q], value[q]));
+                at += size;
+                if (at < stop[q]) {
+                    column[q] = b_col[at];
+                    value[q] = b_val[at];
+                }
+            }
+            CREW_SYNC(size);
+        }
+    }
+}
+
+/* The same by a group among others, with atomic adds and AHEAD rows at once. */
+INLINE void share_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin, ptr_t end,
+                       val_t a, GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
+                       idx_t limit, SHARED val_t *sums, SHARED idx_t *next, GLOBAL u32 *position, u32 step)
+{
+    for (u32 j = 0; j < rounds; j += AHEAD) {
+        ptr_t row[AHEAD], first[AHEAD], at[AHEAD], stop[AHEAD];
+        val_t factor[AHEAD];
+        UNROLL for (u32 q = 0; q < AHEAD; q++) {
+            const u32 k = j + q < rounds ? j + q : j;
+            if (resumed) row[q] = LANE_FROM(start, k, width);
+            first[q] = LANE_FROM(begin, k, width);
+            stop[q] = LANE_FROM(end, k, width);
+            factor[q] = VAL_FROM(a, k, width);
+            at[q] = first[q] + lane;
+            if (j + q >= rounds) stop[q] = at[q];
+        }
+        bool more = true;
+        while (more) {
+            val_t value[AHEAD];
+            idx_t column[AHEAD];
+            UNROLL for (u32 q = 0; q < AHEAD; q++)
+                if (at[q] < stop[q]) {
+                    column[q] = b_col[at[q]];
+                    value[q] = b_val[at[q]];
+                }
+            more = false;
+            UNROLL for (u32 q = 0; q < AHEAD; q++) {
+                if (at[q] >= stop[q]) continue;
+                if (resumed && column[q] >= limit) {
+                    leave(row[q], first[q], at[q], column[q], limit, b_col, next, position + (j + q) * step);
+                    at[q] = stop[q];
+                    continue;
+                }
+                if (resumed && at[q] + 1u == stop[q]) position[(j + q) * step] = (u32)(stop[q] - row[q]);
+                const val_t v = PRODUCT(factor[q], value[q]);
+                VAL_ATOMIC_ADD(sums + (u32)(column[q] - from), v);
+                at[q] += size;
+                if (at[q] < stop[q]) more = true;
+            }
+        }
+    }
+}
+
+/* Writes the touched ones of `width` values to C, in order, and wipes them.  Returns how many they were.  A team of
+ * one warp goes along; in a wider one (the block) each warp has a piece and counts it first. */
+INLINE u32 write_row(u32 lane, u32 size, u32 width, SHARED val_t *sums, idx_t from, GLOBAL idx_t *to_col,
+                     GLOBAL val_t *to_val, SHARED u32 *scan)
+{
+    const u32 crew = size < LANES ? size : LANES, crews = size / crew, place = lane & (crew - 1u);
+    const u32 steps = (width + size - 1u) / size, first = lane / crew * steps * crew;
+    u32 at = 0, total = 0;
+    if (crews > 1u) {
+        u32 n = 0;
+        for (u32 i = 0, s = first + place; i < steps; i++, s += crew)
+            if (s < width && TOUCHED(sums[s])) n++;
+        at = block_scan(n, scan, &total);
+        at = LANE_FROM(at, 0, crew);
+    }
+    for (u32 i = 0, s = first + place; i < steps; i++, s += crew) {
+        val_t v = UNTOUCHED;
+        if (s < width) v = sums[s];
+        const bool touched = TOUCHED(v);
+        const u32 vote = lanes_vote(touched, crew);
+        if (touched) {
+            const u32 k = at + lanes_before(vote, crew);
+            to_col[k] = from + s;
+            to_val[k] = v;
+            sums[s] = UNTOUCHED;
+        }
+        at += popcount32(vote);
+    }
+    return crews > 1u ? total : at;
+}
+
+KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+                      GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                      GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                      GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
+                      GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
+                      u32 slots, GLOBAL u32 *positions, u32 stride, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col,
+                      GLOBAL val_t *c_val)
+{
+    SHARED_MEMORY
+    STATIC_SHARED u32 scan[SCAN_WORDS];
+    STATIC_SHARED idx_t next;
+    SHARED val_t *sums = (SHARED val_t *)shared_memory;
+    GLOBAL u32 *position = positions + (u64)block_id() * stride;
+    const u32 t = thread_id(), threads = thread_count();
+
+    for (u32 s = t; s < slots; s += threads) sums[s] = UNTOUCHED;
+    for (u64 i = block_id(); i < count; i += block_count()) {
+        const u32 r = rows ? rows[i] : (u32)i;
+        const ptr_t a_begin = a_ptr[r];
+        const u32 entries = (u32)(a_ptr[r + 1] - a_begin), width = span[r];
+        const bool resumed = width > slots;
+        const u32 windows = resumed ? width / slots + 1u : 1u, used = resumed ? slots : width;
+        const walk_t w = walk_make(group_log2(threads, entries, products[r] / windows, (longest[r] + windows - 1u) / windows,
+                                              threads), entries);
+        idx_t from = lo[r];
+        ptr_t to = c_ptr[r];
+        bool again = false, more = true;
+        while (more) {
+            const idx_t limit = from + (idx_t)slots;
+            if (t == 0) next = IDX_NONE;
+            BARRIER();
+            for (u32 first = 0; first < w.rounds; first += w.width) {
+                const u32 e = walk_entry(w, first);
+                const u32 left = w.rounds - first < w.width ? w.rounds - first : w.width;
+                ptr_t start = 0, begin = 0, end = 0;
+                val_t a = VAL_ZERO;
+                if (e < entries) {
+                    const idx_t k = a_col[a_begin + e];
+                    a = a_val[a_begin + e];
+                    start = b_ptr[k];
+                    end = b_ptr[k + 1];
+                    begin = again && end > start ? start + position[e] : start;
+                }
+                if (resumed && w.size > LANES) BARRIER();       /* all have read what some will change */
+                if (w.groups == 1u) {
+                    if (resumed)
+                        own_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
+                                 &next, position + first);
+                    else
+                        own_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
+                                 &next, position);
+                } else if (resumed) {
+                    share_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
+                               &next, position + first * w.groups + w.group, w.groups);
+                } else {
+                    share_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
+                               &next, position, 0u);
+                }
+            }
+            BARRIER();
+            const idx_t after = next;
+            to += write_row(t, threads, used, sums, from, c_col + to, c_val + to, scan);
+            from = after;
+            again = true;
+            more = resumed && after != IDX_NONE;
+            BARRIER();                          /* all have read `next`; the values are wiped */
+        }
+    }
+}
+
+KERNEL(numeric_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+                           GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                           GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                           GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,
+                           GLOBAL const u32 *RESTRICT span, u32 team, u32 slots, GLOBAL const ptr_t *RESTRICT c_ptr,
+                           GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+{
+    SHARED_MEMORY
+    STATIC_SHARED u32 scan[SCAN_WORDS];
+    const u32 teams = thread_count() / team, lane = thread_id() & (team - 1u), mine = thread_id() / team;
+    const u32 width = team < LANES ? team : LANES;
+    SHARED val_t *sums = (SHARED val_t *)shared_memory + mine * slots;
+
+    for (u32 s = lane; s < slots; s += team) sums[s] = UNTOUCHED;
+    CREW_SYNC(team);
+    for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
+        const u32 r = rows ? rows[i] : (u32)i;
+        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
+        const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
+        const idx_t from = lo[r];
+        for (u32 first = 0; first < entries; first += width) {
+            const u32 left = entries - first < width ? entries - first : width, e = first + (lane & (width - 1u));
+            ptr_t begin = 0, end = 0;
+            val_t a = VAL_ZERO;
+            if (e < entries) {
+                const idx_t k = a_col[a_begin + e];
+                a = a_val[a_begin + e];
+                begin = b_ptr[k];
+                end = b_ptr[k + 1];
+            }
+            own_rows(false, left, width, lane, team, begin, begin, end, a, b_col, b_val, from, from, sums,
+                     (SHARED idx_t *)0, (GLOBAL u32 *)0);
+        }
+        write_row(lane, team, span[r], sums, from, c_col + to, c_val + to, scan);
+        CREW_SYNC(team);
+    }
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * scan.cl - from the entries of each row of C to its row pointers, in two kernels and in place.
+ *
+ *   tiles     the entries of each tile of thread_count() * items rows, and what the host must know: the sum, the
+ *             longest row, rows and products of every class of the numeric step
+ *   offsets   each tile adds up the tiles before it, then scans its own rows */
+
+KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
+              GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
+{
+    STATIC_SHARED u32 class_rows[CLASSES];
+    STATIC_SHARED u64 class_products[CLASSES];
+    STATIC_SHARED u64 total;
+    STATIC_SHARED u32 longest;
+    const u32 t = thread_id(), threads = thread_count();
+    if (t < CLASSES) {
+        class_rows[t] = 0;
+        class_products[t] = 0;
+    }
+    if (t == 0) {
+        total = 0;
+        longest = 0;
+    }
+    BARRIER();
+    u64 sum = 0;
+    u32 most = 0;
+    for (u32 i = 0; i < items; i++) {
+        const u64 r64 = ((u64)block_id() * items + i) * threads + t;
+        if (r64 >= rows) break;
+        const u32 r = (u32)r64;
+        const u32 n = (u32)c_count[r];
+        const u32 c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, span[r]);
+        ATOMIC_ADD32(&class_rows[c], 1u);
+        ATOMIC_ADD64(&class_products[c], (u64)products[r]);
+        sum += n;
+        if (n > most) most = n;
+    }
+    ATOMIC_ADD64(&total, sum);
+    ATOMIC_MAX32(&longest, most);
+    BARRIER();
+    if (t == 0) {
+        tile_sum[block_id()] = total;
+        ATOMIC_ADD64(&summary[SUM_NNZ], total);
+        ATOMIC_MAX64(&summary[SUM_MAX_NNZ], (u64)longest);
+    }
+    if (t < CLASSES && class_rows[t]) {
+        ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
+        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], class_products[t]);
+    }
+}
+
+KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c_ptr)
+{
+    STATIC_SHARED u64 part[256];
+    STATIC_SHARED u64 before;
+    const u32 t = thread_id(), threads = thread_count();
+    u64 sum = 0;
+    for (u32 i = t; i < block_id(); i += threads) sum += tile_sum[i];
+    if (t == 0) before = 0;
+    BARRIER();
+    if (sum) ATOMIC_ADD64(&before, sum);
+
+    /* A thread has `items` rows that follow each other. */
+    const u64 first = ((u64)block_id() * threads + t) * items;
+    sum = 0;
+    for (u32 i = 0; i < items && first + i < rows; i++) sum += (u64)c_ptr[first + i];
+    part[t] = sum;
+    for (u32 d = 1; d < threads; d <<= 1) {
+        BARRIER();
+        const u64 left = t >= d ? part[t - d] : 0;
+        BARRIER();
+        part[t] += left;
+    }
+    BARRIER();
+    u64 at = before + part[t] - sum;
+    for (u32 i = 0; i < items && first + i < rows; i++) {
+        const u64 n = (u64)c_ptr[first + i];
+        c_ptr[first + i] = (ptr_t)at;
+        at += n;
+    }
+    if (first < rows && first + items >= rows) c_ptr[rows] = (ptr_t)at;
+}
