@@ -2,9 +2,10 @@
  *
  * tulle_opencl.h - tulle beside OpenCL code of your own; needs no header of OpenCL.
  *
- * Buffers are operands when they were made in the cl_context of the tulle context, which
- * tulle_opencl_context() tells.  The pointers of a view are then the cl_mem themselves, each array a buffer
- * of its own, read from its first byte:
+ * Buffers are operands when they were made in the cl_context of the tulle context.  That is one of its own, which
+ * tulle_opencl_context() tells, or yours: a context that has not computed anything yet moves to the cl_context
+ * of the queue it is given.  The pointers of a view are then the cl_mem themselves, each array a buffer of
+ * its own, read from its first byte:
  *
  *     cl_context cl = tulle_opencl_context(ctx);
  *     cl_mem ptr = clCreateBuffer(cl, ...), col = ..., val = ...;
@@ -28,8 +29,9 @@ struct _cl_context;             /* cl_context: a pointer to it */
 struct _cl_device_id;           /* cl_device_id                */
 struct _cl_command_queue;       /* cl_command_queue            */
 
-/* Products of the context go to this queue from now on; it is in order, belongs to the context and device below, and
- * must outlive that.  NULL: to the context's own again.  TULLE_EINVAL when the context is not on OpenCL. */
+/* Products of the context go to this queue from now on; it is one of the same device and runs in order.  NULL: to the
+ * context's own again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is not such a one;
+ * TULLE_EDRIVER when it is one of another cl_context and the present one is in use. */
 TULLE_API tulle_status tulle_opencl_set_queue(tulle_ctx *ctx, struct _cl_command_queue *queue);
 /* What the context works with; NULL when it is not on OpenCL. */
 TULLE_API struct _cl_context       *tulle_opencl_context(tulle_ctx *ctx);

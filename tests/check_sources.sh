@@ -39,7 +39,7 @@ awk -f "$tests/strip.awk" "${files[@]}" >"$code"
 
 library='src/[^:]*' all='[^:]*' before='[^A-Za-z0-9_]' after='([^A-Za-z0-9_]|$)'
 heap='malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|asprintf|getline|alloca'
-forbid "use tl_alloc and tl_free (base/mem.c)" "$library" "$before($heap)[[:space:]]*\\(" src/base/mem.c
+forbid "use tl_alloc and tl_free (base/mem.c)" "$library" "[^A-Za-z0-9_>]($heap)[[:space:]]*\\(" src/base/mem.c
 forbid "use tl_env (base/env.c)" "$library" "$before(getenv|secure_getenv|setenv|putenv|environ)$after" src/base/env.c
 forbid "a library neither prints nor ends the program" "$library" \
     "$before((printf|puts|putchar|perror|exit|_exit|abort|assert)[[:space:]]*\\(|(stderr|stdout)$after)"

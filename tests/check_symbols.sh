@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_symbols.sh libtulle.so libtulle.a tulle.h - what the libraries show to a linker:
-#   the shared one exports exactly the functions of the header; the static one defines no global name but
+# check_symbols.sh libtulle.so libtulle.a tulle.h ... - what the libraries show to a linker:
+#   the shared one exports exactly the functions of the headers; the static one defines no global name but
 #   tulle_* and tl_*; neither holds data that can change (no global state), nor asks for a function that
 #   prints or ends the program; the shared one has its soname.
 set -euo pipefail
-so=${1:?usage: check_symbols.sh SO A HEADER} a=$2 header=$3
+so=${1:?usage: check_symbols.sh SO A HEADER...} a=$2
+shift 2
 
 bad=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 quote() { sed 's/^/    /'; }
 
-declared=$(grep -E '^TULLE_API ' "$header" | sed -E 's/^[^(]*[^A-Za-z0-9_](tulle_[a-z0-9_]+)[[:space:]]*\(.*/\1/' | sort)
+declared=$(grep -hE '^TULLE_API ' "$@" | sed -E 's/^[^(]*[^A-Za-z0-9_](tulle_[a-z0-9_]+)[[:space:]]*\(.*/\1/' | sort)
 exported=$(nm -D --defined-only "$so" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort)
 missing=$(comm -23 <(echo "$declared") <(echo "$exported"))
 extra=$(comm -13 <(echo "$declared") <(echo "$exported"))
-[ -z "$missing" ] || complain "declared in tulle.h, not in $so:"$'\n'"$(quote <<<"$missing")"
-[ -z "$extra" ] || complain "exported from $so, not in tulle.h:"$'\n'"$(quote <<<"$extra")"
+[ -z "$missing" ] || complain "declared, not in $so:"$'\n'"$(quote <<<"$missing")"
+[ -z "$extra" ] || complain "exported from $so, in no header:"$'\n'"$(quote <<<"$extra")"
 
 polluted=$(nm -g --defined-only "$a" 2>/dev/null | awk 'NF == 3 && $3 !~ /^(tulle_|tl_)/ {print $3}' | sort -u)
 [ -z "$polluted" ] || complain "$a defines names that are not its own:"$'\n'"$(quote <<<"$polluted")"

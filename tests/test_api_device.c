@@ -17,6 +17,8 @@
     } while (0)
 #define WORKS(call) REQUIRE((call) == TULLE_OK, "%s", tulle_ctx_error(ctx))
 
+static const ref_types c64 = {TULLE_C64, TULLE_I32, TULLE_I32};
+
 /* ---- names */
 
 static void no_such_device_is_told_in_a_sentence(void)
@@ -310,9 +312,10 @@ static void one_matrix_functions_take_device_views(void)
 static void products_of_transposed_and_unsorted_operands(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    for (int t = 0; t < REF_TYPES; t += 5) {                /* f32, f64 i64/i32, c32 i32/i64, c64 i64 */
-        ref A = ref_random(21, 60, 50, 5, REF_INTEGERS, ref_types_at(t));
-        ref B = ref_random(22, 40, 60, 5, REF_INTEGERS, ref_types_at(t));
+    for (int i = 0; i < 2; i++) {
+        ref_types t = i ? c64 : f64;
+        ref A = ref_random(21, 60, 50, 5, REF_INTEGERS, t);
+        ref B = ref_random(22, 40, 60, 5, REF_INTEGERS, t);
         ref Ah = ref_transpose(&A.view, TULLE_ADJOINT), Bt = ref_transpose(&B.view, TULLE_TRANSPOSE);
         ref want = ref_product(&Ah.view, &Bt.view);         /* 50 x 60 * 60 x 40 */
         ref mixed = ref_shuffled(&A.view, 5, true);
@@ -322,13 +325,12 @@ static void products_of_transposed_and_unsorted_operands(void)
             tulle_options o = {.op_a = TULLE_ADJOINT, .op_b = TULLE_TRANSPOSE};
             tulle_matrix *C = gpu_product(ctx, &A.view, &B.view, o, places, places_name(places));
             tulle_csr c = tulle_matrix_view(C);
-            CHECK(C && ref_same(&c, &want.view, places_name(places)), "A^H * B^T, %s", ref_types_name(ref_types_at(t)));
+            CHECK(C && ref_same(&c, &want.view, places_name(places)), "A^H * B^T, %s", ref_types_name(t));
             tulle_matrix_free(C);
             o.sort_inputs = 1;
             C = gpu_product(ctx, &mixed.view, &B.view, o, places, places_name(places));
             c = tulle_matrix_view(C);
-            CHECK(C && ref_same(&c, &want_sorted.view, places_name(places)), "sorted, %s",
-                  ref_types_name(ref_types_at(t)));
+            CHECK(C && ref_same(&c, &want_sorted.view, places_name(places)), "sorted, %s", ref_types_name(t));
             tulle_matrix_free(C);
         }
         ref_free(&A), ref_free(&B), ref_free(&Ah), ref_free(&Bt), ref_free(&want);
@@ -472,10 +474,10 @@ static void plans_take_values_where_their_operands_were(void)
     tulle_ctx *ctx = gpu_ctx();
     for (int i = 0; i < 4; i++) {
         bool transposed = i & 1, there = i & 2;
-        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, ref_types_at(12));                 /* c64 */
-        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, ref_types_at(12))
-                           : ref_random(32, 70, 60, 6, REF_INTEGERS, ref_types_at(12));
-        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, ref_types_at(12));
+        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, c64);
+        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, c64)
+                           : ref_random(32, 70, 60, 6, REF_INTEGERS, c64);
+        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, c64);
         tulle_matrix *a = NULL, *b = NULL, *c = NULL;
         tulle_csr va = A.view, vb = B.view;
         if (there) {

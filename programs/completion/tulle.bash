@@ -21,7 +21,7 @@ _tulle() {
     --accumulator)
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^accumulators/,/^$/s/^  ([^ ]+).*/\1/p')
         ;;
-    --device | -d) words=$("$tulle" devices 2>/dev/null | sed -nE 's/^([^ ]+) .*/\1/p') ;;
+    --device | -d) words=$("$tulle" devices 2>/dev/null | sed -nE '/^$/q;s/^([^ ]+) .*/\1/p') ;;
     --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s) return ;;
     --output | -o)
         compopt -o filenames 2>/dev/null

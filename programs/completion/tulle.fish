@@ -21,7 +21,7 @@ function __tulle_listed     # __tulle_listed policies|accumulators
 end
 
 function __tulle_devices
-    tulle devices 2>/dev/null | string replace -rf '^([^ ]+) +(.*)' '$1\t$2'
+    tulle devices 2>/dev/null | sed '/^$/,$d' | string replace -rf '^([^ ]+) +(.*)' '$1\t$2'
 end
 
 function __tulle_needs_command

@@ -7,7 +7,8 @@
 # A file cases/NAME.txt is a transcript.  A line "$ ..." is a command of the shell; below it stand what it
 # must print on standard output ("> "), on standard error ("! ") and its exit status ("= ", 0 where
 # missing).  The commands of a case run in one folder that has the files of data/ in it and nothing else.
-# Times, speeds and what depends on the machine are masked, see mask() below.
+# Times, speeds and what depends on the machine are masked, see mask() below.  Products run on the CPU, and no
+# driver is found, unless a case says otherwise.
 set -uo pipefail
 
 update=
@@ -26,7 +27,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
 ln -s "$tulle" "$work/bin/tulle"
 PATH=$work/bin:$PATH
-export PATH root LC_ALL=C
+export PATH root LC_ALL=C TULLE_DEVICE=cpu TULLE_LIBCUDA=/no/libcuda.so TULLE_LIBOPENCL=/no/libOpenCL.so
 unset COLUMNS
 
 passed=0 failed=0
@@ -42,7 +43,7 @@ told() {                        # told NAME STATUS
 
 mask() {
     sed -E \
-        -e 's/^(check|analyze|symbolic|numeric|finish|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
+        -e 's/^(check|analyze|symbolic|numeric|finish|the rest|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
         -e 's/^(repeated .*: median) .*/\1 MS/' \
         -e 's/(the product needs) [0-9]+ (bytes .C has [0-9]+ entries,) .*/\1 N \2 .../' \
         -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
@@ -53,10 +54,10 @@ mask() {
         -e 's/^(device +cpu) .*(policy.*)/\1 MACHINE, \2/' \
         -e 's/^(check: [a-zA-Z]+; .* by) [-+0-9.einf]+$/\1 ERROR/' \
         -e 's/^(blocks +)[0-9,]+ /\1N /' \
-        -e 's/("(sec_[a-z]+|check|analyze|symbolic|numeric|finish|total|gflops|error)": )[-+0-9.e]+/\1TIME/' \
-        -e 's/("(peak_bytes|workspace_bytes|bytes_estimate|bytes_upper|memory_bytes|threads)": )[0-9]+/\1N/' \
+        -e 's/("(sec_[a-z]+|ms(_min)?|share|check|analyze|symbolic|numeric|finish|total|gflops|error)": )[-+0-9.e]+/\1TIME/' \
+        -e 's/("(peak_bytes|workspace_bytes|bytes_estimate|bytes_upper|memory_bytes|memory_free|processors|threads)": )[0-9]+/\1N/' \
         -e 's/("isa": )"[^"]*"/\1"ISA"/' \
-        -e 's/( +[0-9]+\.[0-9]+) +[0-9.]+ +[0-9.]+ +[0-9.]+$/\1 MS MS SPEED/'
+        -e 's/( +[0-9]+\.[0-9]+) +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ [KMGi]*B?(ytes)? +[0-9.]+ [KMGi]*B?(ytes)?$/\1 MS MS SPEED BYTES/'
 }
 
 run_case() {                    # run_case FILE FOLDER: the transcript as it comes out
