@@ -14,7 +14,8 @@
  *     tulle_multiply(ctx, &A, &A, &o, &C);
  *     tulle_csr c = tulle_matrix_view(C);          c.values: a device pointer, for your kernels
  *
- * Work is put into the stream behind what you put there before, and is complete when the call returns. */
+ * Work is put into the stream behind what you put there before.  It is complete when the call returns, unless the stream
+ * is yours and C stays on the device: then C is valid for what you put into the stream next. */
 #ifndef TULLE_CUDA_H
 #define TULLE_CUDA_H
 #include "tulle.h"

@@ -16,7 +16,8 @@
  *     tulle_multiply(ctx, &A, &A, &o, &C);
  *     tulle_csr c = tulle_matrix_view(C);          c.values: a cl_mem, released with C
  *
- * Work is put into the queue behind what you put there before, and is complete when the call returns. */
+ * Work is put into the queue behind what you put there before.  It is complete when the call returns, unless the queue
+ * is yours and C stays on the device: then C is valid for what you put into the queue next. */
 #ifndef TULLE_OPENCL_H
 #define TULLE_OPENCL_H
 #include "tulle.h"

@@ -63,8 +63,6 @@ static tulle_status place(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B
     else TRY(place_one(ctx, B, kept && !s->options.op_b, &x->B, &p->B, &p->own_b));
     s->gpu.A = &p->A;
     s->gpu.B = &p->B;
-    s->device_held = tl_dmem_held(ctx->gpu);
-    tl_dmem_peak(ctx->gpu, true);
 done:
     return status;
 }
@@ -95,7 +93,7 @@ static void add_shares(const tulle_stats *from, tulle_stats *to)
     }
 }
 
-/* The same for the times and waits that an engine sets anew in each product. */
+/* The same for times, waits and bytes, which an engine sets anew in each product. */
 static void add_stages(const tulle_stats *from, tulle_stats *to)
 {
     for (int i = 0; i < from->stages; i++) {
@@ -106,6 +104,8 @@ static void add_stages(const tulle_stats *from, tulle_stats *to)
         to->stage[k].seconds += from->stage[i].seconds;
     }
     to->waits += from->waits;
+    if (to->peak_bytes < from->peak_bytes) to->peak_bytes = from->peak_bytes;
+    if (to->workspace_bytes < from->workspace_bytes) to->workspace_bytes = from->workspace_bytes;
 }
 
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,

@@ -67,7 +67,7 @@ typedef struct tl_setup {
     tl_request    request;
     tl_gpu_request gpu;                 /* on a GPU                                 */
     tulle_stats   stats;
-    uint64_t      held, device_held;    /* bytes before it began                    */
+    uint64_t      held;                 /* bytes before it began                    */
     double        start;
 } tl_setup;
 

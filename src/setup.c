@@ -56,8 +56,6 @@ static void make_gpu_request(tulle_ctx *ctx, tl_setup *s, bool values)
                               .row0 = 0, .row1 = -1};
     s->stats.device = ctx->device;
     s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
-    s->device_held = tl_dmem_held(ctx->gpu);
-    tl_dmem_peak(ctx->gpu, true);
     tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, ctx->device, s->stats.isa);
 }
 
@@ -101,14 +99,11 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     tulle_stats *stats = &s->stats;
     stats->sec_total = tl_now() - s->start;
-    if (ctx->gpu) {
-        uint64_t peak = tl_dmem_peak(ctx->gpu, false);
-        stats->peak_bytes = peak > s->device_held ? peak - s->device_held : 0;
-    } else {
+    if (!ctx->gpu) {                    /* an engine on a device has counted there */
         stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
+        stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
         if (s->options.time_stages) name_stages(stats);
     }
-    stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
     ctx->stats = *stats;
 }
 

@@ -220,7 +220,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     const tulle_csr *A = request->A, *B = request->B;
     memset(p, 0, sizeof *p);
     *p = (tl_product){.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .request = *request,
-                      .timed = request->stages};
+                      .timed = request->stages, .held = tl_dmem_held(gpu)};
     if (p->request.row1 < 0) p->request.row1 = A->rows;
     int64_t rows = p->request.row1 - p->request.row0;
     const struct { const char *what; int64_t count; } dims[] = {{"rows of A", rows}, {"rows of B", B->rows}};
@@ -388,8 +388,7 @@ static tulle_status check_c(tl_product *p)
         return tl_fail(p->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%" PRId64
                        "); ask for 64 bit", p->c_nnz, (int64_t)TULLE_I32_LIMIT);
     uint64_t entry = (uint64_t)p->types.idx / 8 + (r->values ? tl_type_size((tulle_type)p->types.val) : 4);
-    uint64_t bytes = (uint64_t)p->c_nnz * entry, held = tl_dmem_held(p->gpu);
-    uint64_t before = p->meta.handle ? held : 0;
+    uint64_t bytes = (uint64_t)p->c_nnz * entry, before = tl_dmem_held(p->gpu) - p->held;
     if (r->memory_limit && before + bytes > r->memory_limit)
         return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (C has %" PRId64
                        " entries), the limit is %" PRIu64, before + bytes, p->c_nnz, r->memory_limit);

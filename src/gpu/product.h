@@ -31,6 +31,7 @@ typedef struct tl_product {
     tl_types          types;            /* ptr, idx, val; key is each step's own      */
     uint32_t          rows;
     int64_t           a_nnz;
+    uint64_t          held;             /* device bytes before it began              */
     tl_operand        A, B;
     tl_dmem           meta;             /* one block: the arrays below               */
     tl_dmem           products, longest, lo, span, zero, tile_sum;
