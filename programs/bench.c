@@ -2,7 +2,9 @@
  *
  * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  The first runs
  * warm up and are not counted; the table shows the median and the fastest of the others.  On a GPU the
- * operands are moved to its memory before, and C stays there. */
+ * operands are moved to its memory before, and C stays there; on CUDA the same product is timed with cuSPARSE,
+ * where it is found. */
+#include "cusparse.h"
 #include "program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +18,13 @@ typedef struct timing {
     tulle_csr   a, c;                   /* shapes and types only            */
     tulle_stats stats;                  /* of the last run                  */
     tulle_stats staged;                 /* of one more run with --stages    */
+    const cusparse_result *peer;        /* NULL: not on CUDA                */
 } timing;
 
 typedef struct timings {
-    timing *line;
-    int     count;
+    timing          *line;
+    cusparse_result *peer;              /* one an operand                   */
+    int              count;
 } timings;
 
 static int by_size(const void *x, const void *y)
@@ -143,6 +147,16 @@ done:
     return code;
 }
 
+/* cuSPARSE with the same operands; NULL where the device is not CUDA's. */
+static const cusparse_result *time_peer(const session *s, const work *w, cusparse_result *peer)
+{
+    const char *device = tulle_ctx_device(s->ctx);
+    if (strncmp(device, "cuda:", 5) != 0) return NULL;
+    tulle_ctx_trim(s->ctx);             /* memory that tulle keeps must not be what the other one lacks */
+    cusparse_time(&w->a, &w->b, atoi(device + 5), 2, s->o->repeat ? s->o->repeat : RUNS, peer);
+    return peer;
+}
+
 static uint64_t bytes_of(const tulle_csr *A)
 {
     return (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
@@ -174,6 +188,53 @@ static void print_line(const timing *t)
     fflush(stdout);
 }
 
+static void print_peer(const timing *t)
+{
+    figure products, median, best, workspace;
+    if (!t->peer) return;
+    const cusparse_line *l = t->peer->best >= 0 ? &t->peer->line[t->peer->best] : NULL;
+    if (!l) {
+        printf("%-24s %-6s %-10s %s\n", t->matrix, t->product, "cuSPARSE", t->peer->why[0] ? t->peer->why
+               : t->peer->line[0].why);
+        return;
+    }
+    printf("%-24s %-6s %-10s %16s %7.2f %12s %12s %8.3f %12s %12s   %s\n", t->matrix, t->product, "cuSPARSE",
+           count_text(products, t->stats.products), ratio((double)t->stats.products, (double)l->c_nnz),
+           ms_text(median, 1e-3 * l->ms), ms_text(best, 1e-3 * l->best_ms),
+           ratio(2e-6 * (double)t->stats.products, l->ms), "", bytes_text(workspace, l->buffer_bytes), l->name);
+    fflush(stdout);
+}
+
+static void json_peer(json *j, const cusparse_result *peer)
+{
+    if (!peer) return;
+    json_open(j, "cusparse", '{');
+    if (peer->version[0]) json_text(j, "version", peer->version);
+    if (peer->best >= 0) {
+        json_num(j, "ms", peer->line[peer->best].ms);
+        json_text(j, "algorithm", peer->line[peer->best].name);
+        json_int(j, "c_nnz", peer->line[peer->best].c_nnz);
+    }
+    if (peer->why[0]) json_text(j, "why_not", peer->why);
+    json_open(j, "algorithms", '[');
+    for (int i = 0; i < CUSPARSE_ALGORITHMS; i++) {
+        const cusparse_line *l = &peer->line[i];
+        if (!l->name || (l->ms <= 0 && !l->why[0])) continue;
+        json_open(j, NULL, '{');
+        json_text(j, "algorithm", l->name);
+        if (l->ms > 0) {
+            json_num(j, "ms", l->ms);
+            json_num(j, "ms_min", l->best_ms);
+            json_int(j, "buffer_bytes", (int64_t)l->buffer_bytes);
+        } else {
+            json_text(j, "why_not", l->why);
+        }
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
 static void json_line(json *j, const options *o, const timing *t)
 {
     json_open(j, NULL, '{');
@@ -198,6 +259,7 @@ static void json_line(json *j, const options *o, const timing *t)
     json_int(j, "c_bytes", (int64_t)bytes_of(&t->c));
     if (o->check) json_num(j, "error", t->error);
     json_shares(j, t->stats.share, t->stats.shares);
+    json_peer(j, t->peer);
     json_close(j, '}');
 }
 
@@ -223,17 +285,25 @@ int run_bench(const options *o)
     GO(check_names(o));
     int policies = chosen_policies(o->policies, policy);
     all.line = calloc((size_t)(policies * o->operands), sizeof *all.line);
-    if (!all.line) return no_memory("the table of times");
+    all.peer = calloc((size_t)o->operands, sizeof *all.peer);
+    if (!all.line || !all.peer) {
+        code = no_memory("the table of times");
+        goto done;
+    }
     GO(session_open(&s, o));
     if (!o->json && !o->quiet) print_head(&s);
     for (int i = 0; i < o->operands; i++) {
         GO(pair_load(&s, o->operand[i], NULL, &p));
         GO(work_make(&s, &p, &w));
+        const cusparse_result *peer = time_peer(&s, &w, &all.peer[i]);
         for (int k = 0; k < policies; k++) {
             timing *t = &all.line[all.count];
             GO(time_one(&s, &p, &w, policy[k], t));
+            t->peer = peer;
             all.count++;
-            if (!o->json && !o->quiet) print_line(t);
+            if (o->json || o->quiet) continue;
+            print_line(t);
+            if (k == policies - 1) print_peer(t);
         }
         work_free(&w);
         pair_free(&p);
@@ -241,6 +311,7 @@ int run_bench(const options *o)
     if (o->json) print_json(o, &all);
 done:
     free(all.line);
+    free(all.peer);
     work_free(&w);
     pair_free(&p);
     session_close(&s);
