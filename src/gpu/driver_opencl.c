@@ -99,6 +99,7 @@ static tulle_status open_device(tl_base *b, int index, tl_device **device)
     d->cl.GetDeviceInfo(d->device.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof d->block_most, &d->block_most, NULL);
     d->most_free = d->caps.memory_free;
     d->one_by_one = strstr(d->caps.driver, "Oclgrind") != NULL;
+    d->keeps_binaries = strstr(d->caps.driver, "PoCL") != NULL;
     snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, TL_CL_OPTIONS);
     d->context = d->cl.CreateContext(NULL, 1, &d->device.id, NULL, NULL, &code);
     TRY(tl_cl_check(b, d, code, "clCreateContext", "opening the device"));

@@ -150,6 +150,7 @@ struct tl_device {
     int              modules;
     pthread_mutex_t  compiling;
     bool             one_by_one;        /* its compiler does not bear several threads */
+    bool             keeps_binaries;    /* itself; asking for one costs               */
     cl_event         events[TL_EVENTS];
     char             version[320];      /* of compiler and driver                    */
     char             last[64];          /* the kernel started last                   */

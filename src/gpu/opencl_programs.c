@@ -3,7 +3,8 @@
  * opencl_programs.c - kernels of the OpenCL driver: from text to an image, from an image to a kernel.
  *
  * An image is eight letters and then the binary, or, where a device gives none, the text itself, which is then
- * compiled again when it is loaded. */
+ * compiled again when it is loaded.  PoCL is such a device: asked for a binary it compiles every kernel for any size
+ * of a work group, and then again for the size that is started; what it compiled last time it keeps itself. */
 #include "gpu/opencl.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ static tulle_status compile(void *self, tl_base *b, const char *name, const char
     cl_program program = d->cl.CreateProgramWithSource(d->context, 1, &source, NULL, &code);
     TRY(tl_cl_check(b, d, code, "clCreateProgramWithSource", name));
     TRY(build(b, d, program, name));
-    TRY(binary_of(b, d, program, &data, &bytes));
+    if (!d->keeps_binaries) TRY(binary_of(b, d, program, &data, &bytes));
     if (!data) {
         bytes = strlen(source);
         mark_text = source_mark;
