@@ -126,14 +126,14 @@ done:
     return status;
 }
 
-/* The sentence about a bad view is made by the host's own check, of a copy where it lies on the device. */
-static tulle_status tell_bad(tl_product *p, const tulle_csr *M, const char *name, uint32_t row)
+/* The sentence about a bad view is made by the host's own check, of a copy where it lies on the device; no error:
+ * this view is not the bad one. */
+static tulle_status tell_bad(tl_product *p, const tulle_csr *M, const char *name)
 {
     tulle_status status = TULLE_OK;
     tulle_matrix *copy = NULL;
     if (M->place == TULLE_DEVICE) TRY(tl_gpu_move(p->b, p->gpu, M, TULLE_HOST, &copy));
     TRY(tl_csr_check(p->b, copy ? &copy->view : M, name, 0));
-    status = tl_fail(p->b, TULLE_EPATTERN, "%s: row %" PRIu32 " is not in order", name, row);
 done:
     tl_matrix_free(p->b, copy);
     return status;
@@ -297,8 +297,9 @@ static tulle_status analyze(tl_product *p)
     uint32_t found[2] = {UINT32_MAX, 0};
     TRY(read_note(p, 0, p->request.trusted ? NULL : found));
     if (found[0] != UINT32_MAX) {
-        TRY(tell_bad(p, p->request.A, "A", found[0]));
-        status = tell_bad(p, p->request.B, "B", found[0]);
+        TRY(tell_bad(p, p->request.A, "A"));
+        TRY(tell_bad(p, p->request.B, "B"));
+        status = tl_fail(p->b, TULLE_EPATTERN, "row %" PRIu32 " of A or B changed while it was checked", found[0]);
     }
 done:
     return status;
