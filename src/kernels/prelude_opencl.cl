@@ -19,8 +19,8 @@ typedef long   i64;
 #define SHARED          __local
 #define STATIC_SHARED   __local
 #define CONSTANT        __constant
-#define INLINE          static inline
-#define RESTRICT        restrict
+#define INLINE          static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
+#define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does not know */
 #define UNROLL
 
 #define thread_id()     ((u32)get_local_id(0))
@@ -45,6 +45,8 @@ typedef long   i64;
 #define lanes_vote(yes, width)  ((yes) ? 1u : 0u)
 #define lanes_before(vote, width) 0u
 #define lanes_match(x)          1u
+#define lanes_max(x)            (x)
+#define lanes_sum64(x)          (x)
 
 #define ATOMIC_ADD32(p, v)      atomic_add((p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atom_add((p), (u64)(v))
