@@ -80,6 +80,15 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #define VAL_ATOMIC_ADD_GLOBAL(p, v) do { REAL_ADD_GLOBAL(&(p)->re, (v).re); REAL_ADD_GLOBAL(&(p)->im, (v).im); } while (0)
 #endif
 
+/* A sum of 64 bits in two words of 32: shared memory adds 32 bits at once, 64 only in a loop. */
+#define ADD_SPLIT(low, high, x)                                                         \
+    do {                                                                                \
+        const u64 tl_x = (x);                                                           \
+        const u32 tl_was = ATOMIC_ADD32(low, (u32)tl_x);                                \
+        const u32 tl_carry = (u32)(tl_x >> 32) + ((u32)(tl_was + (u32)tl_x) < tl_was);  \
+        if (tl_carry) ATOMIC_ADD32(high, tl_carry);                                     \
+    } while (0)
+
 /* ---- powers of two */
 INLINE u32 log2_floor(u32 x) { return x <= 1u ? 0u : 31u - clz32(x); }
 INLINE u32 log2_ceil(u32 x) { return x <= 1u ? 0u : 32u - clz32(x - 1u); }
@@ -118,31 +127,34 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    for (u32 i = 0; i < 3u && products >= limits[LIMIT_BITS_MIN]; i++)
-        if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)products * limits[LIMIT_BITS_PER + i])
-            return CLASS_BITS + i;
+    if (products >= limits[LIMIT_BITS_MIN] && products <= limits[LIMIT_BITS_MAX]
+        && (u64)span <= (u64)products * limits[LIMIT_BITS_PER])
+        for (u32 i = 0; i < BITS_SIZES; i++)
+            if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     const u32 need = products < span ? products : span;
-    for (u32 i = 0; i < 3u; i++)
+    for (u32 i = 0; i < ROWS_SIZES; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
-    for (u32 i = 0; i < 3u; i++)
+    if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
+    for (u32 i = 0; i < BLOCK_SIZES; i++)
         if (need <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
-    if (need <= limits[LIMIT_SPILL]) return CLASS_SPILL;
-    return CLASS_DENSE;
+    return need <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
 INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 span)
 {
     if (nnz == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    for (u32 i = 0; i < 3u && nnz >= limits[LIMIT_BITS_MIN]; i++)
-        if (span <= limits[LIMIT_BITS + i] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER + i])
-            return CLASS_BITS + i;
-    for (u32 i = 0; i < 3u; i++)
+    const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
+    if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
+        for (u32 i = 0; i < BITS_SIZES; i++)
+            if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
+    for (u32 i = 0; i < ROWS_SIZES; i++)
         if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
+    for (u32 i = 0; i < BLOCK_SIZES; i++)
+        if (bytes <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
+    if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
     if ((u64)span <= (u64)nnz * limits[LIMIT_DENSE_PER]) return CLASS_DENSE;
-    for (u32 i = 0; i < 3u; i++)
-        if (nnz <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
-    return CLASS_DENSE;
+    return nnz <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
 /* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
@@ -229,3 +241,22 @@ INLINE walk_t walk_make(u32 size_log2, u32 entries)
 }
 /* The entry of A that this thread fetches, where rounds [first, first + width) are up. */
 INLINE u32 walk_entry(walk_t w, u32 first) { return (first + (w.lane & (w.width - 1u))) * w.groups + w.group; }
+
+/* ---- ranks: a pair of words for 32 columns, their bits and how many come before */
+INLINE void rank_mark(SHARED u32 *pairs, u32 column)
+{
+    SHARED u32 *word = pairs + 2u * (column >> 5);
+    const u32 bit = 1u << (column & 31u);
+    if (!(PEEK32(word) & bit)) ATOMIC_OR32(word, bit);
+}
+
+INLINE u32 rank_of(SHARED const u32 *pairs, u32 column)
+{
+    const u32 w = 2u * (column >> 5);
+#if TULLE_CUDA
+    const uint2 p = *(const uint2 *)(pairs + w);
+    return p.y + popcount32(p.x & ((1u << (column & 31u)) - 1u));
+#else
+    return pairs[w + 1u] + popcount32(pairs[w] & ((1u << (column & 31u)) - 1u));
+#endif
+}

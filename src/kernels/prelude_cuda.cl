@@ -51,6 +51,25 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 }
 #define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
 
+/* Over the lanes of a warp, all of them here. */
+INLINE u32 lanes_max(u32 x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (u32 d = 16; d > 0u; d >>= 1) {
+        const u32 y = __shfl_xor_sync(0xffffffffu, x, d);
+        if (y > x) x = y;
+    }
+    return x;
+#endif
+}
+INLINE u64 lanes_sum64(u64 x)
+{
+    for (u32 d = 16; d > 0u; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
 #define ATOMIC_ADD32(p, v)      atomicAdd((u32 *)(p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atomicAdd((u64 *)(p), (u64)(v))
 #define ATOMIC_OR32(p, v)       atomicOr((u32 *)(p), (u32)(v))
