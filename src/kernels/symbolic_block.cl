@@ -11,7 +11,7 @@
  * Shared memory: slots * sizeof(key_t).  symbolic_spill needs slots >= thread_count().
  * maps: map_slots keys for each block, all KEY_NONE before and after; map_slots > the entries of any row. */
 
-#define AHEAD 4u                /* rows of B that a group has under way at once */
+#define AHEAD 2u                /* rows of B that a group has under way at once */
 
 /* Whether the key is new. */
 INLINE bool insert(SHARED key_t *keys, u32 slots, key_t key)

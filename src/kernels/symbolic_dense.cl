@@ -13,7 +13,12 @@
  * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window.
  * Team: CUDA 1..32; OpenCL the whole work group. */
 
-#define AHEAD 4u                /* rows of B that a group has under way at once */
+/* Rows of B that a group has under way at once: what the registers of a block of 1024 threads hold. */
+#if PTR == 64
+#define AHEAD 2u
+#else
+#define AHEAD 4u
+#endif
 
 #if IDX == 64
 #define IDX_NONE        0xffffffffffffffffUL
