@@ -12,7 +12,7 @@
  *     --anchors FILE      lines "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..." to compare with
  *     --pieces FILE       one JSON object a product is added, for record.c
  *     --only PART         matrices whose name has it
- *     --no-check --no-cusparse
+ *     --no-check --no-cusparse --trace
  *     --first             only the first product of a fresh process: seconds from start to C
  *     --small             only products of at most 20,000 products, in microseconds
  *
@@ -39,7 +39,7 @@ typedef struct settings {
     const char *device, *type, *anchors, *only;
     FILE       *pieces;
     int         runs, ways;
-    bool        check, cusparse, first, small;
+    bool        check, cusparse, first, small, trace;
     const char *way[MAX_WAYS], *matrix[MAX_MATRICES];
     int         matrices;
 } settings;
@@ -215,6 +215,12 @@ typedef struct timing {
     uint64_t    a_bytes, c_bytes;
 } timing;
 
+static void print_trace(void *user, const char *line)
+{
+    (void)user;
+    printf("    %s\n", line);
+}
+
 /* Warm-ups and runs; *t.  False: it was wrong or failed, and that was said. */
 static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const problem *p, int way, timing *t)
 {
@@ -229,6 +235,7 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
     tulle_csr va = tulle_matrix_view(a), vb = b ? tulle_matrix_view(b) : va;
     t->a_bytes = bytes_of(&va) + (b ? bytes_of(&vb) : 0);
     for (int i = -WARM; i < MAX_RUNS && (i < s->runs || total < 0.05); i++) {
+        tulle_ctx_set_trace(gpu, s->trace && i == -WARM ? print_trace : NULL, NULL);
         double start = now();
         if (tulle_multiply(gpu, &va, &vb, &o, &C) != TULLE_OK) goto failed;
         double seconds = now() - start;
@@ -538,6 +545,7 @@ int main(int argc, char **argv)
         const char *o = argv[i];
         char *v = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(o, "--no-check") == 0) s.check = false;
+        else if (strcmp(o, "--trace") == 0) s.trace = true;
         else if (strcmp(o, "--no-cusparse") == 0) s.cusparse = false;
         else if (strcmp(o, "--first") == 0) s.first = true;
         else if (strcmp(o, "--small") == 0) s.small = true;

@@ -22,9 +22,9 @@
     X(SYMBOLIC_DENSE_ROWS, symbolic_dense, symbolic_dense_rows)                                   \
     X(NUMERIC_ROWS,        numeric_rows,   numeric_rows)                                          \
     X(NUMERIC_BLOCK,       numeric_block,  numeric_block)                                         \
-    X(NUMERIC_RANKED,      numeric_block,  numeric_block_ranked)                                  \
+    X(NUMERIC_RANK,        numeric_rank,   numeric_rank)                                          \
+    X(NUMERIC_RANK_BLOCK,  numeric_rank_block, numeric_rank_block)                                \
     X(NUMERIC_DENSE,       numeric_dense,  numeric_dense)                                         \
-    X(NUMERIC_DENSE_ROWS,  numeric_dense,  numeric_dense_rows)                                    \
     X(SORT_ROWS,           sort_rows,      sort_rows)                                             \
     X(DIRECT,              direct,         direct)                                                \
     X(DROP_COUNT,          drop,           drop_count)                                            \
@@ -85,8 +85,8 @@ bool         tl_program_ahead(int i, tl_program *p);
 typedef struct tl_size {
     tl_kernel_id kernel;
     uint32_t     threads, shared;
-    uint32_t     slots;                 /* or words, or columns: of a block, or of a team for CLASS_BITS */
-    uint32_t     teams;                 /* rows at once, CLASS_BITS and CLASS_DIRECT */
+    uint32_t     slots;                 /* or words, columns, bytes: of a block, or of a team for CLASS_BITS */
+    uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT */
     uint32_t     resident;              /* blocks on the whole device                */
 } tl_size;
 
@@ -95,10 +95,13 @@ typedef struct tl_sizes {
     uint32_t limits[LIMITS];
 } tl_sizes;
 
-void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *sizes);
-void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *sizes);
+/* mean: products for each entry of A, the average length of a row of B. */
+void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
+void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
 /* The same arithmetic for the sort of rows of at most `room` entries. */
 tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
+/* Teams of `bytes` each; fewer threads where that is much. */
+tl_size  tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, uint32_t team, uint64_t bytes, uint32_t slots);
 /* Shared memory that a block can be given at its start. */
 uint32_t tl_dynamic_bytes(const tl_caps *caps);
 uint32_t tl_resident(const tl_caps *caps, uint32_t threads, uint32_t shared);

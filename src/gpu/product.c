@@ -284,7 +284,7 @@ static tulle_status analyze(tl_product *p)
     const tl_caps *caps = &p->gpu->caps;
     tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
-    uint32_t threads = caps->cpu ? 16 : 256, team = 0;
+    uint32_t threads = caps->cpu ? 32 : 256, team = 0;         /* one for each class at least */
     uint64_t mean = p->rows ? (uint64_t)p->a_nnz / p->rows : 0;
     while (team < (caps->cpu ? 2u : 5u) && (2u << team) <= mean) team++;
     uint64_t blocks = ((uint64_t)p->rows + threads - 1) / threads;
@@ -317,8 +317,10 @@ tulle_status tl_product_pattern(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_types keys = p->types;
-    tl_sizes_symbolic(p->gpu, p->request.recipe, keys, &p->sizes[0]);
-    tl_sizes_numeric(p->gpu, p->request.recipe, keys, &p->sizes[1]);
+    /* before anything is known the rows of B that count are taken to be of average length */
+    uint64_t mean = p->request.B->rows ? (uint64_t)(p->request.B->nnz / p->request.B->rows) : 0;
+    tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
+    tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
     TRY(send_limits(p));
     TRY(analyze(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
@@ -336,8 +338,8 @@ tulle_status tl_product_pattern(tl_product *p)
     }
     if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
         keys.key = 64;
-        tl_sizes_symbolic(p->gpu, p->request.recipe, keys, &p->sizes[0]);
-        if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, &p->sizes[1]);
+        tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
+        if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
         TRY(send_limits(p));
         TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->sum[1].offset));
         TRY(analyze(p));
@@ -537,8 +539,9 @@ done:
 static void shares(const tl_product *p, tulle_stats *stats)
 {
     static const struct { const char *name; int from, to; } groups[] = {
-        {"direct", CLASS_DIRECT, CLASS_DIRECT + 1}, {"dense", CLASS_BITS, CLASS_BITS + 3},
-        {"hash", CLASS_ROWS, CLASS_SPILL + 1}, {"dense", CLASS_DENSE, CLASS_DENSE + 1},
+        {"direct", CLASS_DIRECT, CLASS_DIRECT + 1}, {"dense", CLASS_BITS, CLASS_ROWS},
+        {"hash", CLASS_ROWS, CLASS_BLOCK}, {"dense", CLASS_BLOCK, CLASS_HASH}, {"hash", CLASS_HASH, CLASS_MASK},
+        {"dense", CLASS_MASK, CLASSES},
     };
     const uint64_t *rows = p->note[1] + SUM_WORDS, *products = rows + CLASSES;
     const tl_work *w = &p->work[1];

@@ -22,6 +22,8 @@ static const struct file {
     {"symbolic_dense", 1024, false, false},
     {"numeric_rows", 128, true, true},
     {"numeric_block", 1024, true, true},
+    {"numeric_rank", 128, false, true},
+    {"numeric_rank_block", 1024, false, true},
     {"numeric_dense", 1024, false, true},
     {"sort_rows", 1024, true, true},
     {"direct", 256, false, true},

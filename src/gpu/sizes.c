@@ -6,6 +6,7 @@
  * stay resident and part of the chip's memory serves as cache) and the largest is all that a block can
  * have.  Where a device has less, sizes shrink together. */
 #include "gpu/engine.h"
+#include <string.h>
 
 enum {
     STATIC_BYTES = 8192,                /* of shared memory that kernels declare themselves, at most */
@@ -43,113 +44,145 @@ static uint32_t block_threads(const tl_caps *caps, uint32_t wanted)
 }
 
 static tl_size make(const tl_caps *caps, tl_kernel_id kernel, uint32_t threads, uint32_t shared, uint32_t slots,
-                    uint32_t teams)
+                    uint32_t team)
 {
-    return (tl_size){kernel, threads, shared, slots, teams, tl_resident(caps, threads, shared)};
+    return (tl_size){kernel, threads, shared, slots, team, tl_resident(caps, threads, shared)};
 }
 
-/* Windows for a team each: words of `entry` bytes. */
-static tl_size make_bits(const tl_caps *caps, tl_kernel_id kernel, uint64_t team_bytes, uint32_t slots)
+/* Threads for a row of B of average length, where a team owns a row of C. */
+static uint32_t team_of(const tl_caps *caps, uint64_t mean)
 {
-    uint32_t bytes = tl_dynamic_bytes(caps);
-    if (team_bytes > bytes) return (tl_size){.kernel = TL_K_NONE};
-    uint32_t teams = caps->warp ? least(4, bytes / team_bytes) : 1;
-    if (teams == 3) teams = 2;
-    uint32_t threads = caps->warp ? teams * caps->warp : team_threads(caps, 0);
-    return make(caps, kernel, threads, (uint32_t)team_bytes * teams, slots, teams);
+    if (!caps->warp) return team_threads(caps, 0);
+    return mean <= 4 ? 4 : mean <= 8 ? 8 : mean <= 16 ? 16 : 32;
+}
+
+tl_size tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, uint32_t team, uint64_t bytes, uint32_t slots)
+{
+    const tl_caps *caps = &gpu->caps;
+    uint32_t all = tl_dynamic_bytes(caps);
+    if (!caps->warp) threads = team;
+    if (bytes > all) return (tl_size){.kernel = TL_K_NONE};
+    while (threads > 32 && threads > team && threads / team * bytes > 49152) threads /= 2;
+    while (threads / team * bytes > all) team *= 2;
+    if (team > threads) threads = team;
+    return make(caps, kernel, threads, (uint32_t)bytes * (threads / team), slots, team);
 }
 
 /* Accumulators that were asked for by name close the classes of the others. */
-static void force(const tl_recipe *recipe, uint32_t *limits)
+static void force(const tl_recipe *recipe, uint32_t *limits, int step)
 {
     if (recipe->forced < 0) return;
     bool hash = recipe->forced == TL_HASH;
-    for (int i = 0; i < 3; i++) {
-        if (hash) limits[LIMIT_BITS + i] = 0;
-        else limits[LIMIT_ROWS + i] = limits[LIMIT_BLOCK + i] = 0;
-        if (!hash) limits[LIMIT_BITS_PER + i] = UINT32_MAX;
+    if (hash) {
+        for (int i = 0; i < BITS_SIZES; i++) limits[LIMIT_BITS + i] = 0;
+        limits[LIMIT_MASK] = limits[LIMIT_DENSE_PER] = 0;
+    } else {
+        for (int i = 0; i < ROWS_SIZES; i++) limits[LIMIT_ROWS + i] = 0;
+        limits[LIMIT_BITS_PER] = limits[LIMIT_BITS_MAX] = UINT32_MAX;
+        limits[LIMIT_BITS_MIN] = limits[LIMIT_HASH] = limits[LIMIT_DIRECT] = 0;
     }
-    if (hash) limits[LIMIT_DENSE_PER] = 0;
-    else limits[LIMIT_BITS_MIN] = limits[LIMIT_SPILL] = limits[LIMIT_DIRECT] = 0;
+    /* Blocks a row hash in the symbolic step and rank in the numeric one. */
+    for (int i = 0; i < BLOCK_SIZES; i++)
+        if (hash == (step == 1)) limits[LIMIT_BLOCK + i] = 0;
 }
 
-static const uint32_t block_threads_of[3] = {256, 512, 1024};
+static void common_limits(const tl_gpu_step *step, uint32_t *limits)
+{
+    limits[LIMIT_DIRECT] = 1;
+    limits[LIMIT_BITS_PER] = step->bits_per;
+    limits[LIMIT_BITS_MIN] = step->bits_min;
+    limits[LIMIT_BITS_MAX] = step->bits_max;
+    limits[LIMIT_DENSE_PER] = step->dense_per;
+}
 
-void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *z)
+void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *z)
 {
     const tl_caps *caps = &gpu->caps;
     const tl_gpu_step *step = &recipe->policy->gpu->symbolic;
     const uint32_t all = tl_dynamic_bytes(caps), key = (uint32_t)types.key / 8;
-    const uint32_t words[3] = {128, 512, 2048};
-    *z = (tl_sizes){.limits = {[LIMIT_DIRECT] = 1, [LIMIT_BITS_MIN] = step->bits_min}};
+    memset(z, 0, sizeof *z);
     for (int i = 0; i < CLASSES; i++) z->size[i].kernel = TL_K_NONE;
-    for (int i = 0; i < 3; i++) {
+    common_limits(step, z->limits);
+    for (int i = 0; i < BITS_SIZES; i++) {
         tl_size *s = &z->size[CLASS_BITS + i];
-        *s = make_bits(caps, TL_K_SYMBOLIC_DENSE_ROWS, (uint64_t)words[i] * 4, words[i]);
-        if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = words[i] * 32;
-        z->limits[LIMIT_BITS_PER + i] = step->bits_per[i];
-
-        uint32_t slots = least(step->rows_bytes[i], all) / key;
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, team_threads(caps, step->rows_threads[i]), slots * key,
-                                       slots, 1);
+        *s = tl_size_teams(gpu, TL_K_SYMBOLIC_DENSE_ROWS, step->bits_threads, team_of(caps, 32), step->bits[i] / 8,
+                           step->bits[i] / 32);
+        if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = step->bits[i];
+    }
+    uint32_t threads = team_threads(caps, step->rows_threads), teams = caps->warp ? threads / team_of(caps, mean) : 1;
+    for (int i = 0; i < ROWS_SIZES; i++) {
+        uint64_t one = SYMBOLIC_SLOTS((uint64_t)step->entries[i]), many = one * teams;
+        uint32_t most = least(all, one * key > 8192 ? one * key : 8192) / key, slots = least(many, most);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, threads, slots * key, slots, 1);
         z->limits[LIMIT_ROOM + i] = slots;
-        z->limits[LIMIT_ROWS + i] = (uint32_t)((uint64_t)(slots - 1) * 4 / 5);
-
-        slots = (step->block_bytes[i] ? least(step->block_bytes[i], all) : all) / key / 4 * 4;
-        z->size[CLASS_BLOCK + i] = make(caps, TL_K_SYMBOLIC_BLOCK, block_threads(caps, block_threads_of[i]), slots * key,
+        z->limits[LIMIT_ROWS + i] = least(step->entries[i], (uint64_t)(slots - 1) * 4 / 5);
+    }
+    for (int i = 0; i < BLOCK_SIZES; i++) {
+        uint32_t slots = (step->block_bytes[i] ? least(step->block_bytes[i], all) : all) / key / 4 * 4;
+        z->size[CLASS_BLOCK + i] = make(caps, TL_K_SYMBOLIC_BLOCK, block_threads(caps, step->block_threads[i]), slots * key,
                                         slots, 1);
         z->limits[LIMIT_BLOCK + i] = (uint32_t)((uint64_t)(slots - 1) * 4 / 5);
     }
-    z->size[CLASS_SPILL] = z->size[CLASS_BLOCK + 2];
-    z->size[CLASS_SPILL].kernel = TL_K_SYMBOLIC_SPILL;
-    z->limits[LIMIT_SPILL] = 2 * z->size[CLASS_SPILL].slots;
-    if (z->size[CLASS_SPILL].slots < 4 * z->size[CLASS_SPILL].threads) z->limits[LIMIT_SPILL] = 0;
+    tl_size *spill = &z->size[CLASS_HASH];
+    *spill = z->size[CLASS_BLOCK + BLOCK_SIZES - 1];
+    spill->kernel = TL_K_SYMBOLIC_SPILL;
+    z->limits[LIMIT_HASH] = spill->slots < 4 * spill->threads ? 0 : 2 * spill->slots;
+    z->size[CLASS_MASK] = make(caps, TL_K_SYMBOLIC_DENSE, block_threads(caps, step->mask_threads), least(all, step->mask / 8) / 4 * 4,
+                               least(all, step->mask / 8) / 4, 1);
+    z->limits[LIMIT_MASK] = z->size[CLASS_MASK].slots * 32;
     z->size[CLASS_DENSE] = make(caps, TL_K_SYMBOLIC_DENSE, block_threads(caps, 1024), all / 4 * 4, all / 4, 1);
-    force(recipe, z->limits);
+    force(recipe, z->limits, 0);
 }
 
 /* The most entries n for which NUMERIC_SLOTS(n) slots are there. */
-static uint32_t entries_in(uint32_t slots)
+static uint32_t entries_in(uint64_t slots)
 {
-    return slots < 3 ? 0 : (uint32_t)((uint64_t)(slots - 1) * 2 / 3);
+    return slots < 3 ? 0 : (uint32_t)((slots - 1) * 2 / 3);
 }
 
-void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, tl_sizes *z)
+void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *z)
 {
     const tl_caps *caps = &gpu->caps;
     const tl_gpu_step *step = &recipe->policy->gpu->numeric;
     const uint32_t all = tl_dynamic_bytes(caps), key = (uint32_t)types.key / 8;
     const uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
-    const uint32_t columns[3] = {512, 1024, 2048};
-    *z = (tl_sizes){.limits = {[LIMIT_DIRECT] = 1, [LIMIT_BITS_MIN] = step->bits_min,
-                               [LIMIT_DENSE_PER] = step->dense_per}};
+    memset(z, 0, sizeof *z);
     for (int i = 0; i < CLASSES; i++) z->size[i].kernel = TL_K_NONE;
-    uint32_t team = caps->warp ? 8 : 1;
-    z->size[CLASS_DIRECT] = make(caps, TL_K_DIRECT, caps->cpu ? 8 : 128, 0, team, (caps->cpu ? 8 : 128) / team);
-    for (int i = 0; i < 3; i++) {
+    common_limits(step, z->limits);
+    z->limits[LIMIT_VALUE] = val;
+    z->size[CLASS_DIRECT] = make(caps, TL_K_DIRECT, caps->cpu ? GROUP_CPU : 128, 0, 0, caps->warp ? 8 : 1);
+    for (int i = 0; i < BITS_SIZES; i++) {
         tl_size *s = &z->size[CLASS_BITS + i];
-        *s = make_bits(caps, TL_K_NUMERIC_DENSE_ROWS, (uint64_t)columns[i] * val + columns[i] / 8, columns[i]);
-        if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = columns[i];
-        z->limits[LIMIT_BITS_PER + i] = step->bits_per[i];
-
-        /* values, keys, and keys to be sorted for two thirds of the slots */
-        uint32_t bytes = least(step->rows_bytes[i], all), slots = (uint32_t)((uint64_t)(bytes - 16) * 3 / (3 * val + 5 * key));
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, team_threads(caps, step->rows_threads[i]), bytes, slots, 1);
-        z->limits[LIMIT_ROOM + i] = slots;
-        z->limits[LIMIT_ROWS + i] = least(entries_in(caps->warp ? slots / 2 : slots), 512);
-
-        bytes = step->block_bytes[i] ? least(step->block_bytes[i], all) : all;
-        slots = bytes / (val + key) / 4 * 4;
-        z->size[CLASS_BLOCK + i] = make(caps, TL_K_NUMERIC_BLOCK, block_threads(caps, block_threads_of[i]),
-                                        slots * (val + key), slots, 1);
-        uint32_t most = entries_in(slots);
-        while (most && tl_size_sort(gpu, types, most).kernel == TL_K_NONE) most -= most / 8 + 1;
-        z->limits[LIMIT_BLOCK + i] = most;
+        *s = tl_size_teams(gpu, TL_K_NUMERIC_RANK, step->bits_threads, team_of(caps, mean), step->bits[i], step->bits[i]);
+        if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = step->bits[i];
     }
-    uint32_t slots = (uint32_t)((uint64_t)all * 8 / (8 * val + 1)) / 32 * 32;
+    /* values, keys, and keys to be sorted for two thirds of the slots */
+    uint32_t threads = team_threads(caps, step->rows_threads);
+    for (int i = 0; i < ROWS_SIZES; i++) {
+        uint32_t team = team_of(caps, mean), teams = 1;
+        while (caps->warp && team < 32 && 16 * team < step->entries[i]) team *= 2;
+        if (caps->warp) teams = threads / team;
+        uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = 3 * val + 5 * key;
+        uint32_t slots = least(one * teams, (uint64_t)(all - 16) * 3 / entry);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)((slots * entry + 2) / 3 + 16) / 16 * 16, slots, 1);
+        z->limits[LIMIT_ROOM + i] = slots;
+        z->limits[LIMIT_ROWS + i] = least(step->entries[i], entries_in(slots));
+    }
+    for (int i = 0; i < BLOCK_SIZES; i++) {
+        uint32_t bytes = (step->block_bytes[i] ? least(step->block_bytes[i], all) : all) / 16 * 16;
+        z->size[CLASS_BLOCK + i] = make(caps, TL_K_NUMERIC_RANK_BLOCK, block_threads(caps, step->block_threads[i]), bytes, bytes, 1);
+        z->limits[LIMIT_BLOCK + i] = bytes;
+    }
+    uint32_t slots = all / (val + key) / 4 * 4, most = entries_in(slots);
+    while (most && tl_size_sort(gpu, types, most).kernel == TL_K_NONE) most -= most / 8 + 1;
+    z->size[CLASS_HASH] = make(caps, TL_K_NUMERIC_BLOCK, block_threads(caps, 1024), slots * (val + key), slots, 1);
+    z->limits[LIMIT_HASH] = most;
+    z->size[CLASS_MASK] = make(caps, TL_K_NUMERIC_RANK_BLOCK, block_threads(caps, step->mask_threads), all / 16 * 16, all / 16 * 16, 1);
+    z->limits[LIMIT_MASK] = step->mask ? all / 16 * 64 : 0;
+    slots = (uint32_t)((uint64_t)all * 8 / (8 * val + 1)) / 32 * 32;
     while ((uint64_t)slots * val + slots / 8 > all) slots -= 32;
     z->size[CLASS_DENSE] = make(caps, TL_K_NUMERIC_DENSE, block_threads(caps, 1024), slots * val + slots / 8, slots, 1);
-    force(recipe, z->limits);
+    force(recipe, z->limits, 1);
 }
 
 tl_size tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room)

@@ -6,7 +6,7 @@
  * thresholds say that it pays (spECK, section 5).  Otherwise one class takes all rows in their order. */
 #include "gpu/product.h"
 #include <inttypes.h>
-#include <string.h>
+#include <stdio.h>
 
 static const tl_dmem nothing = {0, 0};
 
@@ -27,23 +27,24 @@ tulle_status tl_product_mark(tl_product *p, const char *name)
 /* ---- balance */
 
 /* Can this class take every row?  Empty rows and single entries are no trouble to any. */
-static bool takes_all(const tl_sizes *z, int c, uint64_t need, uint64_t span)
+static bool takes_all(const tl_product *p, int step, int c, uint64_t need)
 {
+    const tl_sizes *z = &p->sizes[step];
+    uint64_t span = p->note[0][SUM_MAX_SPAN], bytes = RANK_BYTES(span, need, z->limits[LIMIT_VALUE]);
     if (z->size[c].kernel == TL_K_NONE) return false;
-    if (c >= CLASS_BITS && c < CLASS_BITS + 3) return span <= z->limits[LIMIT_BITS + c - CLASS_BITS];
-    if (c >= CLASS_ROWS && c < CLASS_ROWS + 3) return need <= z->limits[LIMIT_ROWS + c - CLASS_ROWS];
-    if (c >= CLASS_BLOCK && c < CLASS_BLOCK + 3) return need <= z->limits[LIMIT_BLOCK + c - CLASS_BLOCK];
-    if (c == CLASS_SPILL) return need <= z->limits[LIMIT_SPILL];
-    return c == CLASS_DENSE;
+    if (c == CLASS_DENSE) return true;
+    if (c == CLASS_MASK) return span <= z->limits[LIMIT_MASK];
+    if (c == CLASS_HASH) return need <= z->limits[LIMIT_HASH];
+    if (c >= CLASS_BLOCK) return (step ? bytes : need) <= z->limits[LIMIT_BLOCK + c - CLASS_BLOCK];
+    if (c >= CLASS_ROWS) return need <= z->limits[LIMIT_ROWS + c - CLASS_ROWS];
+    return c >= CLASS_BITS && (step ? bytes : span) <= z->limits[LIMIT_BITS + c - CLASS_BITS];
 }
 
 /* Is it worth sorting rows into classes?  If not, *only is the class for all of them. */
 static bool decide(tl_product *p, int step, int *only)
 {
     const tl_gpu_step *s = step ? &p->request.recipe->policy->gpu->numeric : &p->request.recipe->policy->gpu->symbolic;
-    const tl_sizes *z = &p->sizes[step];
     const uint64_t *rows = p->note[step] + SUM_WORDS;
-    uint64_t span = p->note[0][SUM_MAX_SPAN];
     uint64_t need = step ? p->note[1][SUM_MAX_NNZ] : p->note[0][SUM_MAX_NEED];
     uint64_t sum = step ? p->note[1][SUM_NNZ] : p->note[0][SUM_NEED];
     int classes = 0, largest = CLASS_EMPTY;
@@ -56,17 +57,39 @@ static bool decide(tl_product *p, int step, int *only)
     *only = CLASS_EMPTY;
     if (classes == 0 && !rows[CLASS_DIRECT]) return false;              /* nothing to do */
     if (classes == 0) largest = CLASS_ROWS;
-    if (takes_all(z, largest, need, span)) *only = largest;
+    if (takes_all(p, step, largest, need)) *only = largest;
     else
         for (int c = CLASS_ROWS; c < CLASSES && *only == CLASS_EMPTY; c++)
-            if (c != CLASS_SPILL && takes_all(z, c, need, span)) *only = c;
+            if (takes_all(p, step, c, need)) *only = c;
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
-    if (classes <= 1 && special * 2 <= p->rows) return false;
+    if (classes <= 1 && special * 2 <= p->rows && *only == largest) return false;
     if (classes == 0) return p->rows >= s->rows_large;
     double ratio = (double)need * (double)p->rows / (double)(sum ? sum : 1);
     bool large = largest >= CLASS_BLOCK;
     return (ratio >= s->ratio && p->rows >= s->rows) || (large && ratio >= s->ratio_large && p->rows >= s->rows_large);
+}
+
+static void tell(const tl_product *p, int step)
+{
+    static const char *const names[CLASSES] = {[CLASS_EMPTY] = "empty", [CLASS_DIRECT] = "direct", [CLASS_BITS] = "bits",
+                                               [CLASS_ROWS] = "rows", [CLASS_BLOCK] = "block", [CLASS_HASH] = "hash",
+                                               [CLASS_MASK] = "mask", [CLASS_DENSE] = "dense"};
+    const tl_work *w = &p->work[step];
+    const uint64_t *rows = p->note[step] + SUM_WORDS;
+    char text[400];
+    int at = 0, size = 0;
+    if (!p->b->trace) return;
+    text[0] = 0;
+    for (int c = 0, family = 0; c < CLASSES; c++) {
+        if (names[c]) family = c;
+        size = c - family;
+        if (rows[c]) at += snprintf(text + at, sizeof text - (size_t)at, " %s%d %" PRIu64, names[family], size, rows[c]);
+    }
+    int family = w->only;
+    while (!names[family]) family--;
+    if (w->balanced) tl_trace(p->b, "%s step: rows are sorted into classes:%s", step ? "numeric" : "symbolic", text);
+    else tl_trace(p->b, "%s step: %s%d takes all rows:%s", step ? "numeric" : "symbolic", names[family], w->only - family, text);
 }
 
 tulle_status tl_step_balance(tl_product *p, int step)
@@ -81,11 +104,10 @@ tulle_status tl_step_balance(tl_product *p, int step)
         w->start[c] = (uint32_t)room;
         room += LIST_ROUND((uint32_t)rows[c]);
     }
-    tl_trace(p->b, "%s step: %s", step ? "numeric" : "symbolic",
-             w->balanced ? "rows are sorted into classes" : "one kernel takes all rows");
+    tell(p, step);
     if (!w->balanced) goto done;
     /* Lists first, groups (two words for each row that may stand alone) behind them. */
-    uint64_t merge = w->start[CLASS_ROWS + 2] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + 2]);
+    uint64_t merge = w->start[CLASS_ROWS + ROWS_SIZES - 1] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + ROWS_SIZES - 1]);
     uint64_t bytes = (room + 2 * merge) * 4 + TL_ALIGN;
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
     w->groups = (tl_dmem){w->list.handle, (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
@@ -195,10 +217,13 @@ tulle_status tl_step_symbolic(tl_product *p)
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
             TRY(tl_product_launch(p, compound, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_DENSE_ROWS) {
-            uint64_t blocks = (rows + s->teams - 1) / s->teams;
+            /* where all rows come here, no more words than the widest needs */
+            uint64_t words = s->slots, exact = (span + 63) / 64 * 2;
+            tl_size z = exact < words ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact * 4, (uint32_t)exact) : *s;
+            uint64_t teams = z.threads / z.team, blocks = (rows + teams - 1) / teams;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(s->threads / s->teams), TL_U32(s->slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(z.team), TL_U32(z.slots), TL_MEM(p->c_ptr)};
+            TRY(tl_product_launch(p, plain, z.kernel, blocks, z.threads, z.shared, 0, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_BLOCK) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
@@ -206,7 +231,7 @@ tulle_status tl_step_symbolic(tl_product *p)
         } else if (s->kernel == TL_K_SYMBOLIC_SPILL) {
             uint32_t grid = rows < s->resident ? rows : s->resident;
             uint64_t need = p->note[0][SUM_MAX_NEED];
-            if (need > p->sizes[0].limits[LIMIT_SPILL]) need = p->sizes[0].limits[LIMIT_SPILL];
+            if (need > p->sizes[0].limits[LIMIT_HASH]) need = p->sizes[0].limits[LIMIT_HASH];
             uint64_t slots = need + need / 2 + 128, bytes = (uint64_t)grid * slots * (uint64_t)(plain.key / 8);
             TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch));
             TRY(p->driver->fill(p->b, p->device, p->scratch, 0xff, bytes));
@@ -232,19 +257,10 @@ done:
 
 /* ---- numeric */
 
-/* Words of bits with which a class of long rows needs no sort; 0: they do not fit beside its table. */
-static uint32_t ranked_words(const tl_product *p, int c)
-{
-    const tl_size *s = &p->sizes[1].size[c];
-    uint64_t words = (p->note[0][SUM_MAX_SPAN] + 63) / 64 * 2;
-    uint64_t fits = c == CLASS_BLOCK + 2 ? tl_dynamic_bytes(&p->gpu->caps) : s->shared + s->shared / 2;
-    return s->slots <= 65536 && p->request.recipe->forced < 0 && s->shared + words * 6 <= fits ? (uint32_t)words : 0;
-}
-
 tulle_status tl_step_numeric(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    tl_kernel_id ids[CLASSES + 2];
+    tl_kernel_id ids[CLASSES + 1];
     tl_types types = p->types;
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
@@ -252,10 +268,7 @@ tulle_status tl_step_numeric(tl_product *p)
     types.key = span < UINT32_MAX ? 32 : 64;
     int count = needed(p, 1, ids);
     for (int i = 0; i < count; i++) sort = sort || ids[i] == TL_K_NUMERIC_BLOCK;
-    if (sort) {
-        ids[count++] = TL_K_SORT_ROWS;
-        ids[count++] = TL_K_NUMERIC_RANKED;
-    }
+    if (sort) ids[count++] = TL_K_SORT_ROWS;
     TRY(tl_gpu_need(p->b, p->gpu, types, ids, count));
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         const tl_size *s = &p->sizes[1].size[c];
@@ -275,20 +288,25 @@ tulle_status tl_step_numeric(tl_product *p)
                              TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                              TL_U32(s->slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
             TRY(tl_product_launch(p, types, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
-        } else if (s->kernel == TL_K_NUMERIC_DENSE_ROWS) {
-            uint64_t blocks = (rows + s->teams - 1) / s->teams;
+        } else if (s->kernel == TL_K_NUMERIC_RANK) {
+            uint64_t exact = (RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val) + 15) / 16 * 16;
+            tl_size z = exact < s->slots ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact, (uint32_t)exact) : *s;
+            uint64_t teams = z.threads / z.team, blocks = (rows + teams - 1) / teams;
+            uint32_t team_log2 = 0;
+            while (1u << team_log2 < z.team) team_log2++;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->span),
-                             TL_U32(s->threads / s->teams), TL_U32(s->slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
-                             TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
-        } else if (s->kernel == TL_K_NUMERIC_BLOCK && ranked_words(p, c)) {
-            uint32_t words = ranked_words(p, c);
+                             TL_U32(team_log2), TL_U32(z.slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+            TRY(tl_product_launch(p, types, z.kernel, blocks, z.threads, z.shared, 0, args, TL_COUNT(args)));
+        } else if (s->kernel == TL_K_NUMERIC_RANK_BLOCK) {
+            bool inside = c != CLASS_MASK;
+            uint64_t exact = RANK_BYTES(span, inside ? p->note[1][SUM_MAX_NNZ] : 0, val);
+            uint32_t shared = exact < s->shared ? (uint32_t)(exact + 15) / 16 * 16 : s->shared;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(s->slots), TL_U32(words), TL_MEM(p->c_ptr),
-                             TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, TL_K_NUMERIC_RANKED, rows, s->threads, s->shared + words * 6, 0, args, TL_COUNT(args)));
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(inside), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
+                             TL_MEM(p->c_val)};
+            TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, shared, 0, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_BLOCK) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
@@ -296,9 +314,9 @@ tulle_status tl_step_numeric(tl_product *p)
             TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, s->shared, 0, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_DIRECT) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
-                             TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_U32(s->slots), TL_MEM(p->c_ptr),
+                             TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_U32(s->team), TL_MEM(p->c_ptr),
                              TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, (rows + s->teams - 1) / s->teams, s->threads, 0, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, ((uint64_t)rows * s->team + s->threads - 1) / s->threads, s->threads, 0, 0, args, TL_COUNT(args)));
         } else {
             uint32_t slots = window(s->slots, span), shared = slots * val + slots / 8;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, shared), grid = rows < resident ? rows : resident;
@@ -313,13 +331,10 @@ tulle_status tl_step_numeric(tl_product *p)
         p->scratch = nothing;
     }
     TRY(tl_product_mark(p, "numeric"));
-    for (int c = CLASS_BLOCK; sort && c < CLASS_BLOCK + 3; c++) {
+    if (sort) {
         tl_dmem list;
-        uint32_t rows = rows_of(p, 1, c, &list);
-        if (!rows || ranked_words(p, c)) continue;
-        uint64_t most = p->note[1][SUM_MAX_NNZ];
-        uint32_t room = p->sizes[1].limits[LIMIT_BLOCK + c - CLASS_BLOCK];
-        if (most < room) room = (uint32_t)most;
+        uint32_t rows = rows_of(p, 1, CLASS_HASH, &list), room = p->sizes[1].limits[LIMIT_HASH];
+        if (p->note[1][SUM_MAX_NNZ] < room) room = (uint32_t)p->note[1][SUM_MAX_NNZ];
         tl_size s = tl_size_sort(p->gpu, types, room);
         tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->c_ptr), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(s.slots),
                          TL_MEM(p->c_col), TL_MEM(p->c_val)};

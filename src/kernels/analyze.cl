@@ -37,17 +37,18 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
     STATIC_SHARED u32 waiting[256];             /* rows for the whole block          */
     STATIC_SHARED u32 waiting_count;
     STATIC_SHARED u32 class_rows[CLASSES];
-    STATIC_SHARED u64 class_products[CLASSES];
-    STATIC_SHARED u64 totals[SUM_WORDS];
+    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];      /* of their products */
+    STATIC_SHARED u32 most_of[SUM_WORDS];
     const u32 t = thread_id(), threads = thread_count();
-    const u32 team = 1u << team_log2, lane = t & (team - 1u), teams = threads >> team_log2;
+    const u32 team = 1u << team_log2;
 
     if (bad && bad[0] != NOTHING32) return;     /* the views did not pass their check */
     if (t < CLASSES) {
         class_rows[t] = 0;
-        class_products[t] = 0;
+        class_low[t] = 0;
+        class_high[t] = 0;
     }
-    if (t < SUM_WORDS) totals[t] = 0;
+    if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) waiting_count = 0;
     BARRIER();
 
@@ -124,7 +125,7 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
                     const u32 need = p < w ? p : w;
                     const u32 c = symbolic_class(limits, entries, p, w);
                     ATOMIC_ADD32(&class_rows[c], 1u);
-                    ATOMIC_ADD64(&class_products[c], sum);
+                    ADD_SPLIT(&class_low[c], &class_high[c], sum);
                     my_total += sum;
                     if (p > my_max) my_max = p;
                     if (entries > my_entries) my_entries = entries;
@@ -139,18 +140,29 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
             if (phase == 1) BARRIER();
         }
     }
-    ATOMIC_ADD64(&totals[SUM_PRODUCTS], my_total);
-    ATOMIC_ADD64(&totals[SUM_NEED], my_need);
-    ATOMIC_MAX64(&totals[SUM_MAX_PRODUCTS], (u64)my_max);
-    ATOMIC_MAX64(&totals[SUM_MAX_ENTRIES], (u64)my_entries);
-    ATOMIC_MAX64(&totals[SUM_MAX_SPAN], (u64)my_span);
-    ATOMIC_MAX64(&totals[SUM_MAX_LONGEST], (u64)my_longest);
-    ATOMIC_MAX64(&totals[SUM_MAX_NEED], (u64)my_need_max);
+    /* Sums leave warp by warp, maxima by way of the block. */
+    const u64 all = lanes_sum64(my_total), need = lanes_sum64(my_need);
+    const u32 lane_id = t & (LANES - 1u);
+    if (lane_id == 0u && all) {
+        ATOMIC_ADD64(&summary[SUM_PRODUCTS], all);
+        ATOMIC_ADD64(&summary[SUM_NEED], need);
+    }
+    my_max = lanes_max(my_max);
+    my_entries = lanes_max(my_entries);
+    my_span = lanes_max(my_span);
+    my_longest = lanes_max(my_longest);
+    my_need_max = lanes_max(my_need_max);
+    if (lane_id == 0u) {
+        ATOMIC_MAX32(&most_of[SUM_MAX_PRODUCTS], my_max);
+        ATOMIC_MAX32(&most_of[SUM_MAX_ENTRIES], my_entries);
+        ATOMIC_MAX32(&most_of[SUM_MAX_SPAN], my_span);
+        ATOMIC_MAX32(&most_of[SUM_MAX_LONGEST], my_longest);
+        ATOMIC_MAX32(&most_of[SUM_MAX_NEED], my_need_max);
+    }
     BARRIER();
-    if (t == SUM_PRODUCTS || t == SUM_NEED) ATOMIC_ADD64(&summary[t], totals[t]);
-    else if (t < SUM_WORDS && totals[t]) ATOMIC_MAX64(&summary[t], totals[t]);
+    if (t < SUM_WORDS && most_of[t]) ATOMIC_MAX64(&summary[t], (u64)most_of[t]);
     if (t < CLASSES && class_rows[t]) {
         ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], class_products[t]);
+        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], (u64)class_high[t] << 32 | class_low[t]);
     }
 }

@@ -4,7 +4,7 @@
  * rows are merged into blocks (Algorithm 2).
  *
  * A block of threads takes as many rows, ranks them within their class by prefix sums (classes are packed six to a
- * u64, ten bits each) and takes its place in every list with one atomic.  Rows of the three CLASS_ROWS are
+ * u64, ten bits each) and takes its place in every list with one atomic.  Rows of CLASS_ROWS are
  * then merged: two neighbouring groups of 2^i rows become one while both are whole and their slots fit
  * `room`; five rounds make at most 32 rows.
  *
@@ -24,7 +24,7 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     STATIC_SHARED u64 count0[THREADS_MAX], count1[THREADS_MAX], count2[THREADS_MAX];
     STATIC_SHARED u32 slots[THREADS_MAX];
     STATIC_SHARED u32 members[THREADS_MAX];
-    STATIC_SHARED u32 base[CLASSES], start[CLASSES], total[CLASSES], group_start[3];
+    STATIC_SHARED u32 base[CLASSES], start[CLASSES], total[CLASSES], group_start[ROWS_SIZES];
     const u32 t = thread_id(), threads = thread_count();
     const u32 r = block_id() * threads + t;
     u32 c = CLASS_EMPTY, need = 0;
@@ -74,9 +74,9 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     BARRIER();
     if (known) list[start[c] + rank] = r;
 
-    /* Merging: member lists of the three classes lie behind each other. */
-    const u32 m = c - CLASS_ROWS;                           /* 0, 1, 2 for those that merge */
-    const int merges = known && c >= CLASS_ROWS && m < 3u;
+    /* Merging: member lists of the classes lie behind each other. */
+    const u32 m = c - CLASS_ROWS;                           /* 0, 1, ... for those that merge */
+    const int merges = known && c >= CLASS_ROWS && m < ROWS_SIZES;
     u32 mine = 0;
     if (merges) {
         for (u32 i = 0; i < m; i++) mine += total[CLASS_ROWS + i];
@@ -108,7 +108,7 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
         count0[t] += left;
     }
     BARRIER();
-    if (t < 3u) {
+    if (t < ROWS_SIZES) {
         const u32 g = FIELD(count0[threads - 1u], t);
         group_start[t] = g ? base[CLASS_ROWS + t] + ATOMIC_ADD32(&cursors[CLASSES + CLASS_ROWS + t], g) : 0u;
     }

@@ -7,26 +7,35 @@
 #ifndef TL_CLASSES_H
 #define TL_CLASSES_H
 
-#define CLASS_EMPTY     0       /* no products                                            */
-#define CLASS_DIRECT    1       /* one entry of A: a row of B, scaled                     */
-#define CLASS_BITS      2       /* 3 sizes: a window of bits (symbolic) or values, a team a row */
-#define CLASS_ROWS      5       /* 3 sizes: hash, several rows a block, a team a row      */
-#define CLASS_BLOCK     8       /* 3 sizes: hash, a block a row                           */
-#define CLASS_SPILL     11      /* hash that goes on in global memory (symbolic)          */
-#define CLASS_DENSE     12      /* windows over the columns, a block a row                */
-#define CLASSES         13
+#define BITS_SIZES      5
+#define ROWS_SIZES      5
+#define BLOCK_SIZES     3
+
+/*                                 symbolic                            numeric                              */
+#define CLASS_EMPTY     0       /* no products                                                              */
+#define CLASS_DIRECT    1       /* one entry of A: a row of B, scaled                                       */
+#define CLASS_BITS      2       /* bits, a team a row                  ranks, a team a row                  */
+#define CLASS_ROWS      7       /* hash, several rows a block          hash, several rows a block           */
+#define CLASS_BLOCK     12      /* hash, a block a row                 ranks, a block a row                 */
+#define CLASS_HASH      15      /* hash that goes on in global memory  hash, a block a row, sorted after    */
+#define CLASS_MASK      16      /* bits, a block a row                 ranks, a block a row, sums in C      */
+#define CLASS_DENSE     17      /* windows of bits, a block a row      windows of values, a block a row     */
+#define CLASSES         18
 
 /* Words of limits[], for each of the two steps.  A limit of 0 closes a class. */
-#define LIMIT_BITS      0       /* 3: widest window                                       */
-#define LIMIT_BITS_PER  3       /* 3: and at most so many columns for each product (symbolic) or entry of C */
-#define LIMIT_ROWS      6       /* 3: most products (symbolic) or entries of C (numeric)  */
-#define LIMIT_BLOCK     9       /* 3: likewise                                            */
-#define LIMIT_SPILL     12      /* likewise                                               */
-#define LIMIT_DENSE_PER 13      /* numeric: rows beyond CLASS_ROWS with so few columns for each entry go dense */
-#define LIMIT_DIRECT    14      /* 0: rows with one entry are nothing special             */
-#define LIMIT_ROOM      15      /* 3: slots that the rows of a block of CLASS_ROWS share  */
-#define LIMIT_BITS_MIN  18      /* rows with fewer products (symbolic) or entries (numeric) are no CLASS_BITS */
-#define LIMITS          19
+#define LIMIT_BITS      0       /* 5: columns of the span (symbolic), RANK_BYTES (numeric)                  */
+#define LIMIT_BITS_PER  5       /* and at most so many columns for each product or entry,                   */
+#define LIMIT_BITS_MIN  6       /* and so many products or entries at least,                                */
+#define LIMIT_BITS_MAX  7       /* and at most                                                              */
+#define LIMIT_ROWS      8       /* 5: products or entries                                                   */
+#define LIMIT_BLOCK     13      /* 3: products (symbolic), RANK_BYTES (numeric)                             */
+#define LIMIT_HASH      16      /* products or entries                                                      */
+#define LIMIT_MASK      17      /* columns of the span                                                      */
+#define LIMIT_DENSE_PER 18      /* numeric: what is left goes to windows where there are so few columns an entry */
+#define LIMIT_DIRECT    19      /* 0: rows with one entry are nothing special                               */
+#define LIMIT_VALUE     20      /* bytes of a value                                                         */
+#define LIMIT_ROOM      21      /* 5: slots that the rows of a block of CLASS_ROWS share                    */
+#define LIMITS          26
 
 /* Lists of classes start at multiples of 512 bytes. */
 #define LIST_ROUND(n)   (((n) + 127) & ~127u)
@@ -44,9 +53,12 @@
 /* then CLASSES words: rows of each class, CLASSES words: products of each class */
 #define SUM_ALL          (SUM_WORDS + 2 * CLASSES)
 
-/* Slots of a hash table for a row: symbolic tables may be full only if nothing is added up; numeric ones are
- * at most two thirds full. */
+/* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is added up;
+ * numeric ones at most two thirds. */
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
 #define NUMERIC_SLOTS(n)  ((n) + (n) / 2 + 1)
+
+/* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each entry. */
+#define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))
 
 #endif

@@ -10,16 +10,17 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
               GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 class_rows[CLASSES];
-    STATIC_SHARED u64 class_products[CLASSES];
-    STATIC_SHARED u64 total;
-    STATIC_SHARED u32 longest;
+    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];
+    STATIC_SHARED u32 total_low, total_high, longest;
     const u32 t = thread_id(), threads = thread_count();
     if (t < CLASSES) {
         class_rows[t] = 0;
-        class_products[t] = 0;
+        class_low[t] = 0;
+        class_high[t] = 0;
     }
     if (t == 0) {
-        total = 0;
+        total_low = 0;
+        total_high = 0;
         longest = 0;
     }
     BARRIER();
@@ -32,34 +33,43 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         const u32 n = (u32)c_count[r];
         const u32 c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, span[r]);
         ATOMIC_ADD32(&class_rows[c], 1u);
-        ATOMIC_ADD64(&class_products[c], (u64)products[r]);
+        ADD_SPLIT(&class_low[c], &class_high[c], (u64)products[r]);
         sum += n;
         if (n > most) most = n;
     }
-    ATOMIC_ADD64(&total, sum);
-    ATOMIC_MAX32(&longest, most);
+    sum = lanes_sum64(sum);
+    most = lanes_max(most);
+    if ((t & (LANES - 1u)) == 0u) {
+        ADD_SPLIT(&total_low, &total_high, sum);
+        ATOMIC_MAX32(&longest, most);
+    }
     BARRIER();
     if (t == 0) {
+        const u64 total = (u64)total_high << 32 | total_low;
         tile_sum[block_id()] = total;
         ATOMIC_ADD64(&summary[SUM_NNZ], total);
         ATOMIC_MAX64(&summary[SUM_MAX_NNZ], (u64)longest);
     }
     if (t < CLASSES && class_rows[t]) {
         ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], class_products[t]);
+        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], (u64)class_high[t] << 32 | class_low[t]);
     }
 }
 
 KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c_ptr)
 {
     STATIC_SHARED u64 part[256];
-    STATIC_SHARED u64 before;
+    STATIC_SHARED u32 before_low, before_high;
     const u32 t = thread_id(), threads = thread_count();
     u64 sum = 0;
     for (u32 i = t; i < block_id(); i += threads) sum += tile_sum[i];
-    if (t == 0) before = 0;
+    if (t == 0) {
+        before_low = 0;
+        before_high = 0;
+    }
     BARRIER();
-    if (sum) ATOMIC_ADD64(&before, sum);
+    sum = lanes_sum64(sum);
+    if ((t & (LANES - 1u)) == 0u && sum) ADD_SPLIT(&before_low, &before_high, sum);
 
     /* A thread has `items` rows that follow each other. */
     const u64 first = ((u64)block_id() * threads + t) * items;
@@ -73,7 +83,7 @@ KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c
         part[t] += left;
     }
     BARRIER();
-    u64 at = before + part[t] - sum;
+    u64 at = ((u64)before_high << 32 | before_low) + part[t] - sum;
     for (u32 i = 0; i < items && first + i < rows; i++) {
         const u64 n = (u64)c_ptr[first + i];
         c_ptr[first + i] = (ptr_t)at;

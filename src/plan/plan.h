@@ -37,17 +37,21 @@ typedef struct tl_rule {
 
 enum { TL_RULES_MAX = 8 };
 
-/* What steers one of the two steps on a GPU.  Rows are sorted into classes (global load balancing) when the row
- * that needs most needs `ratio` times the average and there are `rows` rows; ratio_large and rows_large
- * hold where that row is one for the large kernels (spECK's Table 2).  A window of bits or values is taken
- * while it has at most so many columns for each product or entry, and the row has at least bits_min. */
+/* What steers one of the two steps on a GPU (kernels/classes.cl has the classes).  Rows are sorted into classes (global
+ * load balancing) where several classes occur and the row that needs most needs `ratio` times the average and
+ * there are `rows` rows; ratio_large and rows_large hold where that row is one for a block of its own (spECK's Table 2). */
 typedef struct tl_gpu_step {
     double   ratio, ratio_large;
     int64_t  rows, rows_large;
-    uint32_t bits_per[3], bits_min;
-    uint32_t dense_per;                 /* numeric: long rows with so few columns an entry are dense */
-    uint32_t rows_bytes[3], rows_threads[3];    /* shared memory and threads of blocks of short rows */
-    uint32_t block_bytes[3];                    /* of a block a row; the last: all there is (0)      */
+    uint32_t bits[5];                   /* symbolic: columns of a window; numeric: bytes of ranks and values    */
+    uint32_t bits_per;                  /* taken while there are at most so many columns for a product or entry */
+    uint32_t bits_min, bits_max;        /* and so many products or entries                                      */
+    uint32_t entries[5];                /* products or entries of short rows that share a block, by size        */
+    uint32_t rows_threads, bits_threads;
+    uint32_t block_bytes[3];            /* shared memory of a block a row; 0: all there is                      */
+    uint32_t block_threads[3];
+    uint32_t mask, mask_threads;        /* symbolic: widest span, in columns, for a block's bits; numeric: 1    */
+    uint32_t dense_per;                 /* numeric: what is left is dense where so few columns stand for an entry */
 } tl_gpu_step;
 
 typedef struct tl_gpu_steps {

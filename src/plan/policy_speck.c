@@ -12,16 +12,18 @@
 
 const tl_gpu_steps tl_gpu_speck = {
     .symbolic = {
-        .ratio = 4.0, .rows = 8000, .ratio_large = 2.0, .rows_large = 1000,
-        .bits_per = {128, 96, 64}, .bits_min = 192,
-        .rows_bytes = {4096, 8192, 16384}, .rows_threads = {64, 64, 128},
-        .block_bytes = {32768, 65536, 0},
+        .ratio = 1.5, .rows = 2000, .ratio_large = 1.3, .rows_large = 1000,
+        .bits = {4096, 8192, 16384, 32768, 65536}, .bits_per = 96, .bits_min = 192, .bits_max = 8192,
+        .entries = {64, 256, 512, 1024, 3072}, .rows_threads = 64, .bits_threads = 128,
+        .block_bytes = {32768, 65536, 0}, .block_threads = {256, 512, 1024},
+        .mask = 131072, .mask_threads = 256,
     },
     .numeric = {
-        .ratio = 4.0, .rows = 8000, .ratio_large = 1.3, .rows_large = 1000,
-        .bits_per = {4, 4, 4}, .bits_min = 48, .dense_per = 5,
-        .rows_bytes = {8192, 16384, 32768}, .rows_threads = {64, 64, 64},
-        .block_bytes = {32768, 65536, 0},
+        .ratio = 1.5, .rows = 2000, .ratio_large = 1.3, .rows_large = 1000,
+        .bits = {1536, 3072, 5120, 8192, 16384}, .bits_per = 160, .bits_min = 32, .bits_max = 1024, .dense_per = 5,
+        .entries = {32, 64, 128, 256, 512}, .rows_threads = 64, .bits_threads = 128,
+        .block_bytes = {24576, 73728, 0}, .block_threads = {256, 512, 1024},
+        .mask = 1, .mask_threads = 512,
     },
 };
 

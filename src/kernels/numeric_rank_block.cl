@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * numeric_rank_block.cl - numeric_rank.cl for long rows, a block a row: groups of threads walk rows of B side by side and add
+ * with atomics, in shared memory or (inside = 0) right in C.
+ *
+ * Shared memory: 8 bytes for each 32 columns of the span, a multiple of 16, then, inside, a value for each entry of the
+ * row. */
+
+#define AHEAD 2u
+
+#if VAL == 1 || VAL == 2
+#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
+#else
+#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
+#endif
+
+KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+                           GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                           GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                           GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
+                           GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
+                           GLOBAL const u32 *RESTRICT span, u32 inside, GLOBAL const ptr_t *RESTRICT c_ptr,
+                           GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+{
+    SHARED_MEMORY
+    STATIC_SHARED u32 scan[SCAN_WORDS];
+    SHARED u32 *pairs = (SHARED u32 *)shared_memory;
+    const u32 t = thread_id(), threads = thread_count();
+
+    for (u64 i = block_id(); i < count; i += block_count()) {
+        const u32 r = rows ? rows[i] : (u32)i;
+        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
+        const u32 entries = (u32)(a_ptr[r + 1] - a_begin), n = (u32)(c_ptr[r + 1] - to), used = (span[r] + 31u) >> 5;
+        const idx_t from = lo[r];
+        SHARED val_t *sums = (SHARED val_t *)(pairs + 4u * ((used + 1u) >> 1));
+        const walk_t w = walk_make(group_log2(threads, entries, products[r], longest[r], threads), entries);
+        for (u32 s = t; s < 2u * used; s += threads) pairs[s] = 0u;
+        BARRIER();
+        for (u32 first = 0; first < w.rounds; first += w.width) {
+            const u32 e = walk_entry(w, first), left = w.rounds - first < w.width ? w.rounds - first : w.width;
+            ptr_t begin = 0, end = 0;
+            if (e < entries) {
+                const idx_t k = a_col[a_begin + e];
+                begin = b_ptr[k];
+                end = b_ptr[k + 1];
+            }
+            for (u32 j = 0; j < left; j += AHEAD) {
+                ptr_t at[AHEAD], stop[AHEAD];
+                UNROLL for (u32 q = 0; q < AHEAD; q++) {
+                    const u32 k = j + q < left ? j + q : j;
+                    at[q] = LANE_FROM(begin, k, w.width) + w.lane;
+                    stop[q] = LANE_FROM(end, k, w.width);
+                    if (j + q >= left) stop[q] = at[q];
+                }
+                bool more = true;
+                while (more) {
+                    idx_t column[AHEAD];
+                    UNROLL for (u32 q = 0; q < AHEAD; q++)
+                        if (at[q] < stop[q]) column[q] = b_col[at[q]];
+                    more = false;
+                    UNROLL for (u32 q = 0; q < AHEAD; q++)
+                        if (at[q] < stop[q]) {
+                            rank_mark(pairs, (u32)(column[q] - from));
+                            at[q] += w.size;
+                            if (at[q] < stop[q]) more = true;
+                        }
+                }
+            }
+        }
+        BARRIER();
+        const u32 piece = ((used + threads - 1u) / threads) | 1u;
+        const u32 w0 = t * piece < used ? t * piece : used, w1 = w0 + piece < used ? w0 + piece : used;
+        u32 own = 0, all;
+        for (u32 s = w0; s < w1; s++) own += popcount32(pairs[2u * s]);
+        u32 before = block_scan(own, scan, &all);
+        for (u32 s = w0; s < w1; s++) {
+            pairs[2u * s + 1u] = before;
+            before += popcount32(pairs[2u * s]);
+        }
+        BARRIER();
+        for (u32 s = t; s < 32u * used; s += threads) {
+            const u32 bits = pairs[2u * (s >> 5)], bit = 1u << (s & 31u);
+            if (bits & bit) c_col[to + pairs[2u * (s >> 5) + 1u] + popcount32(bits & (bit - 1u))] = from + (idx_t)s;
+        }
+        if (inside)
+            for (u32 j = t; j < n; j += threads) sums[j] = VAL_ZERO;
+        else
+            for (u32 j = t; j < n; j += threads) c_val[to + j] = VAL_ZERO;
+        BARRIER();
+
+        for (u32 first = 0; first < w.rounds; first += w.width) {
+            const u32 e = walk_entry(w, first), left = w.rounds - first < w.width ? w.rounds - first : w.width;
+            ptr_t begin = 0, end = 0;
+            val_t a = VAL_ZERO;
+            if (e < entries) {
+                const idx_t k = a_col[a_begin + e];
+                a = a_val[a_begin + e];
+                begin = b_ptr[k];
+                end = b_ptr[k + 1];
+            }
+            for (u32 j = 0; j < left; j += AHEAD) {
+                ptr_t at[AHEAD], stop[AHEAD];
+                val_t factor[AHEAD];
+                UNROLL for (u32 q = 0; q < AHEAD; q++) {
+                    const u32 k = j + q < left ? j + q : j;
+                    at[q] = LANE_FROM(begin, k, w.width) + w.lane;
+                    stop[q] = LANE_FROM(end, k, w.width);
+                    factor[q] = VAL_FROM(a, k, w.width);
+                    if (j + q >= left) stop[q] = at[q];
+                }
+                bool more = true;
+                while (more) {
+                    val_t value[AHEAD];
+                    idx_t column[AHEAD];
+                    UNROLL for (u32 q = 0; q < AHEAD; q++)
+                        if (at[q] < stop[q]) {
+                            column[q] = b_col[at[q]];
+                            value[q] = b_val[at[q]];
+                        }
+                    more = false;
+                    UNROLL for (u32 q = 0; q < AHEAD; q++)
+                        if (at[q] < stop[q]) {
+                            const val_t v = VAL_MUL(factor[q], value[q]);
+                            const u32 k = rank_of(pairs, (u32)(column[q] - from));
+                            if (inside) VAL_ATOMIC_ADD(sums + k, v);
+                            else VAL_ATOMIC_ADD_GLOBAL(c_val + to + k, v);
+                            at[q] += w.size;
+                            if (at[q] < stop[q]) more = true;
+                        }
+                }
+            }
+        }
+        BARRIER();
+        if (inside)
+            for (u32 j = t; j < n; j += threads) c_val[to + j] = sums[j];
+        BARRIER();
+    }
+}
