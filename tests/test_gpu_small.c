@@ -52,6 +52,36 @@ static void far_columns(void)
     tulle_ctx_free(ctx);
 }
 
+/* Rows of 600 to 3600 products, too far apart for bits and ranks: hash by block, sorted after, and windows. */
+static void wide_rows(void)
+{
+    static const struct { const char *shared; int64_t columns; } cases[] = {{NULL, 200000}, {"2048", 20000}};
+    for (int i = 0; i < 2; i++) {
+        setenv("TULLE_GPU_BALANCE", "on", 1);
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", cases[i].shared);
+        unsetenv("TULLE_GPU_BALANCE");
+        ref A = staircase(7, 40, 24, 1, REF_INTEGERS, f64);
+        ref B = ref_random(11, 40, cases[i].columns, 150, REF_INTEGERS, f64), want = ref_product(&A.view, &B.view);
+        gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, 0, &want.view, "wide rows");
+        ref_free(&A);
+        ref_free(&B);
+        ref_free(&want);
+        tulle_ctx_free(ctx);
+    }
+}
+
+static void indices_of_two_widths(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_random(12, 90, 80, 4, REF_INTEGERS, f64), B = ref_random(13, 80, 70, 4, REF_INTEGERS, f64_i64);
+    ref want = ref_product(&A.view, &B.view);
+    gpu_product_is(ctx, &A.view, &B.view, NULL, 0, &want.view, "32 and 64 bits");
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
 static void single_entries_and_nothing(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -106,4 +136,4 @@ static void a_plan(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan))
+          TEST(wide_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan))
