@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# oclgrind.sh [--every FOLDER] PROGRAM [ARGUMENT...] - runs a test program on oclgrind, a simulator of an OpenCL device
+# oclgrind.sh [--every TABLE] PROGRAM [ARGUMENT...] - runs a test program on oclgrind, a simulator of an OpenCL device
 # that looks at every access: reads and writes outside of a buffer, races between threads and between groups,
 # barriers that not all threads come to.
 #
-# Fails when the program fails or when there is any finding; prints the findings.  --every: fails also when a KERNEL
-# of the .cl files of the folder was not started.  oclgrind's own way, a preloaded library, does not reach one that is
-# opened at run time, so the driver is pointed at the simulator's library.
+# Fails when the program fails or when there is any finding; prints the findings.  --every: fails also when a kernel of
+# the table, X(ID, file, kernel) lines as in src/gpu/engine.h, was not started.  oclgrind's own way, a preloaded library,
+# does not reach one that is opened at run time, so the driver is pointed at the simulator's library.
 #
 #   OCLGRIND_EXTRA    more options, such as --uninitialized
 #   OCLGRIND_MEMORY   bytes of device memory (64 MiB); looking for races takes 50 times as much
 #   OCLGRIND_LOCAL    bytes of local memory (48 KiB, what NVIDIA's OpenCL has)
 #   OCLGRIND_SECONDS  the program is stopped after that (600)
 set -euo pipefail
-folder=
-[ "${1:-}" != --every ] || { folder=${2:?}; shift 2; }
-[ $# -gt 0 ] || { echo "usage: oclgrind.sh [--every FOLDER] PROGRAM [ARGUMENT...]"; exit 2; }
+table=
+[ "${1:-}" != --every ] || { table=${2:?}; shift 2; }
+[ $# -gt 0 ] || { echo "usage: oclgrind.sh [--every TABLE] PROGRAM [ARGUMENT...]"; exit 2; }
 
 command=$(command -v oclgrind) || { echo "oclgrind is not installed (Debian: apt-get install oclgrind)"; exit 1; }
 runtime=$(dirname "$(dirname "$(readlink -f "$command")")")/lib/oclgrind/liboclgrind-rt.so
@@ -29,7 +29,7 @@ status=0
 # shellcheck disable=SC2086  # the extra options are words
 TULLE_LIBOPENCL=$runtime TULLE_TEST_DEVICE=opencl:0 timeout "${OCLGRIND_SECONDS:-600}" \
     oclgrind --data-races --max-errors 50 --log "$log" --global-mem-size "${OCLGRIND_MEMORY:-67108864}" \
-    --local-mem-size "${OCLGRIND_LOCAL:-49152}" ${folder:+--inst-counts} ${OCLGRIND_EXTRA:-} "$@" |
+    --local-mem-size "${OCLGRIND_LOCAL:-49152}" ${table:+--inst-counts} ${OCLGRIND_EXTRA:-} "$@" |
     awk -v ran="$ran" -v quote="'" '
         /^Instructions executed for kernel/ { split($0, word, quote); print word[2] >ran; skip = 1; next }
         skip && /^$/ { skip = 0; next }
@@ -41,9 +41,12 @@ if [ -s "$log" ]; then
     exit 1
 fi
 [ $status -eq 0 ] || { echo "$1 ended with $status"; exit 1; }
-if [ -n "$folder" ]; then
-    missed=$(sed -nE 's/^KERNEL\(([a-z_0-9]+)\).*/\1/p' "$folder"/*.cl | sort -u | comm -23 - <(sort -u "$ran"))
+if [ -n "$table" ]; then
+    known=$(sed -nE 's/^ *X\([A-Z_]+, *[a-z_]+, *([a-z_]+)\).*/\1/p' "$table" | sort -u)
+    [ -n "$known" ] || { echo "$table has no kernels"; exit 1; }
+    missed=$(comm -23 <(echo "$known") <(sort -u "$ran"))
+    # shellcheck disable=SC2086  # one line for all
     [ -z "$missed" ] || { echo "not started at all:" $missed; exit 1; }
-    echo "every kernel was started"
+    echo "all $(wc -l <<<"$known") kernels were started"
 fi
 echo "oclgrind found nothing"
