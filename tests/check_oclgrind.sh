@@ -24,6 +24,7 @@ expect() {
 
 expect clean ""
 expect race_global "data race at global"
+expect race_equal "Write-write data race at global"
 expect race_shared "data race at local"
 expect peek "data race at local"
 expect write_outside "Invalid write of size 4 at global"
@@ -32,5 +33,5 @@ expect shared_outside "Invalid write of size 4 at local"
 expect barrier "divergence"
 expect fails "ended with 1"
 
-echo "$bad of 9 wrong"
+echo "$bad of 10 wrong"
 [ $bad -eq 0 ]

@@ -28,7 +28,7 @@ status=0
 # The counts of instructions tell which kernels ran; only their names are kept.
 # shellcheck disable=SC2086  # the extra options are words
 TULLE_LIBOPENCL=$runtime TULLE_TEST_DEVICE=opencl:0 timeout "${OCLGRIND_SECONDS:-600}" \
-    oclgrind --data-races --max-errors 50 --log "$log" --global-mem-size "${OCLGRIND_MEMORY:-67108864}" \
+    oclgrind --data-races --uniform-writes --max-errors 50 --log "$log" --global-mem-size "${OCLGRIND_MEMORY:-67108864}" \
     --local-mem-size "${OCLGRIND_LOCAL:-49152}" ${table:+--inst-counts} ${OCLGRIND_EXTRA:-} "$@" |
     awk -v ran="$ran" -v quote="'" '
         /^Instructions executed for kernel/ { split($0, word, quote); print word[2] >ran; skip = 1; next }

@@ -22,6 +22,7 @@ static const struct { const char *name, *text; } cases[] = {
      "    BARRIER();\n"
      "    x[64u + i + block_id() * 64u] = seen + s[0];\n"},
     {"race_global", "    x[10] = x[10] + i;\n"},
+    {"race_equal", "    x[10] = 7u;\n"},
     {"race_shared", "    s[i] = i;\n    x[64u + i + block_id() * 64u] = s[63u - i];\n"},
     {"peek",                            /* a plain read of what another changes with an atomic */
      "    s[i] = 0;\n    BARRIER();\n"
