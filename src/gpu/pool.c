@@ -2,7 +2,7 @@
  *
  * pool.c - device memory that is kept between products.
  *
- * A freed block waits for the next request that it fits closely (at most a quarter larger); where the driver has no more,
+ * A freed block waits for the next request that it fits closely (at most a 64th larger); where the driver has no more,
  * all waiting blocks go back and the request is made again.  TULLE_GPU_FAIL=n lets the n-th request to the
  * driver fail, for tests. */
 #include "gpu/engine.h"
@@ -24,7 +24,7 @@ static int find_waiting(const tl_gpu *gpu, uint64_t bytes)
     int best = -1;
     for (int i = 0; i < gpu->blocks; i++) {
         const tl_block *k = &gpu->block[i];
-        if (!k->used && k->bytes >= bytes && k->bytes - bytes <= bytes / 4 + 4096
+        if (!k->used && k->bytes >= bytes && k->bytes - bytes <= bytes / 64 + 4096
             && (best < 0 || k->bytes < gpu->block[best].bytes))
             best = i;
     }

@@ -376,7 +376,7 @@ void tl_product_done(tl_product *p)
     operand_done(p, &p->A);
     operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
-    tl_dmem_free(p->gpu, p->scratch);
+    for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->scratch[i]);
     tl_dmem_free(p->gpu, p->c_ptr);
     tl_dmem_free(p->gpu, p->c_col);
     tl_dmem_free(p->gpu, p->c_val);
@@ -543,7 +543,7 @@ static void shares(const tl_product *p, tulle_stats *stats)
         {"hash", CLASS_ROWS, CLASS_BLOCK}, {"dense", CLASS_BLOCK, CLASS_HASH}, {"hash", CLASS_HASH, CLASS_MASK},
         {"dense", CLASS_MASK, CLASSES},
     };
-    const uint64_t *rows = p->note[1] + SUM_WORDS, *products = rows + CLASSES;
+    const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];
     stats->shares = 0;
     for (int g = 0; g < TL_COUNT(groups); g++) {

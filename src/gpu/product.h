@@ -42,7 +42,7 @@ typedef struct tl_product {
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
-    tl_dmem           scratch;          /* positions or maps of the step under way   */
+    tl_dmem           scratch[2];       /* positions or maps of the step under way   */
     /* stage times */
     bool              timed;
     int               marks;

@@ -76,9 +76,10 @@ static void force(const tl_recipe *recipe, uint32_t *limits, int step)
     if (hash) {
         for (int i = 0; i < BITS_SIZES; i++) limits[LIMIT_BITS + i] = 0;
         limits[LIMIT_MASK] = limits[LIMIT_DENSE_PER] = 0;
+        limits[LIMIT_ROWS_MAX] = UINT32_MAX;
     } else {
         for (int i = 0; i < ROWS_SIZES; i++) limits[LIMIT_ROWS + i] = 0;
-        limits[LIMIT_BITS_PER] = limits[LIMIT_BITS_MAX] = UINT32_MAX;
+        limits[LIMIT_BITS_PER] = limits[LIMIT_BITS_MAX] = limits[LIMIT_BLOCK_PER] = UINT32_MAX;
         limits[LIMIT_BITS_MIN] = limits[LIMIT_HASH] = limits[LIMIT_DIRECT] = 0;
     }
     /* Blocks a row hash in the symbolic step and rank in the numeric one. */
@@ -93,6 +94,8 @@ static void common_limits(const tl_gpu_step *step, uint32_t *limits)
     limits[LIMIT_BITS_MIN] = step->bits_min;
     limits[LIMIT_BITS_MAX] = step->bits_max;
     limits[LIMIT_DENSE_PER] = step->dense_per;
+    limits[LIMIT_ROWS_MAX] = step->rows_max;
+    limits[LIMIT_BLOCK_PER] = step->block_per;
 }
 
 void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *z)
@@ -137,7 +140,7 @@ void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types type
 /* The most entries n for which NUMERIC_SLOTS(n) slots are there. */
 static uint32_t entries_in(uint64_t slots)
 {
-    return slots < 3 ? 0 : (uint32_t)((slots - 1) * 2 / 3);
+    return slots < 3 ? 0 : (uint32_t)((slots - 1) / 2);
 }
 
 void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *z)
@@ -153,18 +156,21 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
     z->size[CLASS_DIRECT] = make(caps, TL_K_DIRECT, caps->cpu ? GROUP_CPU : 128, 0, 0, caps->warp ? 8 : 1);
     for (int i = 0; i < BITS_SIZES; i++) {
         tl_size *s = &z->size[CLASS_BITS + i];
-        *s = tl_size_teams(gpu, TL_K_NUMERIC_RANK, step->bits_threads, team_of(caps, mean), step->bits[i], step->bits[i]);
+        uint32_t team = team_of(caps, mean), wide = i < 1 ? 8 : i < 2 ? 16 : 32;      /* longer rows, wider teams */
+        if (caps->warp && team < wide) team = wide;
+        *s = tl_size_teams(gpu, TL_K_NUMERIC_RANK, step->bits_threads, team, step->bits[i], step->bits[i]);
         if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = step->bits[i];
     }
-    /* values, keys, and keys to be sorted for two thirds of the slots */
+    /* values, keys, and keys to be sorted for half of the slots */
     uint32_t threads = team_threads(caps, step->rows_threads);
     for (int i = 0; i < ROWS_SIZES; i++) {
         uint32_t team = team_of(caps, mean), teams = 1;
         while (caps->warp && team < 32 && 16 * team < step->entries[i]) team *= 2;
         if (caps->warp) teams = threads / team;
-        uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = 3 * val + 5 * key;
-        uint32_t slots = least(one * teams, (uint64_t)(all - 16) * 3 / entry);
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)((slots * entry + 2) / 3 + 16) / 16 * 16, slots, 1);
+        uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = 2 * val + 3 * key;
+        uint64_t many = teams > 1 ? one * teams * 3 / 4 : one;      /* not every row is as long as the class allows */
+        uint32_t slots = least(many, (uint64_t)(all - 16) * 2 / entry);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)((slots * entry + 1) / 2 + 16) / 16 * 16, slots, 1);
         z->limits[LIMIT_ROOM + i] = slots;
         z->limits[LIMIT_ROWS + i] = least(step->entries[i], entries_in(slots));
     }
@@ -177,8 +183,6 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
     while (most && tl_size_sort(gpu, types, most).kernel == TL_K_NONE) most -= most / 8 + 1;
     z->size[CLASS_HASH] = make(caps, TL_K_NUMERIC_BLOCK, block_threads(caps, 1024), slots * (val + key), slots, 1);
     z->limits[LIMIT_HASH] = most;
-    z->size[CLASS_MASK] = make(caps, TL_K_NUMERIC_RANK_BLOCK, block_threads(caps, step->mask_threads), all / 16 * 16, all / 16 * 16, 1);
-    z->limits[LIMIT_MASK] = step->mask ? all / 16 * 64 : 0;
     slots = (uint32_t)((uint64_t)all * 8 / (8 * val + 1)) / 32 * 32;
     while ((uint64_t)slots * val + slots / 8 > all) slots -= 32;
     z->size[CLASS_DENSE] = make(caps, TL_K_NUMERIC_DENSE, block_threads(caps, 1024), slots * val + slots / 8, slots, 1);

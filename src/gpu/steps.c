@@ -44,29 +44,34 @@ static bool takes_all(const tl_product *p, int step, int c, uint64_t need)
 static bool decide(tl_product *p, int step, int *only)
 {
     const tl_gpu_step *s = step ? &p->request.recipe->policy->gpu->numeric : &p->request.recipe->policy->gpu->symbolic;
-    const uint64_t *rows = p->note[step] + SUM_WORDS;
+    const uint64_t *rows = p->note[step] + SUM_ROWS;
     uint64_t need = step ? p->note[1][SUM_MAX_NNZ] : p->note[0][SUM_MAX_NEED];
     uint64_t sum = step ? p->note[1][SUM_NNZ] : p->note[0][SUM_NEED];
-    int classes = 0, largest = CLASS_EMPTY;
+    int classes = 0, largest = CLASS_EMPTY, most = CLASS_EMPTY;
     for (int c = CLASS_BITS; c < CLASSES; c++)
         if (rows[c]) {
             classes++;
             largest = c;
+            if (most == CLASS_EMPTY || rows[c] > rows[most]) most = c;
         }
     uint64_t special = rows[CLASS_EMPTY] + rows[CLASS_DIRECT];
     *only = CLASS_EMPTY;
     if (classes == 0 && !rows[CLASS_DIRECT]) return false;              /* nothing to do */
-    if (classes == 0) largest = CLASS_ROWS;
-    if (takes_all(p, step, largest, need)) *only = largest;
-    else
-        for (int c = CLASS_ROWS; c < CLASSES && *only == CLASS_EMPTY; c++)
-            if (takes_all(p, step, c, need)) *only = c;
+    if (classes == 0) largest = most = CLASS_ROWS;
+    /* The kernel that most rows go to, in a size that takes all; else whichever takes all. */
+    for (int c = most; c < CLASSES && *only == CLASS_EMPTY; c++)
+        if (takes_all(p, step, c, need)) *only = c;
+    for (int c = CLASS_BITS; c < CLASSES && *only == CLASS_EMPTY; c++)
+        if (takes_all(p, step, c, need)) *only = c;
+    bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
+                 || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most;
+    if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
-    if (classes <= 1 && special * 2 <= p->rows && *only == largest) return false;
+    if (classes <= 1 && special * 2 <= p->rows && alike) return false;
     if (classes == 0) return p->rows >= s->rows_large;
     double ratio = (double)need * (double)p->rows / (double)(sum ? sum : 1);
-    bool large = largest >= CLASS_BLOCK;
+    bool large = largest >= CLASS_BLOCK || !alike;
     return (ratio >= s->ratio && p->rows >= s->rows) || (large && ratio >= s->ratio_large && p->rows >= s->rows_large);
 }
 
@@ -76,7 +81,7 @@ static void tell(const tl_product *p, int step)
                                                [CLASS_ROWS] = "rows", [CLASS_BLOCK] = "block", [CLASS_HASH] = "hash",
                                                [CLASS_MASK] = "mask", [CLASS_DENSE] = "dense"};
     const tl_work *w = &p->work[step];
-    const uint64_t *rows = p->note[step] + SUM_WORDS;
+    const uint64_t *rows = p->note[step] + SUM_ROWS;
     char text[400];
     int at = 0, size = 0;
     if (!p->b->trace) return;
@@ -96,7 +101,7 @@ tulle_status tl_step_balance(tl_product *p, int step)
 {
     tulle_status status = TULLE_OK;
     tl_work *w = &p->work[step];
-    const uint64_t *rows = p->note[step] + SUM_WORDS;
+    const uint64_t *rows = p->note[step] + SUM_ROWS;
     w->balanced = decide(p, step, &w->only);
     uint64_t room = 0;
     for (int c = 0; c < CLASSES; c++) {
@@ -106,9 +111,9 @@ tulle_status tl_step_balance(tl_product *p, int step)
     }
     tell(p, step);
     if (!w->balanced) goto done;
-    /* Lists first, groups (two words for each row that may stand alone) behind them. */
+    /* Lists first, groups (a word for each row that may stand alone) behind them. */
     uint64_t merge = w->start[CLASS_ROWS + ROWS_SIZES - 1] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + ROWS_SIZES - 1]);
-    uint64_t bytes = (room + 2 * merge) * 4 + TL_ALIGN;
+    uint64_t bytes = (room + merge) * 4 + TL_ALIGN;
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
     w->groups = (tl_dmem){w->list.handle, (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
     tl_kernel_id need[] = {TL_K_BINS};
@@ -141,18 +146,25 @@ static uint64_t blocks_of(const tl_product *p, int step, int c, uint32_t rows, u
 {
     const tl_size *s = &p->sizes[step].size[c];
     uint64_t most = step ? p->note[1][SUM_MAX_NNZ] : p->note[0][SUM_MAX_NEED];
-    uint64_t slots = step ? NUMERIC_SLOTS(most) : SYMBOLIC_SLOTS(most);
+    uint64_t need = step ? NUMERIC_SLOTS(most) : SYMBOLIC_SLOTS(most);
     *per = 1;
     if (p->work[step].balanced) {
-        uint64_t products = p->note[step][SUM_WORDS + CLASSES + c];
-        uint64_t guess = rows / 16 + 2 * (products + products / 2) / s->slots + 64;
+        uint64_t products = p->note[step][SUM_CLASS + c];
+        uint64_t slots = step ? (uint64_t)rows * NUMERIC_SLOTS(p->note[1][SUM_MEASURE + c]) : products + products / 4 + rows;
+        uint64_t guess = rows / 16 + 2 * slots / s->slots + 64;
         return guess < rows ? guess : rows;
     }
-    uint64_t fit = slots ? s->slots / slots : 32;
+    uint64_t fit = need ? s->slots / need : 32;
     *per = (uint32_t)(fit < 1 ? 1 : fit > 32 ? 32 : fit);
     /* enough blocks to fill the device matter more than full blocks */
     while (*per > 1 && (rows + *per - 1) / *per < s->resident) *per /= 2;
     return (rows + *per - 1) / *per;
+}
+
+/* The most that a row of the class takes, by what it is measured in; `all` where every row comes here. */
+static uint64_t measure(const tl_product *p, int step, int c, uint64_t all)
+{
+    return p->work[step].balanced ? p->note[step][SUM_MEASURE + c] : all;
 }
 
 static uint32_t widest(const tl_product *p)
@@ -161,12 +173,12 @@ static uint32_t widest(const tl_product *p)
 }
 
 /* Columns that a block still has to look at again in the next window: room for its positions. */
-static tulle_status positions(tl_product *p, uint32_t grid, bool windows, uint32_t *stride)
+static tulle_status positions(tl_product *p, uint32_t grid, bool windows, uint32_t *stride, tl_dmem *scratch)
 {
     *stride = 0;
     if (!windows) return TULLE_OK;
     *stride = (uint32_t)((p->note[0][SUM_MAX_ENTRIES] + 127) / 128 * 128);
-    return tl_dmem_alloc(p->b, p->gpu, (uint64_t)grid * *stride * 4, "positions in rows of B", &p->scratch);
+    return tl_dmem_alloc(p->b, p->gpu, (uint64_t)grid * *stride * 4, "positions in rows of B", scratch);
 }
 
 /* A window no wider than the widest row. */
@@ -188,6 +200,23 @@ static int needed(const tl_product *p, int step, tl_kernel_id *ids)
 
 /* ---- symbolic */
 
+/* Classes of rows run side by side. */
+static tulle_status open_lanes(tl_product *p, int count, int *lanes)
+{
+    *lanes = count < 2 ? 1 : count < TL_LANES ? count : TL_LANES;
+    return *lanes > 1 ? p->driver->fork(p->b, p->device, *lanes) : TULLE_OK;
+}
+
+static tulle_status close_lanes(tl_product *p, int lanes)
+{
+    tulle_status status = lanes > 1 ? p->driver->join(p->b, p->device, lanes) : TULLE_OK;
+    for (int i = 0; i < 2; i++) {
+        tl_dmem_free(p->gpu, p->scratch[i]);
+        p->scratch[i] = nothing;
+    }
+    return status;
+}
+
 tulle_status tl_step_symbolic(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -199,58 +228,61 @@ tulle_status tl_step_symbolic(tl_product *p)
     int count = needed(p, 0, ids);
     TRY(tl_gpu_need(p->b, p->gpu, compound, ids, count));
     if (plain.key != compound.key) TRY(tl_gpu_need(p->b, p->gpu, plain, ids, count));
+    int lanes = 1, launched = 0;
+    TRY(open_lanes(p, count, &lanes));
     for (int c = CLASSES - 1; c >= CLASS_BITS; c--) {           /* long rows first */
         const tl_size *s = &p->sizes[0].size[c];
         tl_dmem list;
         uint32_t rows = rows_of(p, 0, c, &list), per = 1, stride = 0;
         if (!rows) continue;
+        int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_SYMBOLIC_ROWS) {
             uint64_t blocks = blocks_of(p, 0, c, rows, &per);
             tl_dmem groups = nothing, cursors = nothing, all = nothing;
             if (p->work[0].balanced) {
-                groups = (tl_dmem){p->work[0].groups.handle, p->work[0].groups.offset + (uint64_t)p->work[0].start[c] * 8};
+                groups = (tl_dmem){p->work[0].groups.handle, p->work[0].groups.offset + (uint64_t)p->work[0].start[c] * 4};
                 cursors = p->cursors[0];
                 all = p->work[0].list;
             }
             tl_arg args[] = {TL_U32(rows), TL_U32(per), TL_MEM(all), TL_MEM(groups), TL_MEM(cursors), TL_U32(CLASSES + c),
                              TL_U32(widest(p)), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, compound, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, compound, s->kernel, blocks, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_DENSE_ROWS) {
-            /* where all rows come here, no more words than the widest needs */
-            uint64_t words = s->slots, exact = (span + 63) / 64 * 2;
+            /* no more words than the widest row here needs */
+            uint64_t words = s->slots, exact = (measure(p, 0, c, span) + 63) / 64 * 2;
             tl_size z = exact < words ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact * 4, (uint32_t)exact) : *s;
             uint64_t teams = z.threads / z.team, blocks = (rows + teams - 1) / teams;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->lo), TL_MEM(p->span), TL_U32(z.team), TL_U32(z.slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, z.kernel, blocks, z.threads, z.shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, plain, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_BLOCK) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, rows, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, plain, s->kernel, rows, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_SPILL) {
             uint32_t grid = rows < s->resident ? rows : s->resident;
             uint64_t need = p->note[0][SUM_MAX_NEED];
             if (need > p->sizes[0].limits[LIMIT_HASH]) need = p->sizes[0].limits[LIMIT_HASH];
             uint64_t slots = need + need / 2 + 128, bytes = (uint64_t)grid * slots * (uint64_t)(plain.key / 8);
-            TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch));
-            TRY(p->driver->fill(p->b, p->device, p->scratch, 0xff, bytes));
+            TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch[0]));
+            TRY(p->driver->fill(p->b, p->device, p->scratch[0], 0xff, bytes));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->scratch),
+                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->scratch[0]),
                              TL_U64(slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else {
-            uint32_t words = window(s->slots * 32, span) / 32;
+            uint32_t words = window(s->slots * 32, measure(p, 0, c, span)) / 32;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, words * 4), grid = rows < resident ? rows : resident;
-            TRY(positions(p, grid, span > (uint64_t)words * 32, &stride));
+            if (span <= (uint64_t)words * 32) grid = rows;              /* nothing to keep for each block */
+            TRY(positions(p, grid, span > (uint64_t)words * 32, &stride, &p->scratch[c == CLASS_DENSE]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(words),
-                             TL_MEM(p->scratch), TL_U32(stride), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, words * 4, 0, args, TL_COUNT(args)));
+                             TL_MEM(p->scratch[c == CLASS_DENSE]), TL_U32(stride), TL_MEM(p->c_ptr)};
+            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, words * 4, lane, args, TL_COUNT(args)));
         }
-        tl_dmem_free(p->gpu, p->scratch);
-        p->scratch = nothing;
     }
+    TRY(close_lanes(p, lanes));
 done:
     return status;
 }
@@ -266,20 +298,23 @@ tulle_status tl_step_numeric(tl_product *p)
     uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
     bool sort = false;
     types.key = span < UINT32_MAX ? 32 : 64;
-    int count = needed(p, 1, ids);
+    int count = needed(p, 1, ids), classes = count;
     for (int i = 0; i < count; i++) sort = sort || ids[i] == TL_K_NUMERIC_BLOCK;
     if (sort) ids[count++] = TL_K_SORT_ROWS;
     TRY(tl_gpu_need(p->b, p->gpu, types, ids, count));
+    int lanes = 1, launched = 0;
+    TRY(open_lanes(p, classes, &lanes));
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         const tl_size *s = &p->sizes[1].size[c];
         tl_dmem list;
         uint32_t rows = rows_of(p, 1, c, &list), per = 1, stride = 0;
         if (!rows || s->kernel == TL_K_NONE) continue;
+        int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_NUMERIC_ROWS) {
             uint64_t blocks = blocks_of(p, 1, c, rows, &per);
             tl_dmem groups = nothing, cursors = nothing, all = nothing;
             if (p->work[1].balanced) {
-                groups = (tl_dmem){p->work[1].groups.handle, p->work[1].groups.offset + (uint64_t)p->work[1].start[c] * 8};
+                groups = (tl_dmem){p->work[1].groups.handle, p->work[1].groups.offset + (uint64_t)p->work[1].start[c] * 4};
                 cursors = p->cursors[1];
                 all = p->work[1].list;
             }
@@ -287,9 +322,9 @@ tulle_status tl_step_numeric(tl_product *p)
                              TL_U32(widest(p)), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr),
                              TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                              TL_U32(s->slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, blocks, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_RANK) {
-            uint64_t exact = (RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val) + 15) / 16 * 16;
+            uint64_t exact = (measure(p, 1, c, RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val)) + 15) / 16 * 16;
             tl_size z = exact < s->slots ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact, (uint32_t)exact) : *s;
             uint64_t teams = z.threads / z.team, blocks = (rows + teams - 1) / teams;
             uint32_t team_log2 = 0;
@@ -297,39 +332,36 @@ tulle_status tl_step_numeric(tl_product *p)
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->span),
                              TL_U32(team_log2), TL_U32(z.slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, z.kernel, blocks, z.threads, z.shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_RANK_BLOCK) {
-            bool inside = c != CLASS_MASK;
-            uint64_t exact = RANK_BYTES(span, inside ? p->note[1][SUM_MAX_NNZ] : 0, val);
+            uint64_t exact = measure(p, 1, c, RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val));
             uint32_t shared = exact < s->shared ? (uint32_t)(exact + 15) / 16 * 16 : s->shared;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(inside), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
-                             TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, shared, 0, args, TL_COUNT(args)));
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+            TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_BLOCK) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
                              TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, rows, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_DIRECT) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_U32(s->team), TL_MEM(p->c_ptr),
                              TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, ((uint64_t)rows * s->team + s->threads - 1) / s->threads, s->threads, 0, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, ((uint64_t)rows * s->team + s->threads - 1) / s->threads, s->threads, 0, lane, args, TL_COUNT(args)));
         } else {
-            uint32_t slots = window(s->slots, span), shared = slots * val + slots / 8;
+            uint32_t slots = window(s->slots, measure(p, 1, c, span)), shared = slots * val + slots / 8;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, shared), grid = rows < resident ? rows : resident;
-            TRY(positions(p, grid, span > slots, &stride));
+            TRY(positions(p, grid, span > slots, &stride, &p->scratch[1]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch), TL_U32(stride),
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch[1]), TL_U32(stride),
                              TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, grid, s->threads, shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, grid, s->threads, shared, lane, args, TL_COUNT(args)));
         }
-        tl_dmem_free(p->gpu, p->scratch);
-        p->scratch = nothing;
     }
+    TRY(close_lanes(p, lanes));
     TRY(tl_product_mark(p, "numeric"));
     if (sort) {
         tl_dmem list;

@@ -38,6 +38,7 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
     STATIC_SHARED u32 waiting_count;
     STATIC_SHARED u32 class_rows[CLASSES];
     STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];      /* of their products */
+    STATIC_SHARED u32 class_most[CLASSES];
     STATIC_SHARED u32 most_of[SUM_WORDS];
     const u32 t = thread_id(), threads = thread_count();
     const u32 team = 1u << team_log2;
@@ -47,6 +48,7 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
         class_rows[t] = 0;
         class_low[t] = 0;
         class_high[t] = 0;
+        class_most[t] = 0;
     }
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) waiting_count = 0;
@@ -126,6 +128,8 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
                     const u32 c = symbolic_class(limits, entries, p, w);
                     ATOMIC_ADD32(&class_rows[c], 1u);
                     ADD_SPLIT(&class_low[c], &class_high[c], sum);
+                    const u32 measure = class_measure(c, 0u, need, w, 0u);
+                    if (measure > PEEK32(&class_most[c])) ATOMIC_MAX32(&class_most[c], measure);
                     my_total += sum;
                     if (p > my_max) my_max = p;
                     if (entries > my_entries) my_entries = entries;
@@ -162,7 +166,8 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
     BARRIER();
     if (t < SUM_WORDS && most_of[t]) ATOMIC_MAX64(&summary[t], (u64)most_of[t]);
     if (t < CLASSES && class_rows[t]) {
-        ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], (u64)class_high[t] << 32 | class_low[t]);
+        ATOMIC_ADD64(&summary[SUM_ROWS + t], (u64)class_rows[t]);
+        ATOMIC_ADD64(&summary[SUM_CLASS + t], (u64)class_high[t] << 32 | class_low[t]);
+        ATOMIC_MAX64(&summary[SUM_MEASURE + t], (u64)class_most[t]);
     }
 }

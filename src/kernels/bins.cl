@@ -10,7 +10,8 @@
  *
  *   summary     how many rows each class has: from that, where its list starts (LIST_ROUND)
  *   list        rows, class by class, each from its start on
- *   groups      two words for each block of rows: where it starts in list, how many; from the same start on
+ *   groups      a word for each block of rows: where it starts in list (27 bits), how many less one (5 bits); from the
+ *               same start on
  *   cursors     rows, then groups, of each class so far; zero at first */
 
 #define PER 6u
@@ -59,7 +60,7 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     }
     if (t < CLASSES) {
         u32 before = 0;
-        for (u32 i = 0; i < t; i++) before += LIST_ROUND((u32)summary[SUM_WORDS + i]);
+        for (u32 i = 0; i < t; i++) before += LIST_ROUND((u32)summary[SUM_ROWS + i]);
         base[t] = before;
     }
     BARRIER();
@@ -115,7 +116,6 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     BARRIER();
     if (size) {
         const u32 at = group_start[m] + FIELD(count0[t], m) - 1u;
-        groups[2u * at] = start[c] + rank;
-        groups[2u * at + 1u] = size;
+        groups[at] = (start[c] + rank) << 5 | (size - 1u);
     }
 }

@@ -35,7 +35,9 @@
 #define LIMIT_DIRECT    19      /* 0: rows with one entry are nothing special                               */
 #define LIMIT_VALUE     20      /* bytes of a value                                                         */
 #define LIMIT_ROOM      21      /* 5: slots that the rows of a block of CLASS_ROWS share                    */
-#define LIMITS          26
+#define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow          */
+#define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK and CLASS_MASK                 */
+#define LIMITS          28
 
 /* Lists of classes start at multiples of 512 bytes. */
 #define LIST_ROUND(n)   (((n) + 127) & ~127u)
@@ -50,13 +52,16 @@
 #define SUM_NNZ          7      /* of C */
 #define SUM_MAX_NNZ      8      /* of a row of C */
 #define SUM_WORDS        9
-/* then CLASSES words: rows of each class, CLASSES words: products of each class */
-#define SUM_ALL          (SUM_WORDS + 2 * CLASSES)
+/* then CLASSES words each: rows, products, and the most of what the class is measured by (class_measure) */
+#define SUM_ROWS         SUM_WORDS
+#define SUM_CLASS        (SUM_WORDS + CLASSES)
+#define SUM_MEASURE      (SUM_WORDS + 2 * CLASSES)
+#define SUM_ALL          (SUM_WORDS + 3 * CLASSES)
 
 /* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is added up;
- * numeric ones at most two thirds. */
+ * numeric ones half full (spECK: two thirds; the longest of 32 probes counts, and it grows fast beyond a half). */
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
-#define NUMERIC_SLOTS(n)  ((n) + (n) / 2 + 1)
+#define NUMERIC_SLOTS(n)  (2 * (n) + 1)
 
 /* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each entry. */
 #define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))

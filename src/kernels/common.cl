@@ -132,7 +132,7 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     const u32 need = products < span ? products : span;
-    for (u32 i = 0; i < ROWS_SIZES; i++)
+    for (u32 i = 0; i < ROWS_SIZES && products <= limits[LIMIT_ROWS_MAX]; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
     if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
     for (u32 i = 0; i < BLOCK_SIZES; i++)
@@ -150,11 +150,22 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 spa
             if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     for (u32 i = 0; i < ROWS_SIZES; i++)
         if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
-    for (u32 i = 0; i < BLOCK_SIZES; i++)
-        if (bytes <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
-    if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
+    if ((u64)span <= (u64)nnz * limits[LIMIT_BLOCK_PER]) {
+        for (u32 i = 0; i < BLOCK_SIZES; i++)
+            if (bytes <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
+        if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
+    }
     if ((u64)span <= (u64)nnz * limits[LIMIT_DENSE_PER]) return CLASS_DENSE;
     return nnz <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
+}
+
+/* What decides how much shared memory a row of the class takes: the host gives no more than the largest needs. */
+INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
+{
+    const int bits = c < CLASS_ROWS || c >= CLASS_MASK, blocks = c >= CLASS_BLOCK && c < CLASS_HASH;
+    if (!numeric) return bits ? span : need;
+    if (c >= CLASS_MASK) return span;
+    return bits || blocks ? (u32)RANK_BYTES((u64)span, (u64)need, value) : need;
 }
 
 /* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */

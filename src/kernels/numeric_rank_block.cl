@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * numeric_rank_block.cl - numeric_rank.cl for long rows, a block a row: groups of threads walk rows of B side by side and add
- * with atomics, in shared memory or (inside = 0) right in C.
+ * with atomics.
  *
- * Shared memory: 8 bytes for each 32 columns of the span, a multiple of 16, then, inside, a value for each entry of the
- * row. */
+ * Shared memory: 8 bytes for each 32 columns of the span, a multiple of 16, then a value for each entry of the row. */
 
 #define AHEAD 2u
 
@@ -19,7 +18,7 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
                            GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
                            GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
                            GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
-                           GLOBAL const u32 *RESTRICT span, u32 inside, GLOBAL const ptr_t *RESTRICT c_ptr,
+                           GLOBAL const u32 *RESTRICT span, GLOBAL const ptr_t *RESTRICT c_ptr,
                            GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
@@ -78,14 +77,16 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
             before += popcount32(pairs[2u * s]);
         }
         BARRIER();
-        for (u32 s = t; s < 32u * used; s += threads) {
+        if (8u * n < 32u * used)                /* few bits: word by word; many: bit by bit, so that writes coalesce */
+            for (u32 s = t; s < used; s += threads) {
+                u32 bits = pairs[2u * s], k = pairs[2u * s + 1u];
+                for (; bits; bits &= bits - 1u, k++) c_col[to + k] = from + (idx_t)(32u * s + 31u - clz32(bits & (0u - bits)));
+            }
+        else for (u32 s = t; s < 32u * used; s += threads) {
             const u32 bits = pairs[2u * (s >> 5)], bit = 1u << (s & 31u);
             if (bits & bit) c_col[to + pairs[2u * (s >> 5) + 1u] + popcount32(bits & (bit - 1u))] = from + (idx_t)s;
         }
-        if (inside)
-            for (u32 j = t; j < n; j += threads) sums[j] = VAL_ZERO;
-        else
-            for (u32 j = t; j < n; j += threads) c_val[to + j] = VAL_ZERO;
+        for (u32 j = t; j < n; j += threads) sums[j] = VAL_ZERO;
         BARRIER();
 
         for (u32 first = 0; first < w.rounds; first += w.width) {
@@ -122,8 +123,7 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
                         if (at[q] < stop[q]) {
                             const val_t v = VAL_MUL(factor[q], value[q]);
                             const u32 k = rank_of(pairs, (u32)(column[q] - from));
-                            if (inside) VAL_ATOMIC_ADD(sums + k, v);
-                            else VAL_ATOMIC_ADD_GLOBAL(c_val + to + k, v);
+                            VAL_ATOMIC_ADD(sums + k, v);
                             at[q] += w.size;
                             if (at[q] < stop[q]) more = true;
                         }
@@ -131,8 +131,7 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
             }
         }
         BARRIER();
-        if (inside)
-            for (u32 j = t; j < n; j += threads) c_val[to + j] = sums[j];
+        for (u32 j = t; j < n; j += threads) c_val[to + j] = sums[j];
         BARRIER();
     }
 }

@@ -4,11 +4,11 @@
  *
  * A team of threads owns a row.  It takes the entries of A one after the other, its threads walk along the row of B:
  * they hold different columns, so keys are claimed by compare-and-swap but values are added without atomics,
- * and every sum is taken in the order of A: the bits of the CPU.  Tables are at most two thirds full.  Then the
+ * and every sum is taken in the order of A: the bits of the CPU.  Tables are half full.  Then the
  * keys are packed, sorted (CUDA: a bitonic network in registers; elsewhere each key counts the smaller ones, as in
  * spECK), looked up once more, and the row is written in order.
  *
- * Shared memory: slots values, slots keys, slots * 2 / 3 keys to be sorted.  No barrier of the block stands between
+ * Shared memory: slots values, slots keys, slots / 2 keys to be sorted.  No barrier of the block stands between
  * the first look at its rows and the end. */
 
 INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
@@ -16,12 +16,13 @@ INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
     u32 s = KEY_SLOT(key, slots);
     for (;;) {
         key_t k = KEY_PEEK(&keys[s]);
-        if (k == key) return s;
-        if (k == KEY_NONE) {
-            k = KEY_CAS(&keys[s], KEY_NONE, key);
-            if (k == KEY_NONE || k == key) return s;
+        while (k != key && k != KEY_NONE) {
+            s = s + 1u < slots ? s + 1u : 0u;
+            k = KEY_PEEK(&keys[s]);
         }
-        s = s + 1u == slots ? 0u : s + 1u;
+        if (k == key) return s;
+        k = KEY_CAS(&keys[s], KEY_NONE, key);
+        if (k == KEY_NONE || k == key) return s;
     }
 }
 
@@ -106,8 +107,8 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
     const u32 total = groups ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = groups ? groups[2u * block] : block * per;
-        const u32 n = groups ? groups[2u * block + 1u] : (rows - first < per ? rows - first : per);
+        const u32 first = groups ? groups[block] >> 5 : block * per;
+        const u32 n = groups ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
         BARRIER();
         if (t == 0) {
             sum_entries = 0;

@@ -8,7 +8,7 @@ typedef int                i32;
 typedef unsigned long long u64;
 typedef long long          i64;
 
-#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX) name
+#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, 1024 / THREADS_MAX) name
 #define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
 #define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
 #define GLOBAL

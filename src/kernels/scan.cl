@@ -10,13 +10,14 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
               GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 class_rows[CLASSES];
-    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];
+    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
     STATIC_SHARED u32 total_low, total_high, longest;
     const u32 t = thread_id(), threads = thread_count();
     if (t < CLASSES) {
         class_rows[t] = 0;
         class_low[t] = 0;
         class_high[t] = 0;
+        class_most[t] = 0;
     }
     if (t == 0) {
         total_low = 0;
@@ -34,6 +35,8 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         const u32 c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, span[r]);
         ATOMIC_ADD32(&class_rows[c], 1u);
         ADD_SPLIT(&class_low[c], &class_high[c], (u64)products[r]);
+        const u32 measure = class_measure(c, 1u, n, span[r], limits[LIMIT_VALUE]);
+        if (measure > PEEK32(&class_most[c])) ATOMIC_MAX32(&class_most[c], measure);
         sum += n;
         if (n > most) most = n;
     }
@@ -51,8 +54,9 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         ATOMIC_MAX64(&summary[SUM_MAX_NNZ], (u64)longest);
     }
     if (t < CLASSES && class_rows[t]) {
-        ATOMIC_ADD64(&summary[SUM_WORDS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_WORDS + CLASSES + t], (u64)class_high[t] << 32 | class_low[t]);
+        ATOMIC_ADD64(&summary[SUM_ROWS + t], (u64)class_rows[t]);
+        ATOMIC_ADD64(&summary[SUM_CLASS + t], (u64)class_high[t] << 32 | class_low[t]);
+        ATOMIC_MAX64(&summary[SUM_MEASURE + t], (u64)class_most[t]);
     }
 }
 

@@ -10,6 +10,23 @@
  *   cursors     [cursor]: how many blocks of rows; NULL with groups NULL
  *   slots       of the table: shared memory is slots * sizeof(key_t) */
 
+/* 1 if the key is new. */
+INLINE u32 insert(SHARED key_t *table, u32 slots, key_t key)
+{
+    u32 s = KEY_SLOT(key, slots);
+    for (;;) {
+        key_t k = KEY_PEEK(&table[s]);
+        while (k != key && k != KEY_NONE) {
+            s = s + 1u < slots ? s + 1u : 0u;
+            k = KEY_PEEK(&table[s]);
+        }
+        if (k == key) return 0;
+        k = KEY_CAS(&table[s], KEY_NONE, key);
+        if (k == KEY_NONE) return 1u;
+        if (k == key) return 0;
+    }
+}
+
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
                       GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                       GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
@@ -27,8 +44,8 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
     const u32 total = groups ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = groups ? groups[2u * block] : block * per;
-        const u32 n = groups ? groups[2u * block + 1u] : (rows - first < per ? rows - first : per);
+        const u32 first = groups ? groups[block] >> 5 : block * per;
+        const u32 n = groups ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
         BARRIER();
         if (t == 0) {
             sum_entries = 0;
@@ -72,23 +89,7 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
                 for (u32 e = 0; e < m; e++) {
                     const ptr_t b = begins[stage + e];
                     const u32 length = lengths[stage + e];
-                    for (u32 j = lane; j < length; j += g) {
-                        const key_t key = high | (key_t)(b_col[b + j] - low);
-                        u32 s = KEY_SLOT(key, slots);
-                        for (;;) {
-                            key_t k = KEY_PEEK(&table[s]);
-                            if (k == key) break;
-                            if (k == KEY_NONE) {
-                                k = KEY_CAS(&table[s], KEY_NONE, key);
-                                if (k == KEY_NONE) {
-                                    count++;
-                                    break;
-                                }
-                                if (k == key) break;
-                            }
-                            s = s + 1u == slots ? 0u : s + 1u;
-                        }
-                    }
+                    for (u32 j = lane; j < length; j += g) count += insert(table, slots, high | (key_t)(b_col[b + j] - low));
                 }
                 OWN_SYNC(g);
             }

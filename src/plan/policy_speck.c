@@ -13,17 +13,17 @@
 const tl_gpu_steps tl_gpu_speck = {
     .symbolic = {
         .ratio = 1.5, .rows = 2000, .ratio_large = 1.3, .rows_large = 1000,
-        .bits = {4096, 8192, 16384, 32768, 65536}, .bits_per = 96, .bits_min = 192, .bits_max = 8192,
-        .entries = {64, 256, 512, 1024, 3072}, .rows_threads = 64, .bits_threads = 128,
-        .block_bytes = {32768, 65536, 0}, .block_threads = {256, 512, 1024},
-        .mask = 131072, .mask_threads = 256,
+        .bits = {4096, 8192, 16384, 32768, 65536}, .bits_per = 96, .bits_min = 192, .bits_max = 65536,
+        .entries = {32, 96, 256, 512, 1024}, .rows_threads = 64, .bits_threads = 128,
+        .block_bytes = {16384, 49152, 0}, .block_threads = {128, 256, 1024},
+        .mask = 131072, .mask_threads = 256, .rows_max = 12288,
     },
     .numeric = {
         .ratio = 1.5, .rows = 2000, .ratio_large = 1.3, .rows_large = 1000,
         .bits = {1536, 3072, 5120, 8192, 16384}, .bits_per = 160, .bits_min = 32, .bits_max = 1024, .dense_per = 5,
         .entries = {32, 64, 128, 256, 512}, .rows_threads = 64, .bits_threads = 128,
         .block_bytes = {24576, 73728, 0}, .block_threads = {256, 512, 1024},
-        .mask = 1, .mask_threads = 512,
+        .block_per = 64,
     },
 };
 
