@@ -100,7 +100,9 @@ static tulle_status open_device(tl_base *b, int index, tl_device **device)
     d->most_free = d->caps.memory_free;
     d->one_by_one = strstr(d->caps.driver, "Oclgrind") != NULL;
     d->keeps_binaries = strstr(d->caps.driver, "PoCL") != NULL;
-    snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, TL_CL_OPTIONS);
+    snprintf(d->options, sizeof d->options, "%s%s", TL_CL_OPTIONS,
+             strncmp(d->caps.arch, "sm_", 3) == 0 ? TL_CL_OPTIONS_NVIDIA : "");
+    snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, d->options);
     d->context = d->cl.CreateContext(NULL, 1, &d->device.id, NULL, NULL, &code);
     TRY(tl_cl_check(b, d, code, "clCreateContext", "opening the device"));
     TRY(own_queue(b, d));

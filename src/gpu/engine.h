@@ -5,10 +5,37 @@
 #include "gpu/gpu.h"
 #include "kernels/classes.cl"
 
-/* ---- programs.c: kernels by number */
+/* ---- programs.c: files of src/kernels with their largest block and whether they know keys and values; kernels by number */
+
+#define TL_FILE_LIST(X)                                                                           \
+    X(analyze,            256,  false, false)                                                     \
+    X(tiny,               1024, false, false)                                                     \
+    X(check,              256,  false, false)                                                     \
+    X(scan,               256,  false, false)                                                     \
+    X(bins,               512,  false, false)                                                     \
+    X(symbolic_rows,      64,   true,  false)                                                     \
+    X(symbolic_block,     1024, true,  false)                                                     \
+    X(symbolic_dense,     1024, false, false)                                                     \
+    X(numeric_rows,       64,   true,  true)                                                      \
+    X(numeric_block,      1024, true,  true)                                                      \
+    X(numeric_rank,       128,  false, true)                                                      \
+    X(numeric_rank_block, 1024, false, true)                                                      \
+    X(numeric_dense,      1024, false, true)                                                      \
+    X(sort_rows,          1024, true,  true)                                                      \
+    X(direct,             256,  false, true)                                                      \
+    X(drop,               256,  false, true)
+
+typedef enum tl_file_id {
+#define TL_ENUM(name, threads, key, val) TL_F_##name,
+    TL_FILE_LIST(TL_ENUM)
+#undef TL_ENUM
+    TL_FILES
+} tl_file_id;
 
 #define TL_KERNEL_LIST(X)                                                                         \
     X(ANALYZE,             analyze,        analyze)                                               \
+    X(TINY_ROWS,           tiny,           tiny_rows)                                             \
+    X(TINY_SCAN,           tiny,           tiny_scan)                                             \
     X(CHECK,               check,          check)                                                 \
     X(WIDEN,               check,          widen)                                                 \
     X(NARROW,              check,          narrow)                                                \
@@ -62,12 +89,13 @@ struct tl_gpu {
     int              blocks, room;
     uint64_t         held, peak, waiting, requests, fail_at;
     /* programs.c */
-    tl_module       *module[TL_KERNELS][TL_VARIANTS];   /* by the first kernel of a file */
+    tl_module       *module[TL_FILES][TL_VARIANTS];
     tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];
     /* product.c: what stays from one product to the next */
     uint64_t        *note;              /* pinned: summaries come here               */
     tl_dmem          limits;            /* both steps' limits, as last uploaded      */
     uint32_t         limits_now[2 * 128];
+    int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
     bool             foreign;           /* work goes to the caller's queue           */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
@@ -86,7 +114,8 @@ typedef struct tl_size {
     tl_kernel_id kernel;
     uint32_t     threads, shared;
     uint32_t     slots;                 /* or words, columns, bytes: of a block, or of a team for CLASS_BITS */
-    uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT */
+    uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT; teams, CLASS_ROWS */
+    uint32_t     entry;                 /* bytes of a slot, CLASS_ROWS               */
     uint32_t     resident;              /* blocks on the whole device                */
 } tl_size;
 
@@ -102,6 +131,8 @@ void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types t
 tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
 /* Teams of `bytes` each; fewer threads where that is much. */
 tl_size  tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, uint32_t team, uint64_t bytes, uint32_t slots);
+/* Another number of slots for a class of short rows. */
+void     tl_size_rows(const tl_gpu *gpu, tl_size *size, uint64_t slots);
 /* Shared memory that a block can be given at its start. */
 uint32_t tl_dynamic_bytes(const tl_caps *caps);
 uint32_t tl_resident(const tl_caps *caps, uint32_t threads, uint32_t shared);

@@ -5,8 +5,8 @@
  *   operands on the device -> (check) -> analysis -> wait -> balance -> symbolic -> row pointers -> wait
  *   -> C allocated -> balance -> numeric -> sorting -> C where it is asked for
  *
- * The two waits are where the host must know something: what the rows are like, how large C is.  Memory: 16 bytes a row
- * of A (24 with 64-bit columns) in one block; lists of rows (at most 12 bytes a row) where rows are sorted
+ * The two waits are where the host must know something: what the rows are like, how large C is.  Memory: 14 bytes a row
+ * of A (18 with 64-bit columns) in one block; lists of rows (at most 8 bytes a row) where rows are sorted
  * into classes; positions or hash maps of blocks that are resident. */
 #include "gpu/product.h"
 #include <inttypes.h>
@@ -139,6 +139,16 @@ done:
     return status;
 }
 
+static tulle_status tell_which(tl_product *p, uint32_t row)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tell_bad(p, p->request.A, "A"));
+    TRY(tell_bad(p, p->request.B, "B"));
+    status = tl_fail(p->b, TULLE_EPATTERN, "row %" PRIu32 " of A or B changed while it was checked", row);
+done:
+    return status;
+}
+
 /* ---- the block of metadata */
 
 static uint64_t take(uint64_t *at, uint64_t bytes)
@@ -150,7 +160,8 @@ static uint64_t take(uint64_t *at, uint64_t bytes)
 
 static uint32_t tile_items(uint32_t rows)
 {
-    uint32_t items = 8;
+    uint32_t items = 1;                     /* enough tiles for the device, not more than a block likes to add up */
+    while (items < 8 && (uint64_t)items * 256 * 512 < rows) items *= 2;
     while ((uint64_t)items * 256 * 4096 < rows) items *= 2;
     return items;
 }
@@ -171,13 +182,12 @@ static tulle_status make_meta(tl_product *p)
         {&p->cursors[1], 2 * CLASSES * 4},  /* ... to here: zero at first */
         {&p->bad, 8},
         {&p->tile_sum, tile_count(p->rows) * 8},
-        {&p->products, n * 4}, {&p->longest, n * 4}, {&p->lo, n * idx}, {&p->span, n * 4},
+        {&p->products, n * 4}, {&p->longest, n * 2}, {&p->lo, n * idx}, {&p->span, n * 4},
     };
     uint64_t offset[TL_COUNT(parts)];
     for (int i = 0; i < TL_COUNT(parts); i++) offset[i] = take(&at, parts[i].bytes);
     TRY(tl_dmem_alloc(p->b, p->gpu, at, "what is known about rows", &p->meta));
     for (int i = 0; i < TL_COUNT(parts); i++) *parts[i].to = (tl_dmem){p->meta.handle, offset[i]};
-    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->bad.offset));
 done:
     return status;
 }
@@ -287,19 +297,77 @@ static tulle_status analyze(tl_product *p)
     uint32_t threads = caps->cpu ? 32 : 256, team = 0;         /* one for each class at least */
     uint64_t mean = p->rows ? (uint64_t)p->a_nnz / p->rows : 0;
     while (team < (caps->cpu ? 2u : 5u) && (2u << team) <= mean) team++;
-    uint64_t blocks = ((uint64_t)p->rows + threads - 1) / threads;
+    /* enough blocks for the device, but a row at least for each team of a block */
+    uint64_t stretch = (uint64_t)p->rows / (caps->processors * 16 + 1) + 1;
+    if (stretch < threads >> team) stretch = threads >> team;
+    if (stretch > threads) stretch = threads;
+    uint64_t blocks = ((uint64_t)p->rows + stretch - 1) / stretch;
     tl_dmem bad = p->request.trusted ? nothing : p->bad, limits = p->gpu->limits;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(team), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
+    tl_arg args[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
                      TL_MEM(p->B.col), TL_MEM(limits), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
     TRY(tl_product_mark(p, "analysis"));
     uint32_t found[2] = {UINT32_MAX, 0};
     TRY(read_note(p, 0, p->request.trusted ? NULL : found));
-    if (found[0] != UINT32_MAX) {
-        TRY(tell_bad(p, p->request.A, "A"));
-        TRY(tell_bad(p, p->request.B, "B"));
-        status = tl_fail(p->b, TULLE_EPATTERN, "row %" PRIu32 " of A or B changed while it was checked", found[0]);
+    if (found[0] != UINT32_MAX) status = tell_which(p, found[0]);
+done:
+    return status;
+}
+
+/* ---- the short road of small products: one wait */
+
+static bool looks_tiny(const tl_product *p)
+{
+    const tl_gpu_request *r = &p->request;
+    const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
+    return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0
+           && p->gpu->balance < 0 && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS)
+           && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
+}
+
+/* *done_so = false: a row was too long for it. */
+static tulle_status tiny(tl_product *p, bool *done_so)
+{
+    tulle_status status = TULLE_OK;
+    const tl_caps *caps = &p->gpu->caps;
+    tl_kernel_id need[] = {TL_K_TINY_ROWS, TL_K_TINY_SCAN};
+    uint64_t *note = p->gpu->note;
+    *done_so = false;
+    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
+    uint32_t team_log2 = caps->warp ? 5 : 3, threads = caps->warp ? 64 : 8, items = 1;
+    uint32_t block = caps->cpu ? 32 : caps->threads_block < 1024 ? caps->threads_block : 1024;
+    while (items * block < p->rows) items++;
+    tl_dmem bad = p->request.trusted ? nothing : p->bad, limits = {p->gpu->limits.handle, 512};
+    tl_arg rows[] = {TL_U32(p->rows), TL_U32(team_log2), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
+                     TL_MEM(p->B.col), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->c_ptr)};
+    uint32_t teams = threads >> team_log2;
+    TRY(tl_product_launch(p, p->types, TL_K_TINY_ROWS, (p->rows + teams - 1) / teams, threads, 0, 0, rows, TL_COUNT(rows)));
+    tl_arg scan[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->longest),
+                     TL_MEM(p->span), TL_MEM(limits), TL_MEM(p->c_ptr), TL_MEM(p->sum[0]), TL_MEM(p->sum[1])};
+    TRY(tl_product_launch(p, p->types, TL_K_TINY_SCAN, 1, block, 0, 0, scan, TL_COUNT(scan)));
+    TRY(tl_product_mark(p, "small: all before C"));
+    TRY(p->driver->download(p->b, p->device, note, p->sum[0], 512 + SUM_ALL * 8));
+    if (!p->request.trusted) TRY(p->driver->download(p->b, p->device, note + 192, p->bad, 8));
+    TRY(p->driver->wait(p->b, p->device));
+    uint32_t found = UINT32_MAX;
+    if (!p->request.trusted) memcpy(&found, note + 192, sizeof found);
+    if (found != UINT32_MAX) {
+        status = tell_which(p, found);
+        goto done;
+    }
+    memcpy(p->note[0], note, SUM_ALL * 8);
+    memcpy(p->note[1], note + 64, SUM_ALL * 8);
+    if (p->note[0][SUM_MAX_PRODUCTS] <= TINY_PRODUCTS) {
+        p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+        p->tiny = *done_so = true;
+    } else {
+        const int64_t seen[3] = {p->rows, p->a_nnz, p->request.B->nnz};
+        memcpy(p->gpu->not_tiny, seen, sizeof seen);
+        memset(p->note, 0, sizeof p->note);
+        tl_dmem_free(p->gpu, p->c_ptr);
+        p->c_ptr = nothing;
     }
 done:
     return status;
@@ -322,6 +390,10 @@ tulle_status tl_product_pattern(tl_product *p)
     tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
     tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
     TRY(send_limits(p));
+    bool was_tiny = false;
+    if (looks_tiny(p)) TRY(tiny(p, &was_tiny));
+    if (was_tiny) goto done;
+    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->bad.offset));
     TRY(analyze(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
     tl_trace(p->b, "analysis: %" PRIu64 " products, at most %" PRIu64 " a row, rows of C span up to %" PRIu64 " columns",

@@ -45,6 +45,7 @@ typedef struct tl_product {
     tl_dmem           scratch[2];       /* positions or maps of the step under way   */
     /* stage times */
     bool              timed;
+    bool              tiny;             /* it went the short road: cursors are not zero */
     int               marks;
     const char       *mark_name[TL_EVENTS];
 } tl_product;

@@ -8,44 +8,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct file {
+typedef struct kernel_file {
     const char *name;
     int         threads;                /* THREADS_MAX                    */
     bool        key, val;               /* does it know keys, values      */
-} files[] = {
-    {"analyze", 256, false, false},
-    {"check", 256, false, false},
-    {"scan", 256, false, false},
-    {"bins", 512, false, false},
-    {"symbolic_rows", 128, true, false},
-    {"symbolic_block", 1024, true, false},
-    {"symbolic_dense", 1024, false, false},
-    {"numeric_rows", 128, true, true},
-    {"numeric_block", 1024, true, true},
-    {"numeric_rank", 128, false, true},
-    {"numeric_rank_block", 1024, false, true},
-    {"numeric_dense", 1024, false, true},
-    {"sort_rows", 1024, true, true},
-    {"direct", 256, false, true},
-    {"drop", 256, false, true},
-};
-enum { FILES = sizeof files / sizeof *files };
+} kernel_file;
 
-static const struct { const char *file, *name; } kernels[TL_KERNELS] = {
-#define ROW(id, file, name) {#file, #name},
+static const kernel_file files[TL_FILES] = {
+#define ROW(name, threads, key, val) {#name, threads, key, val},
+    TL_FILE_LIST(ROW)
+#undef ROW
+};
+
+static const struct { int file; const char *name; } kernels[TL_KERNELS] = {
+#define ROW(id, file, name) {TL_F_##file, #name},
     TL_KERNEL_LIST(ROW)
 #undef ROW
 };
 
-static const struct file *file_of(tl_kernel_id id)
-{
-    int i = 0;
-    while (strcmp(files[i].name, kernels[id].file) != 0) i++;
-    return &files[i];
-}
-
 /* What the file does not look at is always the same. */
-static tl_types reduce(tl_types t, const struct file *f)
+static tl_types reduce(tl_types t, const kernel_file *f)
 {
     if (!f->key) t.key = 32;
     if (!f->val) t.val = 0;
@@ -57,11 +39,9 @@ static int variant(tl_types t)
     return (t.ptr == 64) + 2 * (t.idx == 64) + 4 * (t.key == 64) + 8 * t.val;
 }
 
-static tl_kernel_id first_of(tl_kernel_id id)
+static int variant_of(tl_types types, tl_kernel_id id)
 {
-    int i = 0;
-    while (strcmp(kernels[i].file, kernels[id].file) != 0) i++;
-    return (tl_kernel_id)i;
+    return variant(reduce(types, &files[kernels[id].file]));
 }
 
 void tl_program_make(const char *file, int threads, tl_types t, tl_program *p)
@@ -76,7 +56,7 @@ void tl_program_make(const char *file, int threads, tl_types t, tl_program *p)
 bool tl_program_ahead(int i, tl_program *p)
 {
     static const int vals[] = {TULLE_F64, TULLE_F32};
-    for (int f = 0; f < FILES; f++)
+    for (int f = 0; f < TL_FILES; f++)
         for (int v = 0; v < (files[f].val ? 2 : 1); v++)
             if (i-- == 0) {
                 tl_types t = {.ptr = 32, .idx = 32, .key = 32, .val = vals[v]};
@@ -104,32 +84,29 @@ tulle_status tl_gpu_need(tl_base *b, tl_gpu *gpu, tl_types types, const tl_kerne
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = gpu->driver;
-    tl_program program[FILES];
-    tl_image image[FILES] = {{0}};
-    tl_kernel_id first[FILES];
-    int vary[FILES], wanted = 0;
+    tl_program program[TL_FILES];
+    tl_image image[TL_FILES] = {{0}};
+    int want[TL_FILES], vary[TL_FILES], wanted = 0;
     for (int i = 0; i < count; i++) {
-        const struct file *f = file_of(ids[i]);
-        tl_types t = reduce(types, f);
-        int v = variant(t), k = 0;
-        tl_kernel_id id = first_of(ids[i]);
-        while (k < wanted && first[k] != id) k++;
-        if (gpu->module[id][v] || k < wanted) continue;
-        first[wanted] = id;
+        int f = kernels[ids[i]].file, v = variant_of(types, ids[i]), k = 0;
+        if (gpu->module[f][v]) continue;
+        while (k < wanted && want[k] != f) k++;
+        if (k < wanted) continue;
+        want[wanted] = f;
         vary[wanted] = v;
-        tl_program_make(f->name, f->threads, t, &program[wanted]);
+        tl_program_make(files[f].name, files[f].threads, reduce(types, &files[f]), &program[wanted]);
         wanted++;
     }
     if (wanted) {
         tl_compiler compiler = d->compiler(gpu->device);
         TRY(tl_jit_images(b, &compiler, program, wanted, image));
         for (int k = 0; k < wanted; k++)
-            TRY(load(b, gpu, &compiler, &program[k], &image[k], &gpu->module[first[k]][vary[k]]));
+            TRY(load(b, gpu, &compiler, &program[k], &image[k], &gpu->module[want[k]][vary[k]]));
     }
     for (int i = 0; i < count; i++) {
-        int v = variant(reduce(types, file_of(ids[i])));
+        int v = variant_of(types, ids[i]);
         if (gpu->kernel[ids[i]][v]) continue;
-        TRY(d->kernel(b, gpu->device, gpu->module[first_of(ids[i])][v], kernels[ids[i]].name, &gpu->kernel[ids[i]][v]));
+        TRY(d->kernel(b, gpu->device, gpu->module[kernels[ids[i]].file][v], kernels[ids[i]].name, &gpu->kernel[ids[i]][v]));
     }
 done:
     for (int k = 0; k < wanted; k++) tl_image_free(b, &image[k]);
@@ -138,12 +115,12 @@ done:
 
 tl_kernel *tl_gpu_kernel(tl_gpu *gpu, tl_types types, tl_kernel_id id)
 {
-    return gpu->kernel[id][variant(reduce(types, file_of(id)))];
+    return gpu->kernel[id][variant_of(types, id)];
 }
 
 void tl_gpu_unload(tl_gpu *gpu)
 {
-    for (int i = 0; i < TL_KERNELS; i++)
+    for (int i = 0; i < TL_FILES; i++)
         for (int v = 0; v < TL_VARIANTS; v++)
             if (gpu->module[i][v]) gpu->driver->unload(gpu->device, gpu->module[i][v]);
 }

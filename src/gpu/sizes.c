@@ -46,7 +46,7 @@ static uint32_t block_threads(const tl_caps *caps, uint32_t wanted)
 static tl_size make(const tl_caps *caps, tl_kernel_id kernel, uint32_t threads, uint32_t shared, uint32_t slots,
                     uint32_t team)
 {
-    return (tl_size){kernel, threads, shared, slots, team, tl_resident(caps, threads, shared)};
+    return (tl_size){kernel, threads, shared, slots, team, 0, tl_resident(caps, threads, shared)};
 }
 
 /* Threads for a row of B of average length, where a team owns a row of C. */
@@ -62,10 +62,17 @@ tl_size tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, 
     uint32_t all = tl_dynamic_bytes(caps);
     if (!caps->warp) threads = team;
     if (bytes > all) return (tl_size){.kernel = TL_K_NONE};
-    while (threads > 32 && threads > team && threads / team * bytes > 49152) threads /= 2;
-    while (threads / team * bytes > all) team *= 2;
-    if (team > threads) threads = team;
+    uint32_t most = all < 49152 ? all : 49152;
+    while (threads > 32 && threads > team && threads / team * bytes > most) threads /= 2;
+    while (team < threads && threads / team * bytes > all) team *= 2;
     return make(caps, kernel, threads, (uint32_t)bytes * (threads / team), slots, team);
+}
+
+void tl_size_rows(const tl_gpu *gpu, tl_size *s, uint64_t slots)
+{
+    s->slots = (uint32_t)(slots < 4 ? 4 : slots);
+    s->shared = (s->slots * s->entry + 31) / 16 * 16;
+    s->resident = tl_resident(&gpu->caps, s->threads, s->shared);
 }
 
 /* Accumulators that were asked for by name close the classes of the others. */
@@ -116,7 +123,8 @@ void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types type
     for (int i = 0; i < ROWS_SIZES; i++) {
         uint64_t one = SYMBOLIC_SLOTS((uint64_t)step->entries[i]), many = one * teams;
         uint32_t most = least(all, one * key > 8192 ? one * key : 8192) / key, slots = least(many, most);
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, threads, slots * key, slots, 1);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, threads, slots * key, slots, teams);
+        z->size[CLASS_ROWS + i].entry = key;
         z->limits[LIMIT_ROOM + i] = slots;
         z->limits[LIMIT_ROWS + i] = least(step->entries[i], (uint64_t)(slots - 1) * 4 / 5);
     }
@@ -140,7 +148,7 @@ void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types type
 /* The most entries n for which NUMERIC_SLOTS(n) slots are there. */
 static uint32_t entries_in(uint64_t slots)
 {
-    return slots < 3 ? 0 : (uint32_t)((slots - 1) / 2);
+    return slots < 3 ? 0 : slots <= 257 ? (uint32_t)((slots - 1) / 2) : (uint32_t)((slots - 65) * 2 / 3);
 }
 
 void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *z)
@@ -161,16 +169,16 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
         *s = tl_size_teams(gpu, TL_K_NUMERIC_RANK, step->bits_threads, team, step->bits[i], step->bits[i]);
         if (s->kernel != TL_K_NONE) z->limits[LIMIT_BITS + i] = step->bits[i];
     }
-    /* values, keys, and keys to be sorted for half of the slots */
     uint32_t threads = team_threads(caps, step->rows_threads);
     for (int i = 0; i < ROWS_SIZES; i++) {
         uint32_t team = team_of(caps, mean), teams = 1;
         while (caps->warp && team < 32 && 16 * team < step->entries[i]) team *= 2;
         if (caps->warp) teams = threads / team;
-        uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = 2 * val + 3 * key;
+        uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = val + key;
         uint64_t many = teams > 1 ? one * teams * 3 / 4 : one;      /* not every row is as long as the class allows */
-        uint32_t slots = least(many, (uint64_t)(all - 16) * 2 / entry);
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)((slots * entry + 1) / 2 + 16) / 16 * 16, slots, 1);
+        uint32_t slots = least(many, (uint64_t)(all - 16) / entry);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)(slots * entry + 16) / 16 * 16, slots, teams);
+        z->size[CLASS_ROWS + i].entry = (uint32_t)entry;
         z->limits[LIMIT_ROOM + i] = slots;
         z->limits[LIMIT_ROWS + i] = least(step->entries[i], entries_in(slots));
     }

@@ -68,6 +68,10 @@ static bool decide(tl_product *p, int step, int *only)
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
+    if (p->tiny && *only < CLASS_HASH) {            /* a team takes the entries of A one by one: too many wait too long */
+        if (p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp && takes_all(p, step, CLASS_BLOCK, need)) *only = CLASS_BLOCK;
+        return false;
+    }
     if (classes <= 1 && special * 2 <= p->rows && alike) return false;
     if (classes == 0) return p->rows >= s->rows_large;
     double ratio = (double)need * (double)p->rows / (double)(sum ? sum : 1);
@@ -116,6 +120,7 @@ tulle_status tl_step_balance(tl_product *p, int step)
     uint64_t bytes = (room + merge) * 4 + TL_ALIGN;
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
     w->groups = (tl_dmem){w->list.handle, (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
+    if (p->tiny) TRY(p->driver->fill(p->b, p->device, p->cursors[0], 0, 2 * TL_ALIGN));
     tl_kernel_id need[] = {TL_K_BINS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 1));
     tl_dmem limits = {p->gpu->limits.handle, (uint64_t)step * 512};
@@ -140,14 +145,14 @@ static uint32_t rows_of(const tl_product *p, int step, int c, tl_dmem *list)
     return w->rows[c];
 }
 
-/* Blocks of a class of short rows: `per` rows each where they were not merged; else a guess from above, as the kernel
- * reads how many there are. */
-static uint64_t blocks_of(const tl_product *p, int step, int c, uint32_t rows, uint32_t *per)
+/* Blocks of a class of short rows.  Where they were not merged: a row for each team, and slots for just as many; else a
+ * guess from above, as the kernel reads how many there are. */
+static uint64_t blocks_of(const tl_product *p, int step, int c, uint32_t rows, uint32_t *per, tl_size *s)
 {
-    const tl_size *s = &p->sizes[step].size[c];
     uint64_t most = step ? p->note[1][SUM_MAX_NNZ] : p->note[0][SUM_MAX_NEED];
     uint64_t need = step ? NUMERIC_SLOTS(most) : SYMBOLIC_SLOTS(most);
     *per = 1;
+    *s = p->sizes[step].size[c];
     if (p->work[step].balanced) {
         uint64_t products = p->note[step][SUM_CLASS + c];
         uint64_t slots = step ? (uint64_t)rows * NUMERIC_SLOTS(p->note[1][SUM_MEASURE + c]) : products + products / 4 + rows;
@@ -155,9 +160,11 @@ static uint64_t blocks_of(const tl_product *p, int step, int c, uint32_t rows, u
         return guess < rows ? guess : rows;
     }
     uint64_t fit = need ? s->slots / need : 32;
-    *per = (uint32_t)(fit < 1 ? 1 : fit > 32 ? 32 : fit);
+    *per = (uint32_t)(fit < s->team ? s->team : fit > 32 ? 32 : fit / s->team * s->team);
+    while (*per > 1 && need * *per * s->entry > (*per > s->team / 2 ? 24576 : tl_dynamic_bytes(&p->gpu->caps) - 64)) *per /= 2;
     /* enough blocks to fill the device matter more than full blocks */
     while (*per > 1 && (rows + *per - 1) / *per < s->resident) *per /= 2;
+    tl_size_rows(p->gpu, s, need * *per);
     return (rows + *per - 1) / *per;
 }
 
@@ -237,7 +244,8 @@ tulle_status tl_step_symbolic(tl_product *p)
         if (!rows) continue;
         int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_SYMBOLIC_ROWS) {
-            uint64_t blocks = blocks_of(p, 0, c, rows, &per);
+            tl_size z;
+            uint64_t blocks = blocks_of(p, 0, c, rows, &per, &z);
             tl_dmem groups = nothing, cursors = nothing, all = nothing;
             if (p->work[0].balanced) {
                 groups = (tl_dmem){p->work[0].groups.handle, p->work[0].groups.offset + (uint64_t)p->work[0].start[c] * 4};
@@ -246,8 +254,8 @@ tulle_status tl_step_symbolic(tl_product *p)
             }
             tl_arg args[] = {TL_U32(rows), TL_U32(per), TL_MEM(all), TL_MEM(groups), TL_MEM(cursors), TL_U32(CLASSES + c),
                              TL_U32(widest(p)), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, compound, s->kernel, blocks, s->threads, s->shared, lane, args, TL_COUNT(args)));
+                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(z.slots), TL_MEM(p->c_ptr)};
+            TRY(tl_product_launch(p, compound, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_DENSE_ROWS) {
             /* no more words than the widest row here needs */
             uint64_t words = s->slots, exact = (measure(p, 0, c, span) + 63) / 64 * 2;
@@ -274,8 +282,9 @@ tulle_status tl_step_symbolic(tl_product *p)
         } else {
             uint32_t words = window(s->slots * 32, measure(p, 0, c, span)) / 32;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, words * 4), grid = rows < resident ? rows : resident;
-            if (span <= (uint64_t)words * 32) grid = rows;              /* nothing to keep for each block */
-            TRY(positions(p, grid, span > (uint64_t)words * 32, &stride, &p->scratch[c == CLASS_DENSE]));
+            bool windows = measure(p, 0, c, span) > (uint64_t)words * 32;
+            if (!windows) grid = rows;                                  /* nothing to keep for each block */
+            TRY(positions(p, grid, windows, &stride, &p->scratch[c == CLASS_DENSE]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(words),
                              TL_MEM(p->scratch[c == CLASS_DENSE]), TL_U32(stride), TL_MEM(p->c_ptr)};
@@ -311,7 +320,8 @@ tulle_status tl_step_numeric(tl_product *p)
         if (!rows || s->kernel == TL_K_NONE) continue;
         int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_NUMERIC_ROWS) {
-            uint64_t blocks = blocks_of(p, 1, c, rows, &per);
+            tl_size z;
+            uint64_t blocks = blocks_of(p, 1, c, rows, &per, &z);
             tl_dmem groups = nothing, cursors = nothing, all = nothing;
             if (p->work[1].balanced) {
                 groups = (tl_dmem){p->work[1].groups.handle, p->work[1].groups.offset + (uint64_t)p->work[1].start[c] * 4};
@@ -321,8 +331,8 @@ tulle_status tl_step_numeric(tl_product *p)
             tl_arg args[] = {TL_U32(rows), TL_U32(per), TL_MEM(all), TL_MEM(groups), TL_MEM(cursors), TL_U32(CLASSES + c),
                              TL_U32(widest(p)), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr),
                              TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
-                             TL_U32(s->slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, blocks, s->threads, s->shared, lane, args, TL_COUNT(args)));
+                             TL_MEM(p->span), TL_U32(z.slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+            TRY(tl_product_launch(p, types, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_RANK) {
             uint64_t exact = (measure(p, 1, c, RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val)) + 15) / 16 * 16;
             tl_size z = exact < s->slots ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact, (uint32_t)exact) : *s;
@@ -353,7 +363,7 @@ tulle_status tl_step_numeric(tl_product *p)
         } else {
             uint32_t slots = window(s->slots, measure(p, 1, c, span)), shared = slots * val + slots / 8;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, shared), grid = rows < resident ? rows : resident;
-            TRY(positions(p, grid, span > slots, &stride, &p->scratch[1]));
+            TRY(positions(p, grid, measure(p, 1, c, span) > slots, &stride, &p->scratch[1]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
                              TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch[1]), TL_U32(stride),

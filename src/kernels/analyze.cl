@@ -4,7 +4,7 @@
  * row of B and at its first and last column, never at its entries.
  *
  *   products   of each row of C before they are added up, saturated
- *   longest    row of B among them
+ *   longest    row of B among them, saturated at 16 bits
  *   lo, span   smallest column, and how many columns up to the largest (saturated)
  *
  * A team of 2^team_log2 threads takes a row; rows longer than LONG entries are left to the whole block.  The
@@ -27,9 +27,9 @@ INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, 
     if (final > *last) *last = final;
 }
 
-KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
+KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                 GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *limits,
-                GLOBAL u32 *products, GLOBAL u32 *longest, GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL u64 *summary)
+                GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL u64 *summary)
 {
     STATIC_SHARED u64 sums[256];
     STATIC_SHARED u32 mosts[256];
@@ -58,10 +58,10 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
     u32 my_max = 0, my_entries = 0, my_span = 0, my_longest = 0;
     u64 my_need = 0;
     u32 my_need_max = 0;
-    /* Each block takes a stretch of `threads` rows, so that up to that many can be waiting. */
-    for (u32 base = block_id() * threads; base < rows; base += block_count() * threads) {
+    /* A block takes a stretch of rows, at most as many as it has threads. */
+    for (u32 base = block_id() * stretch; base < rows; base += block_count() * stretch) {
         for (u32 phase = 0; phase < 2u; phase++) {
-            const u32 count = phase == 0 ? (rows - base < threads ? rows - base : threads) : waiting_count;
+            const u32 count = phase == 0 ? (rows - base < stretch ? rows - base : stretch) : waiting_count;
             const u32 width_log2 = phase == 0 ? team_log2 : log2_floor(threads);
             const u32 width = 1u << width_log2;
             const u32 steps = (count + (threads >> width_log2) - 1u) / (threads >> width_log2);
@@ -116,20 +116,18 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
                     last = lasts[t];
                     BARRIER();
                 }
+                u32 c = NOTHING32, need = 0, measure = 0, p = 0, w = 0;
                 if (mine && my_lane == 0) {
-                    const u32 p = sum > NOTHING32 ? NOTHING32 : (u32)sum;
-                    u64 wide = sum ? (u64)(last - least) + 1u : 0u;
-                    const u32 w = wide > NOTHING32 ? NOTHING32 : (u32)wide;
+                    p = sum > NOTHING32 ? NOTHING32 : (u32)sum;
+                    const u64 wide = sum ? (u64)(last - least) + 1u : 0u;
+                    w = wide > NOTHING32 ? NOTHING32 : (u32)wide;
                     products[r] = p;
-                    longest[r] = most;
+                    longest[r] = (u16)(most > 0xffffu ? 0xffffu : most);
                     lo[r] = sum ? least : (idx_t)0;
                     span[r] = w;
-                    const u32 need = p < w ? p : w;
-                    const u32 c = symbolic_class(limits, entries, p, w);
-                    ATOMIC_ADD32(&class_rows[c], 1u);
-                    ADD_SPLIT(&class_low[c], &class_high[c], sum);
-                    const u32 measure = class_measure(c, 0u, need, w, 0u);
-                    if (measure > PEEK32(&class_most[c])) ATOMIC_MAX32(&class_most[c], measure);
+                    need = p < w ? p : w;
+                    c = symbolic_class(limits, entries, p, w);
+                    measure = class_measure(c, 0u, need, w, 0u);
                     my_total += sum;
                     if (p > my_max) my_max = p;
                     if (entries > my_entries) my_entries = entries;
@@ -138,6 +136,7 @@ KERNEL(analyze)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr
                     my_need += need;
                     if (need > my_need_max) my_need_max = need;
                 }
+                class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum, measure);
             }
             BARRIER();                          /* waiting is complete, or done with */
             if (phase == 1 && t == 0) waiting_count = 0;

@@ -59,9 +59,17 @@
 #define SUM_ALL          (SUM_WORDS + 3 * CLASSES)
 
 /* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is added up;
- * numeric ones half full (spECK: two thirds; the longest of 32 probes counts, and it grows fast beyond a half). */
+ * numeric ones half full, those of longer rows two thirds, as in spECK: then the memory counts. */
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
-#define NUMERIC_SLOTS(n)  (2 * (n) + 1)
+#define NUMERIC_SLOTS(n)  ((n) + ((n) <= 128 ? (n) : (n) / 2 + 64) + 1)
+
+/* Small products (tiny.cl): rows of C, entries of A, products of a row; a table for each of the teams of a block. */
+#define TINY_ROWS       8192
+#define TINY_ENTRIES    32768
+#define TINY_PRODUCTS   409
+#define TINY_SLOTS      512
+#define TINY_TEAMS      2
+#define TINY_THREADS    64      /* of a block of tiny_rows, at most */
 
 /* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each entry. */
 #define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))

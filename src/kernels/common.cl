@@ -168,6 +168,26 @@ INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
     return bits || blocks ? (u32)RANK_BYTES((u64)span, (u64)need, value) : need;
 }
 
+/* Counts of classes in a block: rows, products (two words), the most of what the class is measured by.  Every thread of a
+ * warp comes here; c is NOTHING32 for those that have no row.  Threads with the same class speak with one voice. */
+INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, u32 c, u64 products, u32 measure)
+{
+#if TULLE_CUDA
+    const u32 same = lanes_match(c), lane = thread_id() & 31u;
+    const u32 p0 = lanes_sum_of(same, (u32)products & 0xffffu), p1 = lanes_sum_of(same, (u32)(products >> 16) & 0xffffu);
+    const u32 p2 = lanes_sum_of(same, (u32)(products >> 32)), m = lanes_max_of(same, measure);
+    if (c == NOTHING32 || (same & ((1u << lane) - 1u))) return;
+    ATOMIC_ADD32(&rows[c], popcount32(same));
+    ADD_SPLIT(&low[c], &high[c], (u64)p0 + ((u64)p1 << 16) + ((u64)p2 << 32));
+    ATOMIC_MAX32(&most[c], m);
+#else
+    if (c == NOTHING32) return;
+    ATOMIC_ADD32(&rows[c], 1u);
+    ADD_SPLIT(&low[c], &high[c], products);
+    ATOMIC_MAX32(&most[c], measure);
+#endif
+}
+
 /* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
 #if TULLE_CUDA
 #define SCAN_WORDS 33

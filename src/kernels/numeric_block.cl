@@ -2,17 +2,13 @@
  *
  * numeric_block.cl - adds up a row of C in a hash table in shared memory, a block a row.
  *
- *   numeric_block          writes the row as it lies in the table; sort_rows puts it in order
- *   numeric_block_ranked   knows each entry's place: a bit for every column of the row, and how many stand before
- *                          each word of them; the row is written in order, no sort follows
+ * The row is written as it lies in the table; sort_rows puts it in order.
  *
  * Keys are columns counted from the first of the row; slots are found by linear probing.  Groups of threads walk rows
  * of B side by side and add with atomics; where a row of B is enough for the whole block, it takes the entries of A
  * one after the other, its threads hold different columns, and adds are plain and in the order of A.
  *
- * Shared memory: slots * (sizeof(val_t) + sizeof(key_t)); ranked: and words * 6 bytes, where words * 32 is at least
- * the span of every row.  slots is a multiple of 4, and more than the entries of any row; ranked: slots <= 65536, words
- * is even. */
+ * Shared memory: slots * (sizeof(val_t) + sizeof(key_t)); slots is a multiple of 4, and more than the entries of any row. */
 
 #define AHEAD 2u                /* rows of B that a group has under way at once */
 
@@ -135,7 +131,7 @@ KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
                       GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-                      GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots,
+                      GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots,
                       GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
@@ -173,73 +169,5 @@ KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
             }
         }
         BARRIER();
-    }
-}
-
-KERNEL(numeric_block_ranked)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                             GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-                             GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
-                             GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-                             GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
-                             GLOBAL const u32 *RESTRICT span, u32 slots, u32 words, GLOBAL const ptr_t *RESTRICT c_ptr,
-                             GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
-{
-    SHARED_MEMORY
-    STATIC_SHARED u32 scan[SCAN_WORDS];
-    SHARED val_t *sums = (SHARED val_t *)shared_memory;
-    SHARED key_t *keys = (SHARED key_t *)(sums + slots);
-    SHARED u32 *bits = (SHARED u32 *)(keys + slots);
-    SHARED u16 *before = (SHARED u16 *)(bits + words);
-    const u32 t = thread_id(), threads = thread_count();
-    const u32 crew = threads < LANES ? threads : LANES, place = t & (crew - 1u);
-
-    for (u32 s = t; s < slots; s += threads) {
-        keys[s] = KEY_NONE;
-        sums[s] = VAL_ZERO;
-    }
-    for (u32 s = t; s < words; s += threads) bits[s] = 0u;
-    for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = rows ? rows[i] : (u32)i;
-        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
-        const idx_t from = lo[r];
-        BARRIER();
-        add_row(a_begin, (u32)(a_ptr[r + 1] - a_begin), products[r], longest[r], from, a_col, a_val, b_ptr, b_col, b_val, sums,
-                keys, slots);
-        BARRIER();
-        for (u32 s = t; s < slots; s += threads) {
-            const key_t key = keys[s];
-            if (key != KEY_NONE) ATOMIC_OR32(bits + (u32)(key >> 5), 1u << (u32)(key & 31u));
-        }
-        BARRIER();
-        /* Each warp has a piece of the words: it counts it, then goes along. */
-        const u32 used = (span[r] + 31u) >> 5, steps = (used + threads - 1u) / threads, first = t / crew * steps * crew;
-        u32 n = 0, total;
-        for (u32 k = 0, s = first + place; k < steps; k++, s += crew)
-            if (s < used) n += popcount32(bits[s]);
-        u32 at = block_scan(n, scan, &total);
-        at = LANE_FROM(at, 0, crew);
-        for (u32 k = 0, s = first + place; k < steps; k++, s += crew) {
-            const u32 here = s < used ? popcount32(bits[s]) : 0u;
-            u32 sum = here;
-            for (u32 d = 1; d < crew; d <<= 1) {
-                const u32 left = LANE_FROM(sum, (place - d) & (crew - 1u), crew);
-                if (place >= d) sum += left;
-            }
-            if (s < used) before[s] = (u16)(at + sum - here);
-            at += LANE_FROM(sum, crew - 1u, crew);
-        }
-        BARRIER();
-        for (u32 s = t; s < slots; s += threads) {
-            const key_t key = keys[s];
-            if (key == KEY_NONE) continue;
-            const u32 word = (u32)(key >> 5), below = (1u << (u32)(key & 31u)) - 1u;
-            const u32 k = before[word] + popcount32(bits[word] & below);
-            c_col[to + k] = from + (idx_t)key;
-            c_val[to + k] = sums[s];
-            keys[s] = KEY_NONE;
-            sums[s] = VAL_ZERO;
-        }
-        BARRIER();
-        for (u32 s = t; s < used; s += threads) bits[s] = 0u;
     }
 }

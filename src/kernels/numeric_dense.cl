@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_dense.cl - adds up a row of C in an array with one value a column: no keys, no sort.
- *
- *   numeric_dense        a block a row; the columns pass in windows of `slots` (spECK, section 4.3)
- *   numeric_dense_rows   a team a row; every row fits one window
+ * numeric_dense.cl - adds up a row of C in an array with one value a column, a block a row: no keys, no sort; the columns
+ * pass in windows of `slots` (spECK, section 4.3).
  *
  * A column that nothing was added to holds -0.0, so no marks are kept beside the values: a sum that began with +0.0
  * is never -0.0, and neither is a product once +0.0 was added to it, which changes no sum.  After a window the
  * touched values are ranked (a vote of each warp, a scan over the block), written to C in order, and wiped.
  *
- * A team takes the entries of A one after the other, its threads walk along the row of B: they hold different columns,
- * need no atomics, and every sum is taken in the order of A: the bits of the CPU.  In numeric_dense that is so
- * where rows of B are long enough for the whole block; otherwise groups walk several at once with atomic adds.
+ * Where rows of B are long enough for the whole block it takes the entries of A one after the other; its threads hold
+ * different columns, need no atomics, and every sum is taken in the order of A: the bits of the CPU.  Otherwise groups
+ * walk several rows at once with atomic adds.
  * Where a row is wider than a window, `positions` keeps how far each row of B is done, and the next window begins at
  * the smallest column that is not.  Columns of B ascend.
  *
- * Shared memory: numeric_dense slots * sizeof(val_t); numeric_dense_rows the same for each team of a block.
- * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window.
- * Team: CUDA 1..32; OpenCL the whole work group. */
+ * Shared memory: slots * sizeof(val_t).
+ * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window. */
 
-#define AHEAD 2u                /* rows of B that a group has under way at once */
+#define AHEAD 1u                /* rows of B that a group has under way at once */
 
 #if IDX == 64
 #define IDX_NONE        0xffffffffffffffffUL
@@ -188,7 +185,7 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
                       GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-                      GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
+                      GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
                       u32 slots, GLOBAL u32 *positions, u32 stride, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col,
                       GLOBAL val_t *c_val)
 {
@@ -251,43 +248,5 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
             more = resumed && after != IDX_NONE;
             BARRIER();                          /* all have read `next`; the values are wiped */
         }
-    }
-}
-
-KERNEL(numeric_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                           GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-                           GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
-                           GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,
-                           GLOBAL const u32 *RESTRICT span, u32 team, u32 slots, GLOBAL const ptr_t *RESTRICT c_ptr,
-                           GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
-{
-    SHARED_MEMORY
-    STATIC_SHARED u32 scan[SCAN_WORDS];
-    const u32 teams = thread_count() / team, lane = thread_id() & (team - 1u), mine = thread_id() / team;
-    const u32 width = team < LANES ? team : LANES;
-    SHARED val_t *sums = (SHARED val_t *)shared_memory + mine * slots;
-
-    for (u32 s = lane; s < slots; s += team) sums[s] = UNTOUCHED;
-    CREW_SYNC(team);
-    for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = rows ? rows[i] : (u32)i;
-        const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
-        const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
-        const idx_t from = lo[r];
-        for (u32 first = 0; first < entries; first += width) {
-            const u32 left = entries - first < width ? entries - first : width, e = first + (lane & (width - 1u));
-            ptr_t begin = 0, end = 0;
-            val_t a = VAL_ZERO;
-            if (e < entries) {
-                const idx_t k = a_col[a_begin + e];
-                a = a_val[a_begin + e];
-                begin = b_ptr[k];
-                end = b_ptr[k + 1];
-            }
-            own_rows(false, left, width, lane, team, begin, begin, end, a, b_col, b_val, from, from, sums,
-                     (SHARED idx_t *)0, (GLOBAL u32 *)0);
-        }
-        write_row(lane, team, span[r], sums, from, c_col + to, c_val + to, scan);
-        CREW_SYNC(team);
     }
 }

@@ -17,7 +17,7 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
                            GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
                            GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
                            GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-                           GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
+                           GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo,
                            GLOBAL const u32 *RESTRICT span, GLOBAL const ptr_t *RESTRICT c_ptr,
                            GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {

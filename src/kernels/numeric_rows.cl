@@ -4,12 +4,12 @@
  *
  * A team of threads owns a row.  It takes the entries of A one after the other, its threads walk along the row of B:
  * they hold different columns, so keys are claimed by compare-and-swap but values are added without atomics,
- * and every sum is taken in the order of A: the bits of the CPU.  Tables are half full.  Then the
- * keys are packed, sorted (CUDA: a bitonic network in registers; elsewhere each key counts the smaller ones, as in
- * spECK), looked up once more, and the row is written in order.
+ * and every sum is taken in the order of A: the bits of the CPU.  Then entries move together, and are sorted: on CUDA
+ * by a bitonic network in registers over words of key and place; elsewhere each key counts the smaller ones, as in
+ * spECK.  The row is written in order.
  *
- * Shared memory: slots values, slots keys, slots / 2 keys to be sorted.  No barrier of the block stands between
- * the first look at its rows and the end. */
+ * Shared memory: slots values, slots keys.  No barrier of the block stands between the first look at its rows and the
+ * end. */
 
 INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
 {
@@ -26,20 +26,7 @@ INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
     }
 }
 
-INLINE u32 look_up(SHARED const key_t *keys, u32 slots, key_t key)
-{
-    u32 s = KEY_SLOT(key, slots);
-    while (keys[s] != key) s = s + 1u == slots ? 0u : s + 1u;
-    return s;
-}
-
 #if TULLE_CUDA
-#if KEY == 64
-#define KEY_SHUFFLE(mask, x, d) __shfl_xor_sync(mask, x, d)
-#else
-#define KEY_SHUFFLE(mask, x, d) __shfl_xor_sync(mask, x, d)
-#endif
-
 /* Sorts E keys a thread, thread by thread, over a team of g threads. */
 #define SORT_TEAM(E)                                                                                   \
     INLINE void sort_team_##E(SHARED key_t *list, u32 n, u32 lane, u32 g, u32 mask)                    \
@@ -61,7 +48,7 @@ INLINE u32 look_up(SHARED const key_t *keys, u32 slots, key_t key)
             for (u32 j = k >> 1; j > 0; j >>= 1) {                                                     \
                 const bool low = !(lane & j);                                                          \
                 UNROLL for (u32 e = 0; e < E; e++) {                                                   \
-                    const key_t other = KEY_SHUFFLE(mask, x[e], j);                                    \
+                    const key_t other = __shfl_xor_sync(mask, x[e], j);                                    \
                     const bool least = low == up;                                                      \
                     x[e] = (other < x[e]) == least ? other : x[e];                                     \
                 }                                                                                      \
@@ -87,8 +74,8 @@ SORT_TEAM(16)
 KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
                      GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                      GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
-                     GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const u32 *longest,
-                     GLOBAL const idx_t *lo, u32 slots, GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col,
+                     GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const u16 *longest,
+                     GLOBAL const idx_t *lo, GLOBAL const u32 *span, u32 slots, GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col,
                      GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
@@ -98,11 +85,10 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
     STATIC_SHARED u32 row[32], size[32];
     STATIC_SHARED u32 sum_entries, sum_products, max_longest, max_size;
 #if !TULLE_CUDA
-    STATIC_SHARED u32 packed_count;
+    STATIC_SHARED u32 moved;
 #endif
     SHARED val_t *all_sums = (SHARED val_t *)shared_memory;
     SHARED key_t *all_keys = (SHARED key_t *)(all_sums + slots);
-    SHARED key_t *all_packed = all_keys + slots;
     const u32 t = thread_id(), threads = thread_count();
     const u32 total = groups ? cursors[cursor] : (rows + per - 1u) / per;
 
@@ -133,20 +119,16 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
         if (TEAM_FIXED) g_log2 = log2_floor(threads);
         const u32 g = 1u << g_log2, lane = t & (g - 1u), team = t >> g_log2, teams = threads >> g_log2;
         const u32 stage = team << g_log2;
-        u32 at_slot = 0, at_entry = 0, seen = 0;
+        u32 at_slot = 0, seen = 0;
 
         for (u32 i = team; i < n; i += teams) {
             for (; seen < i; seen++)
-                if (size[seen]) {
-                    at_slot += NUMERIC_SLOTS(size[seen]);
-                    at_entry += size[seen];
-                }
+                if (size[seen]) at_slot += NUMERIC_SLOTS(size[seen]);
             const u32 entries = size[i];
             if (entries == 0) continue;                     /* the same for all of the team */
             const u32 my_slots = NUMERIC_SLOTS(entries);
             SHARED val_t *sums = all_sums + at_slot;
             SHARED key_t *keys = all_keys + at_slot;
-            SHARED key_t *packed = all_packed + at_entry;
             for (u32 s = lane; s < my_slots; s += g) {
                 keys[s] = KEY_NONE;
                 sums[s] = VAL_ZERO;
@@ -178,47 +160,60 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
                     OWN_SYNC(g);
                 }
             }
+            /* Entries move together, in place: none moves up. */
             const ptr_t to = c_ptr[r];
-#if TULLE_CUDA
-            const u32 mask = team_mask(g);
+            const u32 wide = g < LANES ? g : LANES, bits = log2_ceil(entries);
             u32 found = 0;
             for (u32 s0 = 0; s0 < my_slots; s0 += g) {
-                const key_t k = s0 + lane < my_slots ? keys[s0 + lane] : KEY_NONE;
-                const u32 full = __ballot_sync(mask, k != KEY_NONE) >> ((t & 31u) - lane);
-                if (k != KEY_NONE) packed[found + popcount32(full & ((1u << lane) - 1u))] = k;
-                found += popcount32(g == 32u ? full : full & ((1u << g) - 1u));
+                const u32 s = s0 + lane;
+                const key_t k = s < my_slots ? keys[s] : KEY_NONE;
+                val_t v = VAL_ZERO;
+                if (k != KEY_NONE) v = sums[s];
+#if TULLE_CUDA
+                const u32 full = lanes_vote(k != KEY_NONE, wide), at = found + lanes_before(full, wide);
+                found += popcount32(full);
+                OWN_SYNC(g);
+#else
+                if (s0 == 0u && lane == 0u) moved = 0;
+                OWN_SYNC(g);
+                u32 at = 0;
+                if (k != KEY_NONE) at = ATOMIC_ADD32(&moved, 1u);
+                (void)wide;
+                (void)found;
+#endif
+                if (k != KEY_NONE) {
+                    keys[at] = k;
+                    sums[at] = v;
+                }
+                OWN_SYNC(g);
             }
-            __syncwarp(mask);
-            if (entries <= 16u * g) {
-                if (entries <= g) sort_team_1(packed, entries, lane, g, mask);
-                else if (entries <= 2u * g) sort_team_2(packed, entries, lane, g, mask);
-                else if (entries <= 4u * g) sort_team_4(packed, entries, lane, g, mask);
-                else if (entries <= 8u * g) sort_team_8(packed, entries, lane, g, mask);
-                else sort_team_16(packed, entries, lane, g, mask);
+#if TULLE_CUDA
+            /* Key and place in one word where they fit: they nearly always do. */
+            if (entries <= 16u * g && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {
+                const u32 mask = team_mask(g);
+                for (u32 j = lane; j < entries; j += g) keys[j] = keys[j] << bits | (key_t)j;
+                __syncwarp(mask);
+                if (entries <= g) sort_team_1(keys, entries, lane, g, mask);
+                else if (entries <= 2u * g) sort_team_2(keys, entries, lane, g, mask);
+                else if (entries <= 4u * g) sort_team_4(keys, entries, lane, g, mask);
+                else if (entries <= 8u * g) sort_team_8(keys, entries, lane, g, mask);
+                else sort_team_16(keys, entries, lane, g, mask);
                 __syncwarp(mask);
                 for (u32 j = lane; j < entries; j += g) {
-                    const key_t key = packed[j];
-                    const u32 s = look_up(keys, my_slots, key);
-                    c_col[to + j] = low + (idx_t)key;
-                    c_val[to + j] = sums[s];
+                    const key_t both = keys[j];
+                    c_col[to + j] = low + (idx_t)(both >> bits);
+                    c_val[to + j] = sums[(u32)both & ((1u << bits) - 1u)];
                 }
                 __syncwarp(mask);
                 continue;
             }
-#else
-            if (lane == 0) packed_count = 0;
-            OWN_SYNC(g);
-            for (u32 s = lane; s < my_slots; s += g)
-                if (keys[s] != KEY_NONE) packed[ATOMIC_ADD32(&packed_count, 1u)] = keys[s];
-            OWN_SYNC(g);
 #endif
             for (u32 j = lane; j < entries; j += g) {
-                const key_t key = packed[j];
+                const key_t key = keys[j];
                 u32 rank = 0;
-                for (u32 q = 0; q < entries; q++) rank += packed[q] < key;
-                const u32 s = look_up(keys, my_slots, key);
+                for (u32 q = 0; q < entries; q++) rank += keys[q] < key;
                 c_col[to + rank] = low + (idx_t)key;
-                c_val[to + rank] = sums[s];
+                c_val[to + rank] = sums[j];
             }
             OWN_SYNC(g);
         }

@@ -8,7 +8,7 @@ typedef int                i32;
 typedef unsigned long long u64;
 typedef long long          i64;
 
-#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, 1024 / THREADS_MAX) name
+#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) name
 #define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
 #define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
 #define GLOBAL
@@ -51,7 +51,33 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 }
 #define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
 
-/* Over the lanes of a warp, all of them here. */
+/* Over the lanes of a warp, all of them here, or those of a mask. */
+INLINE u32 lanes_sum_of(u32 mask, u32 x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(mask, x);
+#else
+    u32 sum = 0;
+    for (u32 d = 0; d < 32u; d++) {
+        const u32 y = __shfl_sync(mask, x, d);
+        if (mask >> d & 1u) sum += y;
+    }
+    return sum;
+#endif
+}
+INLINE u32 lanes_max_of(u32 mask, u32 x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(mask, x);
+#else
+    u32 most = 0;
+    for (u32 d = 0; d < 32u; d++) {
+        const u32 y = __shfl_sync(mask, x, d);
+        if ((mask >> d & 1u) && y > most) most = y;
+    }
+    return most;
+#endif
+}
 INLINE u32 lanes_max(u32 x)
 {
 #if __CUDA_ARCH__ >= 800

@@ -29,16 +29,18 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
     u32 most = 0;
     for (u32 i = 0; i < items; i++) {
         const u64 r64 = ((u64)block_id() * items + i) * threads + t;
-        if (r64 >= rows) break;
         const u32 r = (u32)r64;
-        const u32 n = (u32)c_count[r];
-        const u32 c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, span[r]);
-        ATOMIC_ADD32(&class_rows[c], 1u);
-        ADD_SPLIT(&class_low[c], &class_high[c], (u64)products[r]);
-        const u32 measure = class_measure(c, 1u, n, span[r], limits[LIMIT_VALUE]);
-        if (measure > PEEK32(&class_most[c])) ATOMIC_MAX32(&class_most[c], measure);
-        sum += n;
-        if (n > most) most = n;
+        u32 c = NOTHING32, measure = 0;
+        u64 mine = 0;
+        if (r64 < rows) {
+            const u32 n = (u32)c_count[r], width = span[r];
+            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, width);
+            measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
+            mine = products[r];
+            sum += n;
+            if (n > most) most = n;
+        }
+        class_count(class_rows, class_low, class_high, class_most, c, mine, measure);
     }
     sum = lanes_sum64(sum);
     most = lanes_max(most);

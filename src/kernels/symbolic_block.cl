@@ -31,7 +31,7 @@ INLINE bool insert(SHARED key_t *keys, u32 slots, key_t key)
 KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
+                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -103,7 +103,7 @@ INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
 KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps,
+                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps,
                        u64 map_slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY

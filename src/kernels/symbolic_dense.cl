@@ -80,7 +80,7 @@ INLINE void mark_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 s
 KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u32 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
+                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
                        u32 words, GLOBAL u32 *positions, u32 stride, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY

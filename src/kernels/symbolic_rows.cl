@@ -30,7 +30,7 @@ INLINE u32 insert(SHARED key_t *table, u32 slots, key_t key)
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
                       GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                       GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
-                      GLOBAL const u32 *longest, GLOBAL const idx_t *lo, u32 slots, GLOBAL ptr_t *c_count)
+                      GLOBAL const u16 *longest, GLOBAL const idx_t *lo, u32 slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */
