@@ -74,6 +74,7 @@ enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
 
 typedef struct tl_block {
     uint64_t handle, bytes;
+    uint64_t asked;                     /* by its user, at most bytes                */
     bool     used;
 } tl_block;
 

@@ -89,12 +89,13 @@ tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *
             goto done;
         }
         i = gpu->blocks++;
-        gpu->block[i] = (tl_block){handle, bytes, false};
+        gpu->block[i] = (tl_block){handle, bytes, 0, false};
         gpu->waiting += bytes;
     }
     gpu->block[i].used = true;
+    gpu->block[i].asked = bytes;
     gpu->waiting -= gpu->block[i].bytes;
-    gpu->held += gpu->block[i].bytes;
+    gpu->held += bytes;
     if (gpu->held > gpu->peak) gpu->peak = gpu->held;
     mem->handle = gpu->block[i].handle;
 done:
@@ -110,7 +111,7 @@ void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
         if (gpu->block[i].handle == mem.handle && gpu->block[i].used) {
             gpu->block[i].used = false;
             gpu->waiting += gpu->block[i].bytes;
-            gpu->held -= gpu->block[i].bytes;
+            gpu->held -= gpu->block[i].asked;
             break;
         }
     unlock(gpu);

@@ -29,7 +29,6 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     /* The pattern of C, by a product that looks at no values. */
     tl_gpu_request once = *request;
     once.values = false;
-    once.place = TULLE_HOST;
     once.drop_zeros = false;
     TRY(tl_gpu_multiply(b, gpu, &once, &C, stats));
     /* And the state that a run starts from. */
