@@ -4,6 +4,7 @@
  * the dialect of src/kernels with each word of its preludes, time, queues, and the sentences of failures.
  *
  * TULLE_TEST_DEVICE ("opencl:0") leaves one driver. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>

@@ -486,9 +486,9 @@ static tulle_status drop(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_dmem ptr = nothing, col = nothing, val = nothing;
-    tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY};
+    tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY, TL_K_TILES, TL_K_OFFSETS};
     if (p->c_nnz == 0) return TULLE_OK;
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 2));
+    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &ptr));
     TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
     tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
@@ -607,6 +607,19 @@ done:
 
 /* ---- figures */
 
+static void add_share(tulle_stats *stats, tulle_share share)
+{
+    int i = 0;
+    if (share.rows <= 0) return;
+    while (i < stats->shares && strcmp(stats->share[i].name, share.name) != 0) i++;
+    if (i == stats->shares) {
+        stats->share[stats->shares++] = share;
+    } else {
+        stats->share[i].rows += share.rows;
+        stats->share[i].products += share.products;
+    }
+}
+
 /* What each accumulator took, by the classes of the numeric step. */
 static void shares(const tl_product *p, tulle_stats *stats)
 {
@@ -617,6 +630,7 @@ static void shares(const tl_product *p, tulle_stats *stats)
     };
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];
+    int64_t left = p->rows;
     stats->shares = 0;
     for (int g = 0; g < TL_COUNT(groups); g++) {
         tulle_share share = {groups[g].name, 0, 0};
@@ -625,15 +639,10 @@ static void shares(const tl_product *p, tulle_stats *stats)
             share.rows += w->balanced ? (int64_t)rows[c] : (int64_t)p->rows;
             share.products += w->balanced ? (int64_t)products[c] : (int64_t)p->note[0][SUM_PRODUCTS];
         }
-        if (!share.rows) continue;
-        int i = 0;
-        while (i < stats->shares && strcmp(stats->share[i].name, share.name) != 0) i++;
-        if (i == stats->shares) stats->share[stats->shares++] = share;
-        else {
-            stats->share[i].rows += share.rows;
-            stats->share[i].products += share.products;
-        }
+        add_share(stats, share);
+        left -= share.rows;
     }
+    add_share(stats, (tulle_share){"direct", left, 0});         /* rows without products */
 }
 
 static tulle_status stage_times(tl_product *p, tulle_stats *stats)
@@ -647,6 +656,15 @@ static tulle_status stage_times(tl_product *p, tulle_stats *stats)
     }
 done:
     return status;
+}
+
+/* What the numeric step took beside C is known only afterwards. */
+static tulle_status check_peak(tl_product *p, uint64_t peak)
+{
+    uint64_t limit = p->request.memory_limit;
+    if (!limit || peak <= limit) return TULLE_OK;
+    return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (C has %" PRId64
+                   " entries), the limit is %" PRIu64, peak, p->c_nnz, limit);
 }
 
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **out, tulle_stats *stats)
@@ -672,6 +690,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
         if (request->drop_zeros) TRY(drop(&p));
     }
     TRY(fit_c(&p));
+    TRY(check_peak(&p, tl_dmem_peak(gpu, false) - held));
     at[1] = tl_now();
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];

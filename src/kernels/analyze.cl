@@ -44,12 +44,7 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     const u32 team = 1u << team_log2;
 
     if (bad && bad[0] != NOTHING32) return;     /* the views did not pass their check */
-    if (t < CLASSES) {
-        class_rows[t] = 0;
-        class_low[t] = 0;
-        class_high[t] = 0;
-        class_most[t] = 0;
-    }
+    class_clear(class_rows, class_low, class_high, class_most);
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) waiting_count = 0;
     BARRIER();
@@ -61,7 +56,8 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     /* A block takes a stretch of rows, at most as many as it has threads. */
     for (u32 base = block_id() * stretch; base < rows; base += block_count() * stretch) {
         for (u32 phase = 0; phase < 2u; phase++) {
-            const u32 count = phase == 0 ? (rows - base < stretch ? rows - base : stretch) : waiting_count;
+            u32 count = rows - base < stretch ? rows - base : stretch;
+            if (phase == 1u) count = PEEK32(&waiting_count);       /* not to be read before its time */
             const u32 width_log2 = phase == 0 ? team_log2 : log2_floor(threads);
             const u32 width = 1u << width_log2;
             const u32 steps = (count + (threads >> width_log2) - 1u) / (threads >> width_log2);
@@ -139,8 +135,8 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
                 class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum, measure);
             }
             BARRIER();                          /* waiting is complete, or done with */
-            if (phase == 1 && t == 0) waiting_count = 0;
-            if (phase == 1) BARRIER();
+            if (phase == 1u && t == 0) waiting_count = 0;
+            BARRIER();
         }
     }
     /* Sums leave warp by warp, maxima by way of the block. */
@@ -164,9 +160,5 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     }
     BARRIER();
     if (t < SUM_WORDS && most_of[t]) ATOMIC_MAX64(&summary[t], (u64)most_of[t]);
-    if (t < CLASSES && class_rows[t]) {
-        ATOMIC_ADD64(&summary[SUM_ROWS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_CLASS + t], (u64)class_high[t] << 32 | class_low[t]);
-        ATOMIC_MAX64(&summary[SUM_MEASURE + t], (u64)class_most[t]);
-    }
+    class_report(class_rows, class_low, class_high, class_most, summary);
 }

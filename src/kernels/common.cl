@@ -188,6 +188,29 @@ INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHA
 #endif
 }
 
+/* The counts of a block go to the summary. */
+INLINE void class_report(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, GLOBAL u64 *summary)
+{
+    if (thread_id() == 0u)
+        for (u32 c = 0; c < CLASSES; c++)
+            if (rows[c]) {
+                ATOMIC_ADD64(&summary[SUM_ROWS + c], (u64)rows[c]);
+                ATOMIC_ADD64(&summary[SUM_CLASS + c], (u64)high[c] << 32 | low[c]);
+                ATOMIC_MAX64(&summary[SUM_MEASURE + c], (u64)most[c]);
+            }
+}
+
+INLINE void class_clear(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most)
+{
+    if (thread_id() == 0u)
+        for (u32 c = 0; c < CLASSES; c++) {
+            rows[c] = 0u;
+            low[c] = 0u;
+            high[c] = 0u;
+            most[c] = 0u;
+        }
+}
+
 /* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
 #if TULLE_CUDA
 #define SCAN_WORDS 33

@@ -13,12 +13,7 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
     STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
     STATIC_SHARED u32 total_low, total_high, longest;
     const u32 t = thread_id(), threads = thread_count();
-    if (t < CLASSES) {
-        class_rows[t] = 0;
-        class_low[t] = 0;
-        class_high[t] = 0;
-        class_most[t] = 0;
-    }
+    class_clear(class_rows, class_low, class_high, class_most);
     if (t == 0) {
         total_low = 0;
         total_high = 0;
@@ -55,11 +50,7 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         ATOMIC_ADD64(&summary[SUM_NNZ], total);
         ATOMIC_MAX64(&summary[SUM_MAX_NNZ], (u64)longest);
     }
-    if (t < CLASSES && class_rows[t]) {
-        ATOMIC_ADD64(&summary[SUM_ROWS + t], (u64)class_rows[t]);
-        ATOMIC_ADD64(&summary[SUM_CLASS + t], (u64)class_high[t] << 32 | class_low[t]);
-        ATOMIC_MAX64(&summary[SUM_MEASURE + t], (u64)class_most[t]);
-    }
+    class_report(class_rows, class_low, class_high, class_most, summary);
 }
 
 KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c_ptr)

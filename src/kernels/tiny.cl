@@ -118,12 +118,7 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
     STATIC_SHARED u32 most_of[SUM_WORDS], product_sum, need_sum;
     const u32 t = thread_id();
     if (bad && bad[0] != NOTHING32) return;
-    if (t < CLASSES) {
-        class_rows[t] = 0;
-        class_low[t] = 0;
-        class_high[t] = 0;
-        class_most[t] = 0;
-    }
+    class_clear(class_rows, class_low, class_high, class_most);
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) {
         product_sum = 0;
