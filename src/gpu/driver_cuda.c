@@ -426,6 +426,9 @@ static tulle_status cuda_launch(tl_base *b, tl_device *d, tl_kernel *k, const tl
     if (l->blocks > INT32_MAX || l->count > ARGS)
         return tl_fail(b, TULLE_EDRIVER, "kernel %s: %" PRIu64 " blocks and %d arguments; a launch has at "
                        "most %d and %d", k->name, l->blocks, l->count, INT32_MAX, ARGS);
+    if (l->shared > d->caps.shared_block)
+        return tl_fail(b, TULLE_EDRIVER, "kernel %s cannot be started with %u bytes of shared memory: %s has %u", k->name,
+                       l->shared, d->caps.name, d->caps.shared_block);
     for (int i = 0; i < l->count; i++) {
         const tl_arg *a = &l->args[i];
         if (a->kind == TL_ARG_MEM) place[i] = pointer(a->as.mem);

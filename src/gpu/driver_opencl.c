@@ -279,8 +279,8 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u threads a block: %s allows %zu", k->name,
                        l->threads, d->caps.name, k->threads);
     if (l->shared + k->local > d->caps.shared_block)
-        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %" PRIu64 " bytes of shared memory: %s has %u",
-                       k->name, l->shared + k->local, d->caps.name, d->caps.shared_block);
+        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u bytes of shared memory beside %" PRIu64
+                       " of its own: %s has %u", k->name, l->shared, k->local, d->caps.name, d->caps.shared_block);
     if (l->blocks > INT32_MAX)
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %" PRIu64 " blocks, %d are the most", k->name,
                        l->blocks, INT32_MAX);

@@ -170,9 +170,13 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
     caps->memory_free = caps->memory_bytes;             /* OpenCL does not tell */
     if (caps->cpu && tl_memory_free() < caps->memory_free) caps->memory_free = tl_memory_free();
     caps->shared_block = at_most(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
+    caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
+    if (strncmp(caps->arch, "sm_", 3) == 0) {           /* NVIDIA keeps some for itself, and kernels that name no size */
+        caps->shared_block -= 1024;                     /* may be started with 256 threads, whatever the device says   */
+        caps->threads_block = at_most(caps->threads_block, 256);
+    }
     caps->shared_processor = caps->shared_block;
     caps->processors = at_most(number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS), 1u << 20);
-    caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
     caps->threads_processor = caps->cpu ? caps->threads_block : 2048;
     find_why_not(cl, id, extensions, caps, caps->why_not, sizeof caps->why_not);
 done:

@@ -124,7 +124,7 @@ tulle_status tl_step_balance(tl_product *p, int step)
     tl_kernel_id need[] = {TL_K_BINS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 1));
     tl_dmem limits = {p->gpu->limits.handle, (uint64_t)step * 512};
-    uint32_t threads = p->gpu->caps.cpu ? 64 : 512;
+    uint32_t threads = p->gpu->caps.cpu ? 64 : p->gpu->caps.threads_block < 512 ? p->gpu->caps.threads_block : 512;
     tl_arg args[] = {TL_U32(p->rows), TL_U32(step), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
                      TL_MEM(p->c_ptr), TL_MEM(limits), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),
                      TL_MEM(w->groups)};

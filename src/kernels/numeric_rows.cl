@@ -189,7 +189,7 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
             }
 #if TULLE_CUDA
             /* Key and place in one word where they fit: they nearly always do. */
-            if (entries <= 16u * g && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {
+            if (entries <= 16u * g && span[r] != NOTHING32 && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {
                 const u32 mask = team_mask(g);
                 for (u32 j = lane; j < entries; j += g) keys[j] = keys[j] << bits | (key_t)j;
                 __syncwarp(mask);

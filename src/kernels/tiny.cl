@@ -75,7 +75,9 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
     }
     OWN_SYNC(team);
     sum = sums[stage];
-    u32 count = 0;
+    const u32 entries = (u32)(a_end - a_begin);
+    u32 count = 0, size = entries ? 1u << log2_ceil((sum + entries - 1u) / entries) : 1u;
+    if (size > team) size = team;
     for (ptr_t p = a_begin; p < a_end && sum <= TINY_PRODUCTS; p += team) {
         const u32 m = a_end - p < team ? (u32)(a_end - p) : team;
         if (p > a_begin) {
@@ -87,10 +89,10 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
             }
             OWN_SYNC(team);
         }
-        for (u32 e = 0; e < m; e++) {
+        for (u32 e = lane / size; e < m; e += team / size) {        /* short rows of B side by side */
             const ptr_t b = begins[stage + e];
             const u32 length = lengths[stage + e];
-            for (u32 j = lane; j < length; j += team) count += insert(table, (u32)b_col[b + j]);
+            for (u32 j = lane & (size - 1u); j < length; j += size) count += insert(table, (u32)b_col[b + j]);
         }
     }
     if (here && lane == 0u) {
