@@ -48,7 +48,7 @@ say "build: $SECONDS s"
 build=$(cd "$build" && pwd)
 tulle=$build/tulle
 # Kernels compiled by earlier runs would hide what a compiler says today.
-export TULLE_CACHE=$work/cache POCL_CACHE_DIR=$work/pocl
+export TULLE_CACHE=$work/cache POCL_CACHE_DIR=$work/pocl POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 mkdir -p "$TULLE_CACHE" "$POCL_CACHE_DIR"
 
 # ---- devices.  devices --json has one value a line.

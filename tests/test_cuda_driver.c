@@ -320,7 +320,7 @@ static void large_shared_memory_is_asked_for_once(void)
     CHECK(asked == 2 && fake->launches == 7, "asked %d times, %d launches", asked, fake->launches);
     CHECK(cuda->launch(b, d, k, &(tl_launch){.blocks = 3, .threads = 96, .shared = 228 << 10}) == TULLE_EDRIVER,
           "more than a block can have");
-    CHECK_SAYS("kernel big, 3 blocks of 96 threads, 233472 bytes of shared memory: cuFuncSetAttribute");
+    CHECK_SAYS("kernel big cannot be started with 233472 bytes of shared memory");
     CHECK(cuda->launch(b, d, k, &(tl_launch){.blocks = 3, .threads = 1025}) == TULLE_EDRIVER, "threads");
     CHECK_SAYS("kernel big, 3 blocks of 1025 threads, 0 bytes of shared memory: cuLaunchKernel: "
                "CUDA_ERROR_INVALID_VALUE");
