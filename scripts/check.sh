@@ -104,7 +104,7 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 
 cache=-DTULLE_TEST_CACHE=$(cd "$build" && pwd)/cache
 
-part release "$build" "all tests" "unit|gpu|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
+part release "$build" "all tests" "unit|gpu|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
 for sanitizer in address,undefined thread; do
     if ! find_launcher $sanitizer; then
         failed=$((failed + 1))

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# gpu_check.sh [--out FILE] [--quick] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
+# gpu_check.sh [--out FILE] [PART...] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
 # through the GPU's OpenCL, sanitizers on a selection, measurements; all of it into docs/records/<device>.json.
 #
 #   --out FILE               the record goes there
-#   --quick                  tests and sanitizers only
+#   PART                     tests, sanitizers, measures; all three where none is named.  A record of the same sources
+#                            keeps what it had of the others
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
 #   GPU_CHECK_ANCHORS        a .csv of other codes' times to compare with
@@ -18,14 +19,15 @@ cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
 jobs=${JOBS:-$(nproc)}
-out= quick=no
+out= parts=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out needs a file}; shift 2 ;;
-        --quick) quick=yes; shift ;;
-        *) echo "usage: gpu_check.sh [--out FILE] [--quick]" >&2; exit 2 ;;
+        tests | sanitizers | measures) parts="$parts $1 "; shift ;;
+        *) echo "usage: gpu_check.sh [--out FILE] [tests] [sanitizers] [measures]" >&2; exit 2 ;;
     esac
 done
+wanted() { [ -z "$parts" ] || [[ $parts == *" $1 "* ]]; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -108,6 +110,7 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
 }
 
 for d in $devices; do
+    wanted tests || break
     for p in $programs; do
         say "$p on $d"
         start=$SECONDS
@@ -129,6 +132,7 @@ done
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 for tool in memcheck racecheck; do
+    wanted sanitizers || break
     case $first in
         cuda*) ;;
         *) continue ;;
@@ -160,7 +164,7 @@ done
 
 # ---- measurements
 
-if [ $quick = no ]; then
+if wanted measures; then
     bench=$build/bench/bench_gpu
     say "first product"
     "$bench" --device "$first" --first >/dev/null || wrong=1                    # fills the cache where images are missing
