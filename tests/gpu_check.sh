@@ -142,7 +142,11 @@ for tool in memcheck racecheck; do
     else
         say "compute-sanitizer $tool"
         start=$SECONDS
-        (cd "$work" && TULLE_TEST_DEVICE=$first timeout 400 "$sanitizer" --tool $tool --error-exitcode 77 --print-limit 20 \
+        # Asking whether a pointer is pinned is answered with an error where it is not.
+        quiet=
+        [ $tool != memcheck ] || quiet="--report-api-errors no"
+        # shellcheck disable=SC2086  # two words or none
+        (cd "$work" && TULLE_TEST_DEVICE=$first timeout 400 "$sanitizer" --tool $tool $quiet --error-exitcode 77 --print-limit 20 \
             "$build/tests/test_gpu_small") >"$work/log" 2>&1
         status=$?
         count "$work/log"

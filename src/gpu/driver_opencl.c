@@ -100,9 +100,7 @@ static tulle_status open_device(tl_base *b, int index, tl_device **device)
     d->most_free = d->caps.memory_free;
     d->one_by_one = strstr(d->caps.driver, "Oclgrind") != NULL;
     d->keeps_binaries = strstr(d->caps.driver, "PoCL") != NULL;
-    snprintf(d->options, sizeof d->options, "%s%s", TL_CL_OPTIONS,
-             strncmp(d->caps.arch, "sm_", 3) == 0 ? TL_CL_OPTIONS_NVIDIA : "");
-    snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, d->options);
+    snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, TL_CL_OPTIONS);
     d->context = d->cl.CreateContext(NULL, 1, &d->device.id, NULL, NULL, &code);
     TRY(tl_cl_check(b, d, code, "clCreateContext", "opening the device"));
     TRY(own_queue(b, d));
@@ -266,7 +264,7 @@ static int set_arg(const tl_device *d, cl_kernel k, uint32_t index, const tl_arg
         if (code != CL_SUCCESS) return code;
         mem = *part;
     }
-    return d->cl.SetKernelArg(k, index, sizeof mem, &mem);
+    return d->cl.SetKernelArg(k, index, sizeof mem, mem ? &mem : NULL);     /* NVIDIA does not like a pointer to NULL */
 }
 
 static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *k, const tl_launch *l)
@@ -278,9 +276,10 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
     if (l->threads == 0 || l->threads > k->threads)
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u threads a block: %s allows %zu", k->name,
                        l->threads, d->caps.name, k->threads);
-    if (l->shared + k->local > d->caps.shared_block)
+    uint64_t own = k->local > 1 ? k->local : 0;         /* NVIDIA says 1 where there is none */
+    if (l->shared + own > d->caps.shared_block)
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u bytes of shared memory beside %" PRIu64
-                       " of its own: %s has %u", k->name, l->shared, k->local, d->caps.name, d->caps.shared_block);
+                       " of its own: %s has %u", k->name, l->shared, own, d->caps.name, d->caps.shared_block);
     if (l->blocks > INT32_MAX)
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %" PRIu64 " blocks, %d are the most", k->name,
                        l->blocks, INT32_MAX);

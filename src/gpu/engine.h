@@ -95,7 +95,7 @@ struct tl_gpu {
     /* product.c: what stays from one product to the next */
     uint64_t        *note;              /* pinned: summaries come here               */
     tl_dmem          limits;            /* both steps' limits, as last uploaded      */
-    uint32_t         limits_now[2 * 128];
+    uint32_t         limits_now[3 * 128];   /* the last 128 words: all ones, "no row is bad" */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
     bool             foreign;           /* work goes to the caller's queue           */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */

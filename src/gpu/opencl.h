@@ -113,7 +113,6 @@ typedef struct tl_cl_device {
 
 enum { TL_CL_DEVICES = 64 };            /* more than that are not listed */
 #define TL_CL_OPTIONS "-cl-std=CL1.2"
-#define TL_CL_OPTIONS_NVIDIA " -cl-nv-maxrregcount=64"      /* a block of 1024 threads has no more */
 
 /* The library: $TULLE_LIBOPENCL, else libOpenCL.so.1; false: why says why not. */
 bool         tl_cl_open(tl_cl *cl, char *why, size_t why_bytes);
@@ -153,8 +152,7 @@ struct tl_device {
     bool             one_by_one;        /* its compiler does not bear several threads */
     bool             keeps_binaries;    /* itself; asking for one costs               */
     cl_event         events[TL_EVENTS];
-    char             options[64];       /* for the compiler                          */
-    char             version[320];      /* of compiler, driver and options           */
+    char             version[320];      /* of compiler and driver                    */
     char             last[64];          /* the kernel started last                   */
 };
 

@@ -37,7 +37,7 @@ static tulle_status build(tl_base *b, tl_device *d, cl_program program, const ch
     char *log = NULL, line[512];
     size_t bytes = 0;
     if (d->one_by_one) pthread_mutex_lock(&d->compiling);
-    int code = d->cl.BuildProgram(program, 1, &d->device.id, d->options, NULL, NULL);
+    int code = d->cl.BuildProgram(program, 1, &d->device.id, TL_CL_OPTIONS, NULL, NULL);
     if (d->one_by_one) pthread_mutex_unlock(&d->compiling);
     if (code == CL_SUCCESS) return TULLE_OK;
     d->cl.GetProgramBuildInfo(program, d->device.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);

@@ -197,9 +197,10 @@ static tulle_status send_limits(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = p->gpu;
-    uint32_t now[2 * 128] = {0};
+    uint32_t now[3 * 128] = {0};
     memcpy(now, p->sizes[0].limits, sizeof p->sizes[0].limits);
     memcpy(now + 128, p->sizes[1].limits, sizeof p->sizes[1].limits);
+    memset(now + 256, 0xff, 512);
     if (gpu->limits.handle && memcmp(now, gpu->limits_now, sizeof now) == 0) return TULLE_OK;
     if (!gpu->limits.handle) TRY(tl_dmem_alloc(p->b, gpu, sizeof now, "limits of classes", &gpu->limits));
     memset(gpu->limits_now, 0xff, sizeof gpu->limits_now);
@@ -207,6 +208,12 @@ static tulle_status send_limits(tl_product *p)
     memcpy(gpu->limits_now, now, sizeof now);
 done:
     return status;
+}
+
+/* The word that tells kernels of a bad row; of views that need no check, one that never does. */
+static tl_dmem bad_word(const tl_product *p)
+{
+    return p->request.trusted ? (tl_dmem){p->gpu->limits.handle, 1024} : p->bad;
 }
 
 static tulle_status read_note(tl_product *p, int step, uint32_t *bad)
@@ -302,7 +309,7 @@ static tulle_status analyze(tl_product *p)
     if (stretch < threads >> team) stretch = threads >> team;
     if (stretch > threads) stretch = threads;
     uint64_t blocks = ((uint64_t)p->rows + stretch - 1) / stretch;
-    tl_dmem bad = p->request.trusted ? nothing : p->bad, limits = p->gpu->limits;
+    tl_dmem bad = bad_word(p), limits = p->gpu->limits;
     tl_arg args[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
                      TL_MEM(p->B.col), TL_MEM(limits), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span), TL_MEM(p->sum[0])};
@@ -339,7 +346,7 @@ static tulle_status tiny(tl_product *p, bool *done_so)
     uint32_t team_log2 = caps->warp ? 5 : 3, threads = caps->warp ? 64 : 8, items = 1;
     uint32_t block = caps->cpu ? 32 : caps->threads_block < 1024 ? caps->threads_block : 1024;
     while (items * block < p->rows) items++;
-    tl_dmem bad = p->request.trusted ? nothing : p->bad, limits = {p->gpu->limits.handle, 512};
+    tl_dmem bad = bad_word(p), limits = {p->gpu->limits.handle, 512};
     tl_arg rows[] = {TL_U32(p->rows), TL_U32(team_log2), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
                      TL_MEM(p->B.col), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->c_ptr)};
     uint32_t teams = threads >> team_log2;

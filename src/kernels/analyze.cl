@@ -43,7 +43,7 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     const u32 t = thread_id(), threads = thread_count();
     const u32 team = 1u << team_log2;
 
-    if (bad && bad[0] != NOTHING32) return;     /* the views did not pass their check */
+    if (bad[0] != NOTHING32) return;     /* the views did not pass their check */
     class_clear(class_rows, class_low, class_high, class_most);
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) waiting_count = 0;

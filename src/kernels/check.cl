@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * check.cl - is a view on the device in order?  bad[0] receives the first row that is not, NOTHING32 if none; with
- * bad[1] = what is wrong with that row is found again by the host.  A thread a row: the check is for views
- * nobody vouches for, its speed is that of reading them once. */
+ * check.cl - is a view on the device in order?  bad[0] receives the first row that is not, NOTHING32 if none; what is wrong
+ * with it the host finds out again.  A thread a row: the check is for views nobody vouches for. */
 
 KERNEL(check)(u32 rows, u64 nnz, u64 cols, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *bad)
 {

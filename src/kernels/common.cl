@@ -108,11 +108,10 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
     u32 g = products / e;
     if (g < 1u) g = 1u;
     if (g > threads) g = threads;
-    u32 steps = (longest + g - 1u) / g;
-    u32 groups = threads / g;
-    u32 rows = (e + groups - 1u) / groups;
-    if (steps > 2u * rows) g = (u32)((u64)g * steps / (2u * rows));
-    else if (rows > 2u * steps && steps > 0u) g = (u32)((u64)g * steps / rows);
+    g = 1u << log2_floor(g);
+    /* Both change with g, so it is changed step by step. */
+    while (g < threads && (longest + g - 1u) / g > 2u * ((e + threads / g - 1u) / (threads / g))) g <<= 1;
+    while (g > 1u && (e + threads / g - 1u) / (threads / g) > 2u * ((longest + g - 1u) / g)) g >>= 1;
     if (g < 1u) g = 1u;
     if ((u64)g * e < threads) g = threads / e;
     if (g > threads) g = threads;

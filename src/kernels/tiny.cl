@@ -39,7 +39,7 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
     const u32 teams = thread_count() >> team_log2, stage = mine << team_log2;
     SHARED u32 *table = tables + mine * TINY_SLOTS;
     const u32 r = block_id() * teams + mine;
-    const int here = r < rows && !(bad && bad[0] != NOTHING32);
+    const int here = r < rows && bad[0] == NOTHING32;
     const ptr_t a_begin = here ? a_ptr[r] : 0, a_end = here ? a_ptr[r + 1] : 0;
 
     for (u32 s = lane; s < TINY_SLOTS; s += team) table[s] = NOTHING32;
@@ -119,7 +119,7 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
     STATIC_SHARED u32 class_rows[CLASSES], class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
     STATIC_SHARED u32 most_of[SUM_WORDS], product_sum, need_sum;
     const u32 t = thread_id();
-    if (bad && bad[0] != NOTHING32) return;
+    if (bad[0] != NOTHING32) return;
     class_clear(class_rows, class_low, class_high, class_most);
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) {
