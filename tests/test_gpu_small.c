@@ -70,6 +70,21 @@ static void wide_rows(void)
     }
 }
 
+/* Rows that fill most of a short span, in a scratchpad that a team of threads cannot share: ranked by a block. */
+static void nearly_full_rows(void)
+{
+    setenv("TULLE_GPU_BALANCE", "on", 1);
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
+    unsetenv("TULLE_GPU_BALANCE");
+    ref A = ref_random(21, 6, 40, 30, REF_INTEGERS, f64), B = ref_random(22, 40, 210, 30, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, 0, &want.view, "nearly full rows");
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
 static void indices_of_two_widths(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -136,4 +151,5 @@ static void a_plan(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(wide_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan))
+          TEST(wide_rows), TEST(nearly_full_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing),
+          TEST(bad_operands), TEST(a_plan))
