@@ -264,7 +264,7 @@ static int set_arg(const tl_device *d, cl_kernel k, uint32_t index, const tl_arg
         if (code != CL_SUCCESS) return code;
         mem = *part;
     }
-    return d->cl.SetKernelArg(k, index, sizeof mem, mem ? &mem : NULL);     /* NVIDIA does not like a pointer to NULL */
+    return d->cl.SetKernelArg(k, index, sizeof mem, &mem);
 }
 
 static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *k, const tl_launch *l)
@@ -286,6 +286,23 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
     return TULLE_OK;
 }
 
+/* NVIDIA's runtime does not survive that an argument which has been a buffer becomes NULL: then the kernel is made anew. */
+static tulle_status forget_buffers(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
+{
+    uint32_t first = l->shared > 0 ? 1 : 0;
+    uint64_t none = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->args[i].kind == TL_ARG_MEM && !l->args[i].as.mem.handle) none |= (uint64_t)1 << (first + (uint32_t)i);
+    if (!(none & k->given)) return TULLE_OK;
+    int code = CL_SUCCESS;
+    cl_kernel fresh = d->cl.CreateKernel(k->program, k->name, &code);
+    if (code != CL_SUCCESS) return tl_cl_check(b, d, code, "clCreateKernel", k->name);
+    d->cl.ReleaseKernel(k->kernel);
+    k->kernel = fresh;
+    k->given = 0;
+    return TULLE_OK;
+}
+
 static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
 {
     tulle_status status = TULLE_OK;
@@ -293,11 +310,13 @@ static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_laun
     int made = 0;
     TRY(launchable(b, d, k, l));
     if (l->blocks == 0) goto done;
+    TRY(forget_buffers(b, d, k, l));
     uint32_t first = l->shared > 0 ? 1 : 0;
     if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
     for (int i = 0; i < l->count; i++) {
         int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
         made = i + 1;
+        if (l->args[i].kind == TL_ARG_MEM && l->args[i].as.mem.handle) k->given |= (uint64_t)1 << (first + (uint32_t)i);
         if (code == CL_SUCCESS) continue;
         status = tl_fail(b, TULLE_EDRIVER, "argument %d of %s could not be set on %s: %s (%d)", i, k->name,
                          d->caps.name, tl_cl_error(code), code);

@@ -166,6 +166,7 @@ tulle_status tl_cl_kernel(tl_base *b, tl_device *d, tl_module *module, const cha
     k->next = module->kernels;
     module->kernels = k;                /* the module frees it, made or not */
     snprintf(k->name, sizeof k->name, "%s", name);
+    k->program = module->program;
     k->kernel = d->cl.CreateKernel(module->program, name, &code);
     TRY(tl_cl_check(b, d, code, "clCreateKernel", name));
     code = d->cl.GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof k->args, &k->args, NULL);
