@@ -46,7 +46,7 @@ static int rank_of(const tl_cl *cl, cl_device_id id)
     return type & CL_DEVICE_TYPE_GPU ? 0 : type & CL_DEVICE_TYPE_ACCELERATOR ? 1 : 2;
 }
 
-int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
+static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
 {
     cl_platform_id platforms[TL_CL_DEVICES];
     tl_cl_device all[TL_CL_DEVICES];
@@ -64,6 +64,17 @@ int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     for (int rank = 0; rank < 3; rank++)
         for (int i = 0; i < found; i++)
             if (rank_of(cl, all[i].id) == rank) devices[count++] = all[i];
+    return count;
+}
+
+/* PoCL makes its devices when it is first asked, and tells a second thread of them before they are ready: threads of
+ * one process ask one after the other. */
+int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
+{
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&turn);
+    int count = ask(cl, devices);
+    pthread_mutex_unlock(&turn);
     return count;
 }
 
