@@ -71,10 +71,10 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
  * one process ask one after the other. */
 int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
 {
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&turn);
+    static pthread_mutex_t tl_lock_devices = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&tl_lock_devices);
     int count = ask(cl, devices);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&tl_lock_devices);
     return count;
 }
 
