@@ -286,47 +286,34 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
     return TULLE_OK;
 }
 
-/* NVIDIA's runtime does not survive that an argument which has been a buffer becomes NULL: then the kernel is made anew. */
-static tulle_status forget_buffers(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
-{
-    uint32_t first = l->shared > 0 ? 1 : 0;
-    uint64_t none = 0;
-    for (int i = 0; i < l->count; i++)
-        if (l->args[i].kind == TL_ARG_MEM && !l->args[i].as.mem.handle) none |= (uint64_t)1 << (first + (uint32_t)i);
-    if (!(none & k->given)) return TULLE_OK;
-    int code = CL_SUCCESS;
-    cl_kernel fresh = d->cl.CreateKernel(k->program, k->name, &code);
-    if (code != CL_SUCCESS) return tl_cl_check(b, d, code, "clCreateKernel", k->name);
-    d->cl.ReleaseKernel(k->kernel);
-    k->kernel = fresh;
-    k->given = 0;
-    return TULLE_OK;
-}
-
+/* A kernel of its own for each launch: what was given to the one before, parts of buffers above all, is gone by now, and NVIDIA's
+ * runtime looks at an argument once more when it is replaced. */
 static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
 {
     tulle_status status = TULLE_OK;
     cl_mem parts[ARGS_MAX];
-    int made = 0;
+    int made = 0, code = CL_SUCCESS;
+    cl_kernel kernel = NULL;
     TRY(launchable(b, d, k, l));
     if (l->blocks == 0) goto done;
-    TRY(forget_buffers(b, d, k, l));
+    kernel = d->cl.CreateKernel(k->program, k->name, &code);
+    TRY(tl_cl_check(b, d, code, "clCreateKernel", k->name));
     uint32_t first = l->shared > 0 ? 1 : 0;
-    if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
+    if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
     for (int i = 0; i < l->count; i++) {
-        int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
+        code = set_arg(d, kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
         made = i + 1;
-        if (l->args[i].kind == TL_ARG_MEM && l->args[i].as.mem.handle) k->given |= (uint64_t)1 << (first + (uint32_t)i);
         if (code == CL_SUCCESS) continue;
         status = tl_fail(b, TULLE_EDRIVER, "argument %d of %s could not be set on %s: %s (%d)", i, k->name,
                          d->caps.name, tl_cl_error(code), code);
         goto done;
     }
     size_t threads = l->threads, all = (size_t)l->blocks * threads;
-    TRY(tl_cl_check(b, d, d->cl.EnqueueNDRangeKernel(d->queue, k->kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
+    TRY(tl_cl_check(b, d, d->cl.EnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
               "clEnqueueNDRangeKernel", k->name));
     memcpy(d->last, k->name, sizeof d->last);
 done:
+    if (kernel) d->cl.ReleaseKernel(kernel);
     for (int i = 0; i < made; i++)
         if (parts[i]) d->cl.ReleaseMemObject(parts[i]);
     return status;

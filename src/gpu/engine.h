@@ -72,6 +72,17 @@ typedef struct tl_types {
 
 enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
 
+/* Bytes of the board: limits, sums and cursors have a part for each step. */
+enum {
+    TL_BOARD_LIMITS  = 0,
+    TL_BOARD_NO_BAD  = 2 * TL_ALIGN,    /* all ones: "no row is bad" */
+    TL_BOARD_BAD     = 3 * TL_ALIGN,
+    TL_BOARD_SUMS    = 4 * TL_ALIGN,
+    TL_BOARD_CURSORS = 6 * TL_ALIGN,
+    TL_BOARD_BYTES   = 8 * TL_ALIGN
+};
+_Static_assert(SUM_ALL * 8 <= TL_ALIGN && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN, "a part of the board is too small");
+
 typedef struct tl_block {
     uint64_t handle, bytes;
     uint64_t asked;                     /* by its user, at most bytes                */
@@ -94,8 +105,8 @@ struct tl_gpu {
     tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];
     /* product.c: what stays from one product to the next */
     uint64_t        *note;              /* pinned: summaries come here               */
-    tl_dmem          limits;            /* both steps' limits, as last uploaded      */
-    uint32_t         limits_now[3 * 128];   /* the last 128 words: all ones, "no row is bad" */
+    tl_dmem          board;             /* TL_BOARD_*: small things of the product under way */
+    uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
     bool             foreign;           /* work goes to the caller's queue           */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
@@ -115,8 +126,8 @@ typedef struct tl_size {
     tl_kernel_id kernel;
     uint32_t     threads, shared;
     uint32_t     slots;                 /* or words, columns, bytes: of a block, or of a team for CLASS_BITS */
-    uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT; teams, CLASS_ROWS */
-    uint32_t     entry;                 /* bytes of a slot, CLASS_ROWS               */
+    uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT */
+    uint32_t     teams, entry;          /* teams of a block, bytes of a slot, CLASS_ROWS */
     uint32_t     resident;              /* blocks on the whole device                */
 } tl_size;
 

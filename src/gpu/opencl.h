@@ -127,9 +127,7 @@ const char  *tl_cl_error(int code);     /* "CL_OUT_OF_RESOURCES" */
 
 struct tl_kernel {
     tl_kernel *next;
-    cl_kernel  kernel;
     cl_program program;
-    uint64_t   given;                   /* bit i: argument i has been a buffer        */
     uint32_t   args;
     size_t     threads;                 /* most in a work group                      */
     uint64_t   local;                   /* bytes of local arrays, beside dynamic ones */

@@ -14,19 +14,13 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     tl_dmem to[ARRAYS] = {{0, 0}};
     tulle_matrix *copy = NULL;
     *out = NULL;
+    if (place == TULLE_HOST && A->place == TULLE_HOST) return tl_csr_convert(b, A, 0, 0, 0, out);
     if (place == TULLE_HOST) {
         TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &copy));
         copy->view.val_type = A->val_type;
         void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
-        for (int i = 0; i < ARRAYS; i++) {
-            const unsigned char *source = from[i];
-            if (!bytes[i]) continue;
-            if (A->place == TULLE_DEVICE) {
-                TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
-            } else {
-                for (uint64_t k = 0; k < bytes[i]; k++) ((unsigned char *)host[i])[k] = source[k];
-            }
-        }
+        for (int i = 0; i < ARRAYS; i++)
+            if (bytes[i]) TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
         TRY(d->wait(b, gpu->device));
     } else {
         tulle_csr view = *A;

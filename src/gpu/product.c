@@ -15,8 +15,6 @@
 
 static const tl_dmem nothing = {0, 0};
 
-enum { ZERO_BYTES = 4096 };             /* summaries and cursors of both steps */
-
 /* ---- operands */
 
 static tl_dmem foreign(const void *p)
@@ -110,6 +108,15 @@ static void operand_done(tl_product *p, tl_operand *x)
     memset(x, 0, sizeof *x);
 }
 
+/* Threads for a row of average length. */
+static uint32_t team_log2(const tl_product *p, int64_t nnz, int64_t rows)
+{
+    uint32_t team = 0, most = p->gpu->caps.cpu ? 2 : 5;
+    uint64_t mean = rows ? (uint64_t)(nnz / rows) : 0;
+    while (team < most && (2u << team) <= mean) team++;
+    return team;
+}
+
 /* ---- check */
 
 static tulle_status check(tl_product *p, const tulle_csr *M, int64_t rows, const tl_operand *x, tl_dmem bad)
@@ -119,9 +126,10 @@ static tulle_status check(tl_product *p, const tulle_csr *M, int64_t rows, const
     tl_kernel_id id = TL_K_CHECK;
     if (rows == 0) return TULLE_OK;
     TRY(tl_gpu_need(p->b, p->gpu, types, &id, 1));
-    tl_arg args[] = {TL_U32(rows), TL_U64(M->nnz), TL_U64(M->cols), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(bad)};
-    uint64_t blocks = ((uint64_t)rows + 127) / 128;
-    TRY(tl_product_launch(p, types, id, blocks > 65536 ? 65536 : blocks, 128, 0, 0, args, TL_COUNT(args)));
+    uint32_t threads = 128, team = team_log2(p, M->nnz, rows);
+    tl_arg args[] = {TL_U32(rows), TL_U32(team), TL_U64(M->nnz), TL_U64(M->cols), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(bad)};
+    uint64_t blocks = (((uint64_t)rows << team) + threads - 1) / threads;
+    TRY(tl_product_launch(p, types, id, blocks > 65536 ? 65536 : blocks, threads, 0, 0, args, TL_COUNT(args)));
 done:
     return status;
 }
@@ -176,11 +184,6 @@ static tulle_status make_meta(tl_product *p)
     tulle_status status = TULLE_OK;
     uint64_t at = 0, n = p->rows, idx = (uint64_t)p->types.idx / 8;
     struct { tl_dmem *to; uint64_t bytes; } parts[] = {
-        {&p->sum[0], SUM_ALL * 8},          /* from here ... */
-        {&p->sum[1], SUM_ALL * 8},
-        {&p->cursors[0], 2 * CLASSES * 4},
-        {&p->cursors[1], 2 * CLASSES * 4},  /* ... to here: zero at first */
-        {&p->bad, 8},
         {&p->tile_sum, tile_count(p->rows) * 8},
         {&p->products, n * 4}, {&p->longest, n * 2}, {&p->lo, n * idx}, {&p->span, n * 4},
     };
@@ -188,6 +191,13 @@ static tulle_status make_meta(tl_product *p)
     for (int i = 0; i < TL_COUNT(parts); i++) offset[i] = take(&at, parts[i].bytes);
     TRY(tl_dmem_alloc(p->b, p->gpu, at, "what is known about rows", &p->meta));
     for (int i = 0; i < TL_COUNT(parts); i++) *parts[i].to = (tl_dmem){p->meta.handle, offset[i]};
+    uint64_t board = p->gpu->board.handle;
+    p->bad = (tl_dmem){board, p->request.trusted ? TL_BOARD_NO_BAD : TL_BOARD_BAD};
+    for (unsigned step = 0; step < 2; step++) {
+        p->limits[step] = (tl_dmem){board, TL_BOARD_LIMITS + step * TL_ALIGN};
+        p->sum[step] = (tl_dmem){board, TL_BOARD_SUMS + step * TL_ALIGN};
+        p->cursors[step] = (tl_dmem){board, TL_BOARD_CURSORS + step * TL_ALIGN};
+    }
 done:
     return status;
 }
@@ -197,23 +207,16 @@ static tulle_status send_limits(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = p->gpu;
-    uint32_t now[3 * 128] = {0};
-    memcpy(now, p->sizes[0].limits, sizeof p->sizes[0].limits);
-    memcpy(now + 128, p->sizes[1].limits, sizeof p->sizes[1].limits);
-    memset(now + 256, 0xff, 512);
-    if (gpu->limits.handle && memcmp(now, gpu->limits_now, sizeof now) == 0) return TULLE_OK;
-    if (!gpu->limits.handle) TRY(tl_dmem_alloc(p->b, gpu, sizeof now, "limits of classes", &gpu->limits));
-    memset(gpu->limits_now, 0xff, sizeof gpu->limits_now);
-    TRY(p->driver->upload(p->b, p->device, gpu->limits, now, sizeof now));
+    unsigned char now[TL_BOARD_BAD] = {0};
+    for (int step = 0; step < 2; step++)
+        memcpy(now + TL_BOARD_LIMITS + step * TL_ALIGN, p->sizes[step].limits, sizeof p->sizes[step].limits);
+    memset(now + TL_BOARD_NO_BAD, 0xff, TL_ALIGN);
+    if (memcmp(now, gpu->limits_now, sizeof now) == 0) return TULLE_OK;
+    memset(gpu->limits_now, 0, sizeof gpu->limits_now);
+    TRY(p->driver->upload(p->b, p->device, gpu->board, now, sizeof now));
     memcpy(gpu->limits_now, now, sizeof now);
 done:
     return status;
-}
-
-/* The word that tells kernels of a bad row; of views that need no check, one that never does. */
-static tl_dmem bad_word(const tl_product *p)
-{
-    return p->request.trusted ? (tl_dmem){p->gpu->limits.handle, 1024} : p->bad;
 }
 
 static tulle_status read_note(tl_product *p, int step, uint32_t *bad)
@@ -301,17 +304,14 @@ static tulle_status analyze(tl_product *p)
     const tl_caps *caps = &p->gpu->caps;
     tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
-    uint32_t threads = caps->cpu ? 32 : 256, team = 0;         /* one for each class at least */
-    uint64_t mean = p->rows ? (uint64_t)p->a_nnz / p->rows : 0;
-    while (team < (caps->cpu ? 2u : 5u) && (2u << team) <= mean) team++;
+    uint32_t threads = caps->cpu ? 32 : 256, team = team_log2(p, p->a_nnz, p->rows);   /* a thread for each class at least */
     /* enough blocks for the device, but a row at least for each team of a block */
     uint64_t stretch = (uint64_t)p->rows / (caps->processors * 16 + 1) + 1;
     if (stretch < threads >> team) stretch = threads >> team;
     if (stretch > threads) stretch = threads;
     uint64_t blocks = ((uint64_t)p->rows + stretch - 1) / stretch;
-    tl_dmem bad = bad_word(p), limits = p->gpu->limits;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
-                     TL_MEM(p->B.col), TL_MEM(limits), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
+    tl_arg args[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(p->bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
+                     TL_MEM(p->B.col), TL_MEM(p->limits[0]), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
     TRY(tl_product_mark(p, "analysis"));
@@ -346,26 +346,25 @@ static tulle_status tiny(tl_product *p, bool *done_so)
     uint32_t team_log2 = caps->warp ? 5 : 3, threads = caps->warp ? 64 : 8, items = 1;
     uint32_t block = caps->cpu ? 32 : caps->threads_block < 1024 ? caps->threads_block : 1024;
     while (items * block < p->rows) items++;
-    tl_dmem bad = bad_word(p), limits = {p->gpu->limits.handle, 512};
-    tl_arg rows[] = {TL_U32(p->rows), TL_U32(team_log2), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
+    tl_arg rows[] = {TL_U32(p->rows), TL_U32(team_log2), TL_MEM(p->bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr),
                      TL_MEM(p->B.col), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->c_ptr)};
     uint32_t teams = threads >> team_log2;
     TRY(tl_product_launch(p, p->types, TL_K_TINY_ROWS, (p->rows + teams - 1) / teams, threads, 0, 0, rows, TL_COUNT(rows)));
-    tl_arg scan[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(bad), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->longest),
-                     TL_MEM(p->span), TL_MEM(limits), TL_MEM(p->c_ptr), TL_MEM(p->sum[0]), TL_MEM(p->sum[1])};
+    tl_arg scan[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->bad), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->longest),
+                     TL_MEM(p->span), TL_MEM(p->limits[1]), TL_MEM(p->c_ptr), TL_MEM(p->sum[0]), TL_MEM(p->sum[1])};
     TRY(tl_product_launch(p, p->types, TL_K_TINY_SCAN, 1, block, 0, 0, scan, TL_COUNT(scan)));
     TRY(tl_product_mark(p, "small: all before C"));
-    TRY(p->driver->download(p->b, p->device, note, p->sum[0], 512 + SUM_ALL * 8));
-    if (!p->request.trusted) TRY(p->driver->download(p->b, p->device, note + 192, p->bad, 8));
+    TRY(p->driver->download(p->b, p->device, note, p->sum[0], TL_ALIGN + SUM_ALL * 8));
+    if (!p->request.trusted) TRY(p->driver->download(p->b, p->device, note + 2 * TL_ALIGN / 8, p->bad, 8));
     TRY(p->driver->wait(p->b, p->device));
     uint32_t found = UINT32_MAX;
-    if (!p->request.trusted) memcpy(&found, note + 192, sizeof found);
+    if (!p->request.trusted) memcpy(&found, note + 2 * TL_ALIGN / 8, sizeof found);
     if (found != UINT32_MAX) {
         status = tell_which(p, found);
         goto done;
     }
     memcpy(p->note[0], note, SUM_ALL * 8);
-    memcpy(p->note[1], note + 64, SUM_ALL * 8);
+    memcpy(p->note[1], note + TL_ALIGN / 8, SUM_ALL * 8);
     if (p->note[0][SUM_MAX_PRODUCTS] <= TINY_PRODUCTS) {
         p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
         p->tiny = *done_so = true;
@@ -400,7 +399,7 @@ tulle_status tl_product_pattern(tl_product *p)
     bool was_tiny = false;
     if (looks_tiny(p)) TRY(tiny(p, &was_tiny));
     if (was_tiny) goto done;
-    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->bad.offset));
+    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_BYTES - TL_BOARD_SUMS));
     TRY(analyze(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
     tl_trace(p->b, "analysis: %" PRIu64 " products, at most %" PRIu64 " a row, rows of C span up to %" PRIu64 " columns",
@@ -420,7 +419,7 @@ tulle_status tl_product_pattern(tl_product *p)
         tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
         if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
         TRY(send_limits(p));
-        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, p->sum[1].offset));
+        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_ALIGN));
         TRY(analyze(p));
     }
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
@@ -433,9 +432,8 @@ tulle_status tl_product_pattern(tl_product *p)
     TRY(tl_step_symbolic(p));
     TRY(tl_product_mark(p, "symbolic"));
     uint32_t items = tile_items(p->rows);
-    tl_dmem limits = {p->gpu->limits.handle, 512};
     tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                      TL_MEM(limits), TL_MEM(p->c_ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
+                      TL_MEM(p->limits[1]), TL_MEM(p->c_ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
     tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(p->c_ptr)};
     TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
     TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
@@ -502,9 +500,8 @@ static tulle_status drop(tl_product *p)
     uint64_t blocks = ((uint64_t)p->rows + 127) / 128;
     TRY(tl_product_launch(p, p->types, TL_K_DROP_COUNT, blocks, 128, 0, 0, count, TL_COUNT(count)));
     uint32_t items = tile_items(p->rows);
-    tl_dmem limits = {p->gpu->limits.handle, 512};
     tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                      TL_MEM(limits), TL_MEM(ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
+                      TL_MEM(p->limits[1]), TL_MEM(ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
     tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(ptr)};
     TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
     TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));

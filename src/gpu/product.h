@@ -34,9 +34,9 @@ typedef struct tl_product {
     uint64_t          held;             /* device bytes before it began              */
     tl_operand        A, B;
     tl_dmem           meta;             /* one block: the arrays below               */
-    tl_dmem           products, longest, lo, span, zero, tile_sum;
-    tl_dmem           sum[2], cursors[2];   /* symbolic, numeric; inside zero        */
-    tl_dmem           bad;
+    tl_dmem           products, longest, lo, span, tile_sum;
+    tl_dmem           limits[2], sum[2], cursors[2];   /* on the board: symbolic, numeric */
+    tl_dmem           bad;              /* the first bad row; a word that stays "none" where nothing is checked */
     tl_sizes          sizes[2];
     tl_work           work[2];
     uint64_t          note[2][SUM_ALL];

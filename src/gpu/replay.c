@@ -10,6 +10,7 @@ struct tl_gpu_replay {
     tl_recipe   recipe;
     tulle_csr   A, B;
     tl_dmem     a_val, b_val, c_val;    /* for values that live on the host */
+    tl_dmem     cursors;                /* of the numeric step: the board is the next product's */
     size_t      size;
 };
 
@@ -31,26 +32,24 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     once.values = false;
     once.drop_zeros = false;
     TRY(tl_gpu_multiply(b, gpu, &once, &C, stats));
-    /* And the state that a run starts from. */
-    once.values = true;
+    /* And the state that a run starts from: begun without values, then ready for those to come. */
     once.trusted = true;
     once.recipe = &r->recipe;
     once.A = &r->A;
     once.B = &r->B;
     r->A.values = r->B.values = NULL;
     tl_product *p = &r->p;
-    tulle_csr a = r->A, c = r->B;
-    once.values = false;
     TRY(tl_product_begin(b, gpu, &once, p));
-    p->types.val = (int)a.val_type;
+    p->types.val = (int)r->A.val_type;
     p->request.values = true;
-    (void)c;
     TRY(tl_product_pattern(p));
-    tl_dmem_free(gpu, p->c_col);
     TRY(tl_product_allocate(p));
-    tl_dmem_free(gpu, p->c_val);
+    tl_dmem_free(gpu, p->c_val);                    /* runs bring their own */
     p->c_val = (tl_dmem){0, 0};
     if (p->c_nnz) TRY(tl_step_balance(p, 1));
+    TRY(tl_dmem_alloc(b, gpu, TL_ALIGN, "cursors", &r->cursors));
+    TRY(p->driver->copy(b, p->device, r->cursors, p->cursors[1], TL_ALIGN));
+    p->cursors[1] = r->cursors;
     if (request->A->place == TULLE_HOST) TRY(tl_dmem_alloc(b, gpu, (uint64_t)r->A.nnz * r->size, "values of A", &r->a_val));
     if (request->B->place == TULLE_HOST) TRY(tl_dmem_alloc(b, gpu, (uint64_t)r->B.nnz * r->size, "values of B", &r->b_val));
     if (request->place == TULLE_HOST) TRY(tl_dmem_alloc(b, gpu, (uint64_t)p->c_nnz * r->size, "values of C", &r->c_val));
@@ -62,6 +61,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
 done:
     tl_matrix_free(b, C);
     if (r) {
+        tl_dmem_free(gpu, r->cursors);
         tl_dmem_free(gpu, r->a_val);
         tl_dmem_free(gpu, r->b_val);
         tl_dmem_free(gpu, r->c_val);
@@ -95,6 +95,7 @@ void tl_gpu_replay_free(tl_base *b, tl_gpu_replay *r)
 {
     if (!r) return;
     tl_gpu *gpu = r->p.gpu;
+    tl_dmem_free(gpu, r->cursors);
     tl_dmem_free(gpu, r->a_val);
     tl_dmem_free(gpu, r->b_val);
     tl_dmem_free(gpu, r->c_val);

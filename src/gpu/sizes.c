@@ -46,7 +46,8 @@ static uint32_t block_threads(const tl_caps *caps, uint32_t wanted)
 static tl_size make(const tl_caps *caps, tl_kernel_id kernel, uint32_t threads, uint32_t shared, uint32_t slots,
                     uint32_t team)
 {
-    return (tl_size){kernel, threads, shared, slots, team, 0, tl_resident(caps, threads, shared)};
+    return (tl_size){.kernel = kernel, .threads = threads, .shared = shared, .slots = slots, .team = team, .teams = 1,
+                     .resident = tl_resident(caps, threads, shared)};
 }
 
 /* Threads for a row of B of average length, where a team owns a row of C. */
@@ -123,7 +124,8 @@ void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types type
     for (int i = 0; i < ROWS_SIZES; i++) {
         uint64_t one = SYMBOLIC_SLOTS((uint64_t)step->entries[i]), many = one * teams;
         uint32_t most = least(all, one * key > 8192 ? one * key : 8192) / key, slots = least(many, most);
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, threads, slots * key, slots, teams);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_SYMBOLIC_ROWS, threads, slots * key, slots, 1);
+        z->size[CLASS_ROWS + i].teams = teams;
         z->size[CLASS_ROWS + i].entry = key;
         z->limits[LIMIT_ROOM + i] = slots;
         z->limits[LIMIT_ROWS + i] = least(step->entries[i], (uint64_t)(slots - 1) * 4 / 5);
@@ -177,7 +179,8 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
         uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = val + key;
         uint64_t many = teams > 1 ? one * teams * 3 / 4 : one;      /* not every row is as long as the class allows */
         uint32_t slots = least(many, (uint64_t)(all - 16) / entry);
-        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)(slots * entry + 16) / 16 * 16, slots, teams);
+        z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)(slots * entry + 16) / 16 * 16, slots, 1);
+        z->size[CLASS_ROWS + i].teams = teams;
         z->size[CLASS_ROWS + i].entry = (uint32_t)entry;
         z->limits[LIMIT_ROOM + i] = slots;
         z->limits[LIMIT_ROWS + i] = least(step->entries[i], entries_in(slots));

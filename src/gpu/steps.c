@@ -123,10 +123,9 @@ tulle_status tl_step_balance(tl_product *p, int step)
     if (p->tiny) TRY(p->driver->fill(p->b, p->device, p->cursors[0], 0, 2 * TL_ALIGN));
     tl_kernel_id need[] = {TL_K_BINS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 1));
-    tl_dmem limits = {p->gpu->limits.handle, (uint64_t)step * 512};
     uint32_t threads = p->gpu->caps.cpu ? 64 : p->gpu->caps.threads_block < 512 ? p->gpu->caps.threads_block : 512;
     tl_arg args[] = {TL_U32(p->rows), TL_U32(step), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                     TL_MEM(p->c_ptr), TL_MEM(limits), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),
+                     TL_MEM(p->c_ptr), TL_MEM(p->limits[step]), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),
                      TL_MEM(w->groups)};
     TRY(tl_product_launch(p, p->types, TL_K_BINS, (p->rows + threads - 1) / threads, threads, 0, 0, args, TL_COUNT(args)));
 done:
@@ -160,8 +159,8 @@ static uint64_t blocks_of(const tl_product *p, int step, int c, uint32_t rows, u
         return guess < rows ? guess : rows;
     }
     uint64_t fit = need ? s->slots / need : 32;
-    *per = (uint32_t)(fit < s->team ? s->team : fit > 32 ? 32 : fit / s->team * s->team);
-    while (*per > 1 && need * *per * s->entry > (*per > s->team / 2 ? 24576 : tl_dynamic_bytes(&p->gpu->caps) - 64)) *per /= 2;
+    *per = (uint32_t)(fit < s->teams ? s->teams : fit > 32 ? 32 : fit / s->teams * s->teams);
+    while (*per > 1 && need * *per * s->entry > (*per > s->teams / 2 ? 24576 : tl_dynamic_bytes(&p->gpu->caps) - 64)) *per /= 2;
     /* enough blocks to fill the device matter more than full blocks */
     while (*per > 1 && (rows + *per - 1) / *per < s->resident) *per /= 2;
     tl_size_rows(p->gpu, s, need * *per);

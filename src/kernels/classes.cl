@@ -18,7 +18,7 @@
 #define CLASS_ROWS      7       /* hash, several rows a block          hash, several rows a block           */
 #define CLASS_BLOCK     12      /* hash, a block a row                 ranks, a block a row                 */
 #define CLASS_HASH      15      /* hash that goes on in global memory  hash, a block a row, sorted after    */
-#define CLASS_MASK      16      /* bits, a block a row                 ranks, a block a row, sums in C      */
+#define CLASS_MASK      16      /* bits, a block a row                                                      */
 #define CLASS_DENSE     17      /* windows of bits, a block a row      windows of values, a block a row     */
 #define CLASSES         18
 
@@ -30,13 +30,13 @@
 #define LIMIT_ROWS      8       /* 5: products or entries                                                   */
 #define LIMIT_BLOCK     13      /* 3: products (symbolic), RANK_BYTES (numeric)                             */
 #define LIMIT_HASH      16      /* products or entries                                                      */
-#define LIMIT_MASK      17      /* columns of the span                                                      */
+#define LIMIT_MASK      17      /* symbolic: columns of the span                                            */
 #define LIMIT_DENSE_PER 18      /* numeric: what is left goes to windows where there are so few columns an entry */
 #define LIMIT_DIRECT    19      /* 0: rows with one entry are nothing special                               */
 #define LIMIT_VALUE     20      /* bytes of a value                                                         */
 #define LIMIT_ROOM      21      /* 5: slots that the rows of a block of CLASS_ROWS share                    */
 #define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow          */
-#define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK and CLASS_MASK                 */
+#define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK                                */
 #define LIMITS          28
 
 /* Lists of classes start at multiples of 512 bytes. */

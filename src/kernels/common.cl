@@ -16,8 +16,14 @@ typedef u32 ptr_t;
 #endif
 #if IDX == 64
 typedef u64 idx_t;
+#define IDX_NONE        0xffffffffffffffffUL
+#define IDX_PEEK(p)     PEEK64(p)
+#define IDX_MIN(p, v)   ATOMIC_MIN64(p, v)
 #else
 typedef u32 idx_t;
+#define IDX_NONE        0xffffffffu
+#define IDX_PEEK(p)     PEEK32(p)
+#define IDX_MIN(p, v)   ATOMIC_MIN32(p, v)
 #endif
 
 #define NOTHING32 0xffffffffu
@@ -41,15 +47,38 @@ typedef u32 key_t;
 /* The first slot of a key in a table of `slots`: any size will do. */
 #define KEY_SLOT(k, slots) mulhi32(KEY_HASH(k), slots)
 
+/* The slot of a key, by linear probing; an empty slot is taken for it, and *fresh says whether that was done. */
+INLINE u32 key_claim(SHARED key_t *keys, u32 slots, key_t key, bool *fresh)
+{
+    u32 s = KEY_SLOT(key, slots);
+    *fresh = false;
+    for (;;) {
+        key_t k = KEY_PEEK(&keys[s]);
+        while (k != key && k != KEY_NONE) {
+            s = s + 1u < slots ? s + 1u : 0u;
+            k = KEY_PEEK(&keys[s]);
+        }
+        if (k == key) return s;
+        k = KEY_CAS(&keys[s], KEY_NONE, key);
+        *fresh = k == KEY_NONE;
+        if (k == KEY_NONE || k == key) return s;
+    }
+}
+
+INLINE u32 key_insert(SHARED key_t *keys, u32 slots, key_t key)     /* 1 if the key is new */
+{
+    bool fresh;
+    key_claim(keys, slots, key, &fresh);
+    return fresh ? 1u : 0u;
+}
+
 /* ---- values */
 #if VAL == 1 || VAL == 3
 typedef float real_t;
 #define REAL_ADD_SHARED(p, v) ATOMIC_ADD_F32(p, v)
-#define REAL_ADD_GLOBAL(p, v) ATOMIC_ADD_GLOBAL_F32(p, v)
 #elif VAL == 2 || VAL == 4
 typedef double real_t;
 #define REAL_ADD_SHARED(p, v) ATOMIC_ADD_F64(p, v)
-#define REAL_ADD_GLOBAL(p, v) ATOMIC_ADD_GLOBAL_F64(p, v)
 #endif
 
 #if VAL == 1 || VAL == 2
@@ -58,7 +87,7 @@ typedef real_t val_t;
 #define VAL_MUL(a, b)   ((a) * (b))
 #define VAL_ADD(a, b)   ((a) + (b))
 #define VAL_ATOMIC_ADD(p, v)        REAL_ADD_SHARED(p, v)
-#define VAL_ATOMIC_ADD_GLOBAL(p, v) REAL_ADD_GLOBAL(p, v)
+#define VAL_FROM(v, j, width)       LANE_FROM(v, j, width)
 #elif VAL == 3 || VAL == 4
 typedef struct { real_t re, im; } val_t;
 INLINE val_t val_make(real_t re, real_t im)
@@ -76,8 +105,8 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #define VAL_ZERO        val_make((real_t)0, (real_t)0)
 #define VAL_MUL(a, b)   val_mul(a, b)
 #define VAL_ADD(a, b)   val_add(a, b)
+#define VAL_FROM(v, j, width)       val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
 #define VAL_ATOMIC_ADD(p, v)        do { REAL_ADD_SHARED(&(p)->re, (v).re); REAL_ADD_SHARED(&(p)->im, (v).im); } while (0)
-#define VAL_ATOMIC_ADD_GLOBAL(p, v) do { REAL_ADD_GLOBAL(&(p)->re, (v).re); REAL_ADD_GLOBAL(&(p)->im, (v).im); } while (0)
 #endif
 
 /* A sum of 64 bits in two words of 32: shared memory adds 32 bits at once, 64 only in a loop. */
@@ -149,11 +178,9 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 spa
             if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     for (u32 i = 0; i < ROWS_SIZES; i++)
         if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
-    if ((u64)span <= (u64)nnz * limits[LIMIT_BLOCK_PER]) {
+    if ((u64)span <= (u64)nnz * limits[LIMIT_BLOCK_PER])
         for (u32 i = 0; i < BLOCK_SIZES; i++)
             if (bytes <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
-        if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
-    }
     if ((u64)span <= (u64)nnz * limits[LIMIT_DENSE_PER]) return CLASS_DENSE;
     return nnz <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }

@@ -12,27 +12,6 @@
 
 #define AHEAD 2u                /* rows of B that a group has under way at once */
 
-#if VAL == 1 || VAL == 2
-#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
-#else
-#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
-#endif
-
-/* The slot of the key. */
-INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
-{
-    u32 s = KEY_SLOT(key, slots);
-    for (;;) {
-        key_t k = KEY_PEEK(keys + s);
-        if (k == KEY_NONE) {
-            k = KEY_CAS(keys + s, KEY_NONE, key);
-            if (k == KEY_NONE) return s;
-        }
-        if (k == key) return s;
-        s = s + 1u == slots ? 0u : s + 1u;
-    }
-}
-
 /* `rounds` rows of B, the j-th of them from lane j ([begin, end) and the entry of A, a, are this lane's own), added one
  * after the other by the whole block. */
 INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a, GLOBAL const idx_t *RESTRICT b_col,
@@ -55,7 +34,8 @@ INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a, GLOB
         }
         UNROLL for (u32 q = 0; q < AHEAD; q++) {
             while (at[q] < stop[q]) {
-                const u32 s = claim(keys, slots, (key_t)(column[q] - from));
+                bool fresh;
+                const u32 s = key_claim(keys, slots, (key_t)(column[q] - from), &fresh);
                 sums[s] = VAL_ADD(sums[s], VAL_MUL(factor[q], value[q]));
                 at[q] += w.size;
                 if (at[q] < stop[q]) {
@@ -95,7 +75,8 @@ INLINE void share_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a, GL
             UNROLL for (u32 q = 0; q < AHEAD; q++)
                 if (at[q] < stop[q]) {
                     const val_t v = VAL_MUL(factor[q], value[q]);
-                    const u32 s = claim(keys, slots, (key_t)(column[q] - from));
+                    bool fresh;
+                    const u32 s = key_claim(keys, slots, (key_t)(column[q] - from), &fresh);
                     VAL_ATOMIC_ADD(sums + s, v);
                     at[q] += w.size;
                     if (at[q] < stop[q]) more = true;

@@ -18,27 +18,15 @@
 
 #define AHEAD 1u                /* rows of B that a group has under way at once */
 
-#if IDX == 64
-#define IDX_NONE        0xffffffffffffffffUL
-#define IDX_PEEK(p)     PEEK64(p)
-#define IDX_MIN(p, v)   ATOMIC_MIN64(p, v)
-#else
-#define IDX_NONE        0xffffffffu
-#define IDX_PEEK(p)     PEEK32(p)
-#define IDX_MIN(p, v)   ATOMIC_MIN32(p, v)
-#endif
-
 /* An untouched value, how to know it, and a product that does not look like one. */
 #if VAL == 1
 #define UNTOUCHED       (-0.0f)
 #define TOUCHED(v)      (BITS_F32(v) != 0x80000000u)
 #define PRODUCT(a, b)   ((a) * (b) + 0.0f)
-#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
 #elif VAL == 2
 #define UNTOUCHED       (-0.0)
 #define TOUCHED(v)      (BITS_F64(v) != 0x8000000000000000UL)
 #define PRODUCT(a, b)   ((a) * (b) + 0.0)
-#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
 #else
 #define UNTOUCHED       val_make(-(real_t)0, (real_t)0)
 #if VAL == 3
@@ -51,7 +39,6 @@ INLINE val_t product(val_t a, val_t b)
     return val_make(a.re * b.re - a.im * b.im + (real_t)0, a.re * b.im + a.im * b.re);
 }
 #define PRODUCT(a, b)   product(a, b)
-#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
 #endif
 
 /* What both walks do at a column beyond the window: where it is the first of its row of B, the row is resumed here. */

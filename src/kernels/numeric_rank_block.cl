@@ -7,12 +7,6 @@
 
 #define AHEAD 2u
 
-#if VAL == 1 || VAL == 2
-#define VAL_FROM(v, j, width) LANE_FROM(v, j, width)
-#else
-#define VAL_FROM(v, j, width) val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
-#endif
-
 KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                            GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
                            GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,

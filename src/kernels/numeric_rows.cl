@@ -11,21 +11,6 @@
  * Shared memory: slots values, slots keys.  No barrier of the block stands between the first look at its rows and the
  * end. */
 
-INLINE u32 claim(SHARED key_t *keys, u32 slots, key_t key)
-{
-    u32 s = KEY_SLOT(key, slots);
-    for (;;) {
-        key_t k = KEY_PEEK(&keys[s]);
-        while (k != key && k != KEY_NONE) {
-            s = s + 1u < slots ? s + 1u : 0u;
-            k = KEY_PEEK(&keys[s]);
-        }
-        if (k == key) return s;
-        k = KEY_CAS(&keys[s], KEY_NONE, key);
-        if (k == KEY_NONE || k == key) return s;
-    }
-}
-
 #if TULLE_CUDA
 /* Sorts E keys a thread, thread by thread, over a team of g threads. */
 #define SORT_TEAM(E)                                                                                   \
@@ -154,7 +139,8 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
                     for (u32 j = lane; j < length; j += g) {
                         const key_t key = (key_t)(b_col[b + j] - low);
                         const val_t v = VAL_MUL(a, b_val[b + j]);
-                        const u32 s = claim(keys, my_slots, key);
+                        bool fresh;
+                        const u32 s = key_claim(keys, my_slots, key, &fresh);
                         sums[s] = VAL_ADD(sums[s], v);
                     }
                     OWN_SYNC(g);

@@ -13,21 +13,6 @@
 
 #define AHEAD 2u                /* rows of B that a group has under way at once */
 
-/* Whether the key is new. */
-INLINE bool insert(SHARED key_t *keys, u32 slots, key_t key)
-{
-    u32 s = KEY_SLOT(key, slots);
-    for (;;) {
-        key_t k = KEY_PEEK(keys + s);
-        if (k == KEY_NONE) {
-            k = KEY_CAS(keys + s, KEY_NONE, key);
-            if (k == KEY_NONE) return true;
-        }
-        if (k == key) return false;
-        s = s + 1u == slots ? 0u : s + 1u;
-    }
-}
-
 KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
@@ -72,7 +57,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
                     more = false;
                     UNROLL for (u32 q = 0; q < AHEAD; q++)
                         if (at[q] < stop[q]) {
-                            if (insert(keys, slots, (key_t)(column[q] - from))) found++;
+                            if (key_insert(keys, slots, (key_t)(column[q] - from))) found++;
                             at[q] += w.size;
                             if (at[q] < stop[q]) more = true;
                         }
@@ -85,7 +70,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
     }
 }
 
-/* The same as insert, in the table in global memory. */
+/* The same as key_insert, in the table in global memory. */
 INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
 {
     u64 s = mulhi64((u64)key * 0x9e3779b97f4a7c15UL, slots);
@@ -145,7 +130,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
                 }
                 if (at >= stop || turns == 0u) break;
                 turns--;
-                if (insert(keys, slots, (key_t)(b_col[at] - from))) fresh++;
+                if (key_insert(keys, slots, (key_t)(b_col[at] - from))) fresh++;
                 at += w.size;
             }
             if (fresh) ATOMIC_ADD32(&used, fresh);

@@ -20,16 +20,6 @@
 #define AHEAD 4u
 #endif
 
-#if IDX == 64
-#define IDX_NONE        0xffffffffffffffffUL
-#define IDX_PEEK(p)     PEEK64(p)
-#define IDX_MIN(p, v)   ATOMIC_MIN64(p, v)
-#else
-#define IDX_NONE        0xffffffffu
-#define IDX_PEEK(p)     PEEK32(p)
-#define IDX_MIN(p, v)   ATOMIC_MIN32(p, v)
-#endif
-
 INLINE void mark(SHARED u32 *bits, u32 column)
 {
     const u32 bit = 1u << (column & 31u);

@@ -10,23 +10,6 @@
  *   cursors     [cursor]: how many blocks of rows; NULL with groups NULL
  *   slots       of the table: shared memory is slots * sizeof(key_t) */
 
-/* 1 if the key is new. */
-INLINE u32 insert(SHARED key_t *table, u32 slots, key_t key)
-{
-    u32 s = KEY_SLOT(key, slots);
-    for (;;) {
-        key_t k = KEY_PEEK(&table[s]);
-        while (k != key && k != KEY_NONE) {
-            s = s + 1u < slots ? s + 1u : 0u;
-            k = KEY_PEEK(&table[s]);
-        }
-        if (k == key) return 0;
-        k = KEY_CAS(&table[s], KEY_NONE, key);
-        if (k == KEY_NONE) return 1u;
-        if (k == key) return 0;
-    }
-}
-
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
                       GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                       GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
@@ -89,7 +72,7 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
                 for (u32 e = 0; e < m; e++) {
                     const ptr_t b = begins[stage + e];
                     const u32 length = lengths[stage + e];
-                    for (u32 j = lane; j < length; j += g) count += insert(table, slots, high | (key_t)(b_col[b + j] - low));
+                    for (u32 j = lane; j < length; j += g) count += key_insert(table, slots, high | (key_t)(b_col[b + j] - low));
                 }
                 OWN_SYNC(g);
             }

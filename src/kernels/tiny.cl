@@ -8,41 +8,25 @@
  *               long road)
  *   tiny_scan   one block: row pointers, and the summaries of both steps, which need no zeroes to begin with
  *
- * Columns are keys: B has fewer than 2^32 - 1 of them. */
-
-INLINE u32 insert(SHARED u32 *table, u32 key)
-{
-    u32 s = mulhi32(key * 0x9e3779b1u, TINY_SLOTS);
-    for (;;) {
-        u32 k = PEEK32(&table[s]);
-        while (k != key && k != NOTHING32) {
-            s = s + 1u < TINY_SLOTS ? s + 1u : 0u;
-            k = PEEK32(&table[s]);
-        }
-        if (k == key) return 0;
-        k = ATOMIC_CAS32(&table[s], NOTHING32, key);
-        if (k == NOTHING32) return 1u;
-        if (k == key) return 0;
-    }
-}
+ * Columns are keys, of 32 bits: B has fewer than 2^32 - 1 of them. */
 
 KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *RESTRICT a_ptr,
                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                   GLOBAL const idx_t *RESTRICT b_col, GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo,
                   GLOBAL u32 *span, GLOBAL ptr_t *c_count)
 {
-    STATIC_SHARED u32 tables[TINY_TEAMS * TINY_SLOTS];
+    STATIC_SHARED key_t tables[TINY_TEAMS * TINY_SLOTS];
     STATIC_SHARED ptr_t begins[TINY_THREADS];
     STATIC_SHARED u32 lengths[TINY_THREADS], sums[TINY_THREADS], mosts[TINY_THREADS];
     STATIC_SHARED idx_t leasts[TINY_THREADS], lasts[TINY_THREADS];
     const u32 t = thread_id(), team = 1u << team_log2, lane = t & (team - 1u), mine = t >> team_log2;
     const u32 teams = thread_count() >> team_log2, stage = mine << team_log2;
-    SHARED u32 *table = tables + mine * TINY_SLOTS;
+    SHARED key_t *table = tables + mine * TINY_SLOTS;
     const u32 r = block_id() * teams + mine;
     const int here = r < rows && bad[0] == NOTHING32;
     const ptr_t a_begin = here ? a_ptr[r] : 0, a_end = here ? a_ptr[r + 1] : 0;
 
-    for (u32 s = lane; s < TINY_SLOTS; s += team) table[s] = NOTHING32;
+    for (u32 s = lane; s < TINY_SLOTS; s += team) table[s] = KEY_NONE;
     u32 sum = 0, most = 0;                          /* saturated: rows that long are not for here */
     idx_t least = (idx_t)~(idx_t)0, last = 0;
     for (ptr_t p = a_begin + lane; p < a_end; p += team) {
@@ -92,7 +76,7 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
         for (u32 e = lane / size; e < m; e += team / size) {        /* short rows of B side by side */
             const ptr_t b = begins[stage + e];
             const u32 length = lengths[stage + e];
-            for (u32 j = lane & (size - 1u); j < length; j += size) count += insert(table, (u32)b_col[b + j]);
+            for (u32 j = lane & (size - 1u); j < length; j += size) count += key_insert(table, TINY_SLOTS, (key_t)b_col[b + j]);
         }
     }
     if (here && lane == 0u) {

@@ -50,7 +50,7 @@ typedef struct tl_gpu_step {
     uint32_t rows_threads, bits_threads;
     uint32_t block_bytes[3];            /* shared memory of a block a row; 0: all there is                      */
     uint32_t block_threads[3];
-    uint32_t mask, mask_threads;        /* symbolic: widest span, in columns, for a block's bits; numeric: 1    */
+    uint32_t mask, mask_threads;        /* symbolic: widest span, in columns, for a block's bits                */
     uint32_t rows_max;                  /* symbolic: rows with more products do not share a block               */
     uint32_t block_per;                 /* numeric: columns for an entry of a row that a block ranks            */
     uint32_t dense_per;                 /* numeric: what is left is dense where so few columns stand for an entry */
