@@ -362,7 +362,7 @@ static const char arguments_text[] =
     "}\n"
     "KERNEL(given)(GLOBAL u32 *out, const GLOBAL u32 *maybe, const GLOBAL u32 *there)\n"
     "{\n"
-    "    if (thread_id() == 0u) out[0] = (maybe ? 2u : 0u) + (there ? 1u : 0u);\n"
+    "    if (thread_id() == 0u) out[0] = (GIVEN(maybe) ? 2u : 0u) + (GIVEN(there) ? 1u : 0u);\n"
     "}\n";
 
 ON_EACH(kernels_get_their_arguments)

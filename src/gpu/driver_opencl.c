@@ -5,7 +5,8 @@
  * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is.
  *
  *   memory    a handle is a cl_mem.  A kernel argument that starts inside of one is a sub-buffer from there to
- *             its end, made for one launch.
+ *             its end, made for one launch.  An argument that is no memory is a small buffer of ones, which kernels know
+ *             (GIVEN): with a NULL beside them NVIDIA's runtime crashes when the sub-buffers are released.
  *   shared    dynamic local memory is the first argument of a kernel that has any: a launch with shared > 0
  *             gives it, and the caller's arguments follow.
  *   queue     the caller's queue lives in the caller's context, and so must all buffers and programs that are
@@ -44,6 +45,8 @@ static void release_context(tl_device *d)
         if (d->events[i]) d->cl.ReleaseEvent(d->events[i]);
         d->events[i] = NULL;
     }
+    if (d->nothing) d->cl.ReleaseMemObject(d->nothing);
+    d->nothing = NULL;
     if (d->queue && d->queue != d->own) d->cl.ReleaseCommandQueue(d->queue);
     if (d->own) d->cl.ReleaseCommandQueue(d->own);
     if (d->context) d->cl.ReleaseContext(d->context);
@@ -53,10 +56,19 @@ static void release_context(tl_device *d)
 
 static tulle_status own_queue(tl_base *b, tl_device *d)
 {
+    tulle_status status = TULLE_OK;
+    const uint32_t ones = UINT32_MAX;
     int code = CL_SUCCESS;
     d->own = d->cl.CreateCommandQueue(d->context, d->device.id, CL_QUEUE_PROFILING_ENABLE, &code);
     d->queue = d->own;
-    return tl_cl_check(b, d, code, "clCreateCommandQueue", "opening the device");
+    TRY(tl_cl_check(b, d, code, "clCreateCommandQueue", "opening the device"));
+    d->nothing = d->cl.CreateBuffer(d->context, CL_MEM_READ_WRITE, TL_ALIGN, NULL, &code);
+    TRY(tl_cl_check(b, d, code, "clCreateBuffer", "opening the device"));
+    code = d->cl.EnqueueFillBuffer(d->own, d->nothing, &ones, sizeof ones, 0, TL_ALIGN, 0, NULL, NULL);
+    if (code == CL_SUCCESS) code = d->cl.Finish(d->own);
+    TRY(tl_cl_check(b, d, code, "clEnqueueFillBuffer", "opening the device"));
+done:
+    return status;
 }
 
 static void close_device(tl_device *d)
@@ -259,7 +271,8 @@ static int set_arg(const tl_device *d, cl_kernel k, uint32_t index, const tl_arg
     case TL_ARG_MEM: break;
     }
     cl_mem mem = buffer_of(arg->as.mem.handle);
-    if (mem && arg->as.mem.offset > 0) {
+    if (!mem) mem = d->nothing;
+    else if (arg->as.mem.offset > 0) {
         *part = part_of(d, arg->as.mem, &code);
         if (code != CL_SUCCESS) return code;
         mem = *part;
@@ -286,22 +299,17 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
     return TULLE_OK;
 }
 
-/* A kernel of its own for each launch: what was given to the one before, parts of buffers above all, is gone by now, and NVIDIA's
- * runtime looks at an argument once more when it is replaced. */
 static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
 {
     tulle_status status = TULLE_OK;
     cl_mem parts[ARGS_MAX];
-    int made = 0, code = CL_SUCCESS;
-    cl_kernel kernel = NULL;
+    int made = 0;
     TRY(launchable(b, d, k, l));
     if (l->blocks == 0) goto done;
-    kernel = d->cl.CreateKernel(k->program, k->name, &code);
-    TRY(tl_cl_check(b, d, code, "clCreateKernel", k->name));
     uint32_t first = l->shared > 0 ? 1 : 0;
-    if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
+    if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
     for (int i = 0; i < l->count; i++) {
-        code = set_arg(d, kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
+        int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
         made = i + 1;
         if (code == CL_SUCCESS) continue;
         status = tl_fail(b, TULLE_EDRIVER, "argument %d of %s could not be set on %s: %s (%d)", i, k->name,
@@ -309,11 +317,10 @@ static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_laun
         goto done;
     }
     size_t threads = l->threads, all = (size_t)l->blocks * threads;
-    TRY(tl_cl_check(b, d, d->cl.EnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
+    TRY(tl_cl_check(b, d, d->cl.EnqueueNDRangeKernel(d->queue, k->kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
               "clEnqueueNDRangeKernel", k->name));
     memcpy(d->last, k->name, sizeof d->last);
 done:
-    if (kernel) d->cl.ReleaseKernel(kernel);
     for (int i = 0; i < made; i++)
         if (parts[i]) d->cl.ReleaseMemObject(parts[i]);
     return status;

@@ -127,7 +127,7 @@ const char  *tl_cl_error(int code);     /* "CL_OUT_OF_RESOURCES" */
 
 struct tl_kernel {
     tl_kernel *next;
-    cl_program program;
+    cl_kernel  kernel;
     uint32_t   args;
     size_t     threads;                 /* most in a work group                      */
     uint64_t   local;                   /* bytes of local arrays, beside dynamic ones */
@@ -152,6 +152,7 @@ struct tl_device {
     bool             one_by_one;        /* its compiler does not bear several threads */
     bool             keeps_binaries;    /* itself; asking for one costs               */
     cl_event         events[TL_EVENTS];
+    cl_mem           nothing;           /* stands for arguments that are no memory   */
     char             version[320];      /* of compiler and driver                    */
     char             last[64];          /* the kernel started last                   */
 };

@@ -117,6 +117,7 @@ void tl_cl_unload(tl_device *d, tl_module *module)
     while (module->kernels) {
         tl_kernel *k = module->kernels;
         module->kernels = k->next;
+        if (k->kernel) d->cl.ReleaseKernel(k->kernel);
         tl_free(NULL, k);
     }
     if (module->program) d->cl.ReleaseProgram(module->program);
@@ -159,26 +160,23 @@ tulle_status tl_cl_kernel(tl_base *b, tl_device *d, tl_module *module, const cha
 {
     tulle_status status = TULLE_OK;
     tl_kernel *k = NULL;
-    cl_kernel kernel = NULL;            /* to ask; each launch makes its own */
     int code = CL_SUCCESS;
     *out = NULL;
     TRY(tl_calloc(b, &k, 1, sizeof *k, "a kernel"));
     k->next = module->kernels;
     module->kernels = k;                /* the module frees it, made or not */
     snprintf(k->name, sizeof k->name, "%s", name);
-    k->program = module->program;
-    kernel = d->cl.CreateKernel(module->program, name, &code);
+    k->kernel = d->cl.CreateKernel(module->program, name, &code);
     TRY(tl_cl_check(b, d, code, "clCreateKernel", name));
-    code = d->cl.GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof k->args, &k->args, NULL);
+    code = d->cl.GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof k->args, &k->args, NULL);
     TRY(tl_cl_check(b, d, code, "clGetKernelInfo", name));
-    code = d->cl.GetKernelWorkGroupInfo(kernel, d->device.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof k->threads,
+    code = d->cl.GetKernelWorkGroupInfo(k->kernel, d->device.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof k->threads,
                                         &k->threads, NULL);
     TRY(tl_cl_check(b, d, code, "clGetKernelWorkGroupInfo", name));
-    code = d->cl.GetKernelWorkGroupInfo(kernel, d->device.id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof k->local,
+    code = d->cl.GetKernelWorkGroupInfo(k->kernel, d->device.id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof k->local,
                                         &k->local, NULL);
     TRY(tl_cl_check(b, d, code, "clGetKernelWorkGroupInfo", name));
     *out = k;
 done:
-    if (kernel) d->cl.ReleaseKernel(kernel);
     return status;
 }

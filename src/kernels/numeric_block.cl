@@ -127,7 +127,7 @@ KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
         sums[s] = VAL_ZERO;
     }
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = rows ? rows[i] : (u32)i;
+        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
         const idx_t from = lo[r];
         if (t == 0) written = 0;

@@ -29,7 +29,7 @@ KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOB
     SHARED u32 *pairs = (SHARED u32 *)shared_memory + (bytes / 4u) * mine;
 
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = rows ? rows[i] : (u32)i;
+        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), n = (u32)(c_ptr[r + 1] - to), used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];

@@ -21,7 +21,7 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
     const u32 t = thread_id(), threads = thread_count();
 
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = rows ? rows[i] : (u32)i;
+        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), n = (u32)(c_ptr[r + 1] - to), used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];

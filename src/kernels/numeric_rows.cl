@@ -75,11 +75,12 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
     SHARED val_t *all_sums = (SHARED val_t *)shared_memory;
     SHARED key_t *all_keys = (SHARED key_t *)(all_sums + slots);
     const u32 t = thread_id(), threads = thread_count();
-    const u32 total = groups ? cursors[cursor] : (rows + per - 1u) / per;
+    const int listed = GIVEN(groups);
+    const u32 total = listed ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = groups ? groups[block] >> 5 : block * per;
-        const u32 n = groups ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
+        const u32 first = listed ? groups[block] >> 5 : block * per;
+        const u32 n = listed ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
         BARRIER();
         if (t == 0) {
             sum_entries = 0;
@@ -89,7 +90,7 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
         }
         BARRIER();
         for (u32 i = t; i < n; i += threads) {
-            const u32 r = list ? list[first + i] : first + i;
+            const u32 r = listed ? list[first + i] : first + i;
             const u32 entries = (u32)(c_ptr[r + 1] - c_ptr[r]);
             row[i] = r;
             size[i] = entries;

@@ -18,6 +18,7 @@ typedef long long          i64;
 #define INLINE          static __device__ __forceinline__
 #define RESTRICT        __restrict__
 #define UNROLL          _Pragma("unroll")
+#define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all ones */
 
 #define thread_id()     ((u32)threadIdx.x)
 #define thread_count()  ((u32)blockDim.x)

@@ -24,7 +24,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
     const u32 t = thread_id(), threads = thread_count();
 
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = rows ? rows[i] : (u32)i;
+        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
         const walk_t w = walk_make(group_log2(threads, entries, products[r], longest[r], threads), entries);
@@ -100,7 +100,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
 
     for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = rows ? rows[i] : (u32)i;
+        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), most = products[r];
         const walk_t w = walk_make(group_log2(threads, entries, most, longest[r], threads), entries);

@@ -6,8 +6,8 @@
  * rows of a block are shared out to teams; a team takes the entries of A one after the other, its threads
  * walk along the row of B.  How wide a team is follows from the rows of the block (group_log2).
  *
- *   groups      where each block of rows starts in list, and how many; NULL: `per` rows each, in order
- *   cursors     [cursor]: how many blocks of rows; NULL with groups NULL
+ *   groups      where each block of rows starts in list, and how many; not given: `per` rows each, in order
+ *   cursors     [cursor]: how many blocks of rows; given with groups
  *   slots       of the table: shared memory is slots * sizeof(key_t) */
 
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
@@ -24,11 +24,12 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
     STATIC_SHARED u32 sum_entries, sum_products, max_longest;
     SHARED key_t *table = (SHARED key_t *)shared_memory;
     const u32 t = thread_id(), threads = thread_count();
-    const u32 total = groups ? cursors[cursor] : (rows + per - 1u) / per;
+    const int listed = GIVEN(groups);
+    const u32 total = listed ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = groups ? groups[block] >> 5 : block * per;
-        const u32 n = groups ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
+        const u32 first = listed ? groups[block] >> 5 : block * per;
+        const u32 n = listed ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
         BARRIER();
         if (t == 0) {
             sum_entries = 0;
@@ -38,7 +39,7 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
         for (u32 i = t; i < slots; i += threads) table[i] = KEY_NONE;
         BARRIER();
         for (u32 i = t; i < n; i += threads) {
-            const u32 r = list ? list[first + i] : first + i;
+            const u32 r = listed ? list[first + i] : first + i;
             row[i] = r;
             row_begin[i] = a_ptr[r];
             row_end[i] = a_ptr[r + 1];
