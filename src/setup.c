@@ -75,6 +75,7 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     TRY(check_index(b, &s->options, x->B.cols));
     double analyze = tl_now();
     TRY(tl_recipe_make(b, &s->options, &s->recipe));
+    TRY(tl_recipe_check(b, &s->recipe, ctx->gpu ? TL_ON_GPU : TL_ON_CPU, ctx->device));
     s->stats = (tulle_stats){.sec_check = x->seconds, .a_nnz = x->A.nnz, .b_nnz = x->B.nnz,
                              .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
     if (!ctx->gpu || (want & TL_LOOK)) TRY(make_request(b, s, values));

@@ -6,6 +6,7 @@
 #define TULLE_WAYS_H
 #include <inttypes.h>
 #include <stdlib.h>
+#include "plan/plan.h"
 #include "reference.h"
 #include "test.h"
 
@@ -28,8 +29,13 @@ static inline bool way_at(int i, tulle_options *o, char *name, size_t bytes)
     }
     int policies = 0;
     while (tulle_policy_name(policies)) policies++;
-    if (i - 1 < policies) o->policy = tulle_policy_name(i - 1);
-    else o->accumulator = tulle_accumulator_name(i - 1 - policies);
+    if (i - 1 < policies) {
+        o->policy = tulle_policy_name(i - 1);
+    } else {                            /* those of the CPU */
+        int left = i - 1 - policies, a = 0;
+        while (tulle_accumulator_name(a) && (!tl_accumulator_on(a, TL_ON_CPU) || left-- > 0)) a++;
+        o->accumulator = tulle_accumulator_name(a);
+    }
     snprintf(name, bytes, "%s", o->policy ? o->policy : o->accumulator ? o->accumulator : "");
     return o->policy || o->accumulator;
 }

@@ -36,7 +36,9 @@ tl_scratch *tl_crew_enter(tl_crew *crew, int thread)
 void tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats)
 {
     int64_t seen = 0;
-    for (int a = 0; a < TL_ACCUMULATORS; a++) {
+    int count = 0;
+    while (tl_accumulator_on(count, TL_ON_CPU)) count++;
+    for (int a = 0; a < count; a++) {
         tulle_share share = {.name = tulle_accumulator_name(a)};
         for (int t = 0; t < crew->threads; t++) {
             share.rows += crew->scratch[t].rows[a];
@@ -47,7 +49,7 @@ void tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats)
     }
     /* rows cut by columns are dense; no thread saw all of their products */
     stats->share[TL_DENSE].products += products - seen;
-    stats->shares = TL_ACCUMULATORS;
+    stats->shares = count;
 }
 
 tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *recipe, const tl_profile *p)

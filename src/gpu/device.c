@@ -92,7 +92,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
     void *note = NULL;
-    TRY(driver->pinned(b, gpu->device, 2048, &note));
+    TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;
     *out = gpu;
     gpu = NULL;

@@ -78,10 +78,12 @@ enum {
     TL_BOARD_NO_BAD  = 2 * TL_ALIGN,    /* all ones: "no row is bad" */
     TL_BOARD_BAD     = 3 * TL_ALIGN,
     TL_BOARD_SUMS    = 4 * TL_ALIGN,
-    TL_BOARD_CURSORS = 6 * TL_ALIGN,
-    TL_BOARD_BYTES   = 8 * TL_ALIGN
+    TL_BOARD_SUM     = 2 * TL_ALIGN,    /* of one step               */
+    TL_BOARD_CURSORS = 8 * TL_ALIGN,
+    TL_BOARD_BYTES   = 10 * TL_ALIGN,
+    TL_NOTE_BYTES    = 3 * TL_BOARD_SUM /* both sums come to the host, and a bad row */
 };
-_Static_assert(SUM_ALL * 8 <= TL_ALIGN && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN, "a part of the board is too small");
+_Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN, "a part of the board is too small");
 
 typedef struct tl_block {
     uint64_t handle, bytes;

@@ -195,7 +195,7 @@ static tulle_status make_meta(tl_product *p)
     p->bad = (tl_dmem){board, p->request.trusted ? TL_BOARD_NO_BAD : TL_BOARD_BAD};
     for (unsigned step = 0; step < 2; step++) {
         p->limits[step] = (tl_dmem){board, TL_BOARD_LIMITS + step * TL_ALIGN};
-        p->sum[step] = (tl_dmem){board, TL_BOARD_SUMS + step * TL_ALIGN};
+        p->sum[step] = (tl_dmem){board, TL_BOARD_SUMS + step * TL_BOARD_SUM};
         p->cursors[step] = (tl_dmem){board, TL_BOARD_CURSORS + step * TL_ALIGN};
     }
 done:
@@ -250,12 +250,6 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
                              dims[i].what, UINT32_MAX - 1);
             goto done;
         }
-    if (request->recipe->forced >= 0 && request->recipe->forced != TL_HASH && request->recipe->forced != TL_DENSE
-        && request->recipe->forced != TL_DIRECT) {
-        status = tl_fail(b, TULLE_EINVAL, "accumulator %s: %s has direct, dense and hash",
-                         tulle_accumulator_name(request->recipe->forced), gpu->name);
-        goto done;
-    }
     p->rows = (uint32_t)rows;
     p->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 || B->ptr_type == TULLE_I64 || request->ptr_type == TULLE_I64 ? 64 : 32,
                           .idx = A->idx_type == TULLE_I64 || B->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
@@ -328,7 +322,7 @@ static bool looks_tiny(const tl_product *p)
 {
     const tl_gpu_request *r = &p->request;
     const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
-    return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0
+    return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0 && r->recipe->few == TL_DIRECT
            && p->gpu->balance < 0 && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS)
            && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
 }
@@ -354,17 +348,17 @@ static tulle_status tiny(tl_product *p, bool *done_so)
                      TL_MEM(p->span), TL_MEM(p->limits[1]), TL_MEM(p->c_ptr), TL_MEM(p->sum[0]), TL_MEM(p->sum[1])};
     TRY(tl_product_launch(p, p->types, TL_K_TINY_SCAN, 1, block, 0, 0, scan, TL_COUNT(scan)));
     TRY(tl_product_mark(p, "small: all before C"));
-    TRY(p->driver->download(p->b, p->device, note, p->sum[0], TL_ALIGN + SUM_ALL * 8));
-    if (!p->request.trusted) TRY(p->driver->download(p->b, p->device, note + 2 * TL_ALIGN / 8, p->bad, 8));
+    TRY(p->driver->download(p->b, p->device, note, p->sum[0], TL_BOARD_SUM + SUM_ALL * 8));
+    if (!p->request.trusted) TRY(p->driver->download(p->b, p->device, note + 2 * TL_BOARD_SUM / 8, p->bad, 8));
     TRY(p->driver->wait(p->b, p->device));
     uint32_t found = UINT32_MAX;
-    if (!p->request.trusted) memcpy(&found, note + 2 * TL_ALIGN / 8, sizeof found);
+    if (!p->request.trusted) memcpy(&found, note + 2 * TL_BOARD_SUM / 8, sizeof found);
     if (found != UINT32_MAX) {
         status = tell_which(p, found);
         goto done;
     }
     memcpy(p->note[0], note, SUM_ALL * 8);
-    memcpy(p->note[1], note + TL_ALIGN / 8, SUM_ALL * 8);
+    memcpy(p->note[1], note + TL_BOARD_SUM / 8, SUM_ALL * 8);
     if (p->note[0][SUM_MAX_PRODUCTS] <= TINY_PRODUCTS) {
         p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
         p->tiny = *done_so = true;
@@ -419,7 +413,7 @@ tulle_status tl_product_pattern(tl_product *p)
         tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
         if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
         TRY(send_limits(p));
-        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_ALIGN));
+        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_SUM));
         TRY(analyze(p));
     }
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));

@@ -4,7 +4,7 @@
  * rows are merged into blocks (Algorithm 2).
  *
  * A block of threads takes as many rows, ranks them within their class by prefix sums (classes are packed six to a
- * u64, ten bits each) and takes its place in every list with one atomic.  Rows of CLASS_ROWS are
+ * u64, ten bits each; those of CLASS_FEW are looked at only where the policy has them) and takes its place in every list with one atomic.  Rows of CLASS_ROWS are
  * then merged: two neighbouring groups of 2^i rows become one while both are whole and their slots fit
  * `room`; five rounds make at most 32 rows.
  *
@@ -23,6 +23,7 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
              GLOBAL u32 *list, GLOBAL u32 *groups)
 {
     STATIC_SHARED u64 count0[THREADS_MAX], count1[THREADS_MAX], count2[THREADS_MAX];
+    STATIC_SHARED u64 few0[THREADS_MAX], few1[THREADS_MAX];
     STATIC_SHARED u32 slots[THREADS_MAX];
     STATIC_SHARED u32 members[THREADS_MAX];
     STATIC_SHARED u32 base[CLASSES], start[CLASSES], total[CLASSES], group_start[ROWS_SIZES];
@@ -33,18 +34,20 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
         const u32 entries = (u32)(a_ptr[r + 1] - a_ptr[r]);
         if (numeric) {
             need = (u32)(c_ptr[r + 1] - c_ptr[r]);
-            c = numeric_class(limits, entries, need, span[r]);
+            c = numeric_class(limits, entries, products[r], need, span[r]);
         } else {
             need = products[r] < span[r] ? products[r] : span[r];
             c = symbolic_class(limits, entries, products[r], span[r]);
             if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* counted already */
         }
     }
-    const int known = r < rows && c != CLASS_EMPTY;
+    const int known = r < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] != 0u;
     const u64 one = known ? (u64)1 << ((c % PER) * BITS) : 0;
     count0[t] = c / PER == 0u ? one : 0;
     count1[t] = c / PER == 1u ? one : 0;
     count2[t] = c / PER == 2u ? one : 0;
+    few0[t] = c / PER == 3u ? one : 0;
+    few1[t] = c / PER == 4u ? one : 0;
     for (u32 d = 1; d < threads; d <<= 1) {
         BARRIER();
         u64 x0 = 0, x1 = 0, x2 = 0;
@@ -58,6 +61,18 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
         count1[t] += x1;
         count2[t] += x2;
     }
+    if (few)
+        for (u32 d = 1; d < threads; d <<= 1) {
+            BARRIER();
+            u64 x0 = 0, x1 = 0;
+            if (t >= d) {
+                x0 = few0[t - d];
+                x1 = few1[t - d];
+            }
+            BARRIER();
+            few0[t] += x0;
+            few1[t] += x1;
+        }
     if (t < CLASSES) {
         u32 before = 0;
         for (u32 i = 0; i < t; i++) before += LIST_ROUND((u32)summary[SUM_ROWS + i]);
@@ -66,12 +81,13 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     BARRIER();
     if (t < CLASSES) {
         const u32 z = threads - 1u;
-        const u64 all = t / PER == 0u ? count0[z] : t / PER == 1u ? count1[z] : count2[z];
+        const u64 all = t / PER == 0u ? count0[z] : t / PER == 1u ? count1[z] : t / PER == 2u ? count2[z] : t / PER == 3u ? few0[z] : few1[z];
         const u32 n = FIELD(all, t);
         total[t] = n;
         start[t] = n ? base[t] + ATOMIC_ADD32(&cursors[t], n) : 0u;
     }
-    const u32 rank = known ? FIELD(c / PER == 0u ? count0[t] : c / PER == 1u ? count1[t] : count2[t], c) - 1u : 0u;
+    const u64 place = c / PER == 0u ? count0[t] : c / PER == 1u ? count1[t] : c / PER == 2u ? count2[t] : c / PER == 3u ? few0[t] : few1[t];
+    const u32 rank = known ? FIELD(place, c) - 1u : 0u;
     BARRIER();
     if (known) list[start[c] + rank] = r;
 

@@ -10,6 +10,7 @@
 #define BITS_SIZES      5
 #define ROWS_SIZES      5
 #define BLOCK_SIZES     3
+#define FEW_SIZES       9
 
 /*                                 symbolic                            numeric                              */
 #define CLASS_EMPTY     0       /* no products                                                              */
@@ -20,7 +21,8 @@
 #define CLASS_HASH      15      /* hash that goes on in global memory  hash, a block a row, sorted after    */
 #define CLASS_MASK      16      /* bits, a block a row                                                      */
 #define CLASS_DENSE     17      /* windows of bits, a block a row      windows of values, a block a row     */
-#define CLASSES         18
+#define CLASS_FEW       18      /* in registers: products up to 2, 4, ... 512, for policies that want it    */
+#define CLASSES         27
 
 /* Words of limits[], for each of the two steps.  A limit of 0 closes a class. */
 #define LIMIT_BITS      0       /* 5: columns of the span (symbolic), RANK_BYTES (numeric)                  */
@@ -37,7 +39,8 @@
 #define LIMIT_ROOM      21      /* 5: slots that the rows of a block of CLASS_ROWS share                    */
 #define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow          */
 #define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK                                */
-#define LIMITS          28
+#define LIMIT_FEW       28      /* products of a row of CLASS_FEW, at most                                  */
+#define LIMITS          29
 
 /* Lists of classes start at multiples of 512 bytes. */
 #define LIST_ROUND(n)   (((n) + 127) & ~127u)
@@ -62,6 +65,9 @@
  * numeric ones half full, those of longer rows two thirds, as in spECK: then the memory counts. */
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
 #define NUMERIC_SLOTS(n)  ((n) + ((n) <= 128 ? (n) : (n) / 2 + 64) + 1)
+
+/* The bin of a row of CLASS_FEW takes up to FEW_MOST(bin) products. */
+#define FEW_MOST(bin)   (2u << (bin))
 
 /* Small products (tiny.cl): rows of C, entries of A, products of a row; a table for each of the teams of a block. */
 #define TINY_ROWS       8192

@@ -151,10 +151,13 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
 
 /* ---- which class takes a row: two small functions of what is known about it */
 
+INLINE u32 few_bin(u32 products) { return products <= 2u ? 0u : log2_ceil(products) - 1u; }
+
 INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     if (products >= limits[LIMIT_BITS_MIN] && products <= limits[LIMIT_BITS_MAX]
         && (u64)span <= (u64)products * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
@@ -168,10 +171,11 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
     return need <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
-INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 span)
+INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)
 {
     if (nnz == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
     if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
@@ -188,6 +192,7 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 nnz, u32 spa
 /* What decides how much shared memory a row of the class takes: the host gives no more than the largest needs. */
 INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
 {
+    if (c >= CLASS_FEW) return need;
     const int bits = c < CLASS_ROWS || c >= CLASS_MASK, blocks = c >= CLASS_BLOCK && c < CLASS_HASH;
     if (!numeric) return bits ? span : need;
     if (c >= CLASS_MASK) return span;

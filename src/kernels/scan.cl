@@ -29,9 +29,9 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         u64 mine = 0;
         if (r64 < rows) {
             const u32 n = (u32)c_count[r], width = span[r];
-            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), n, width);
-            measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
             mine = products[r];
+            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), (u32)mine, n, width);
+            measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
             sum += n;
             if (n > most) most = n;
         }

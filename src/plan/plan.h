@@ -12,16 +12,24 @@
 
 /* ---- accumulators: how the products of one row of C are brought together */
 
-#define TL_ACCUMULATOR_LIST(X)                                                                    \
-    X(DIRECT, "direct", "one row of B, scaled; rows of A with a single entry")                    \
-    X(DENSE,  "dense",  "an array over the row's column window, byte map and rank, no sort")      \
-    X(TWINS,  "twins",  "dense for 2 to 4 rows of A with equal pattern at once")                  \
-    X(STENCIL, "stencil", "rows that repeat the row before, one column on: places found once")    \
-    X(SORT,   "sort",   "products merged by column; short rows scattered over many columns")      \
-    X(HASH,   "hash",   "open addressing in cache, columns sorted afterwards")
+/* id, name, where it is to be had, text; those of the CPU come first */
+enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
+#define TL_ACCUMULATOR_LIST(X)                                                                                       \
+    X(DIRECT,    "direct",   TL_ON_BOTH, "one row of B, scaled; rows of A with a single entry")                      \
+    X(DENSE,     "dense",    TL_ON_BOTH, "an array over the row's column window, byte map and rank, no sort")        \
+    X(TWINS,     "twins",    TL_ON_CPU,  "dense for 2 to 4 rows of A with equal pattern at once")                    \
+    X(STENCIL,   "stencil",  TL_ON_CPU,  "rows that repeat the row before, one column on: places found once")        \
+    X(SORT,      "sort",     TL_ON_CPU,  "products merged by column; short rows scattered over many columns")        \
+    X(HASH,      "hash",     TL_ON_BOTH, "open addressing in cache, columns sorted afterwards")                      \
+    X(HEAP,      "heap",     TL_ON_GPU,  "bhSPARSE: a thread a row, a heapsort that fuses; up to 32 products")       \
+    X(ESC,       "esc",      TL_ON_GPU,  "bhSPARSE: expand, bitonic sort, compress; up to 512 products")             \
+    X(MERGE,     "merge",    TL_ON_GPU,  "bhSPARSE: rows of B merged one by one, scratchpad grows as it must")       \
+    X(REG_SORT,  "regsort",  TL_ON_GPU,  "sorting network and segmented sum in registers; up to 512 products")       \
+    X(REG_MERGE, "regmerge", TL_ON_GPU,  "rows of B merged by minimum and sum in registers; up to 512 products")     \
+    X(REG_HASH,  "reghash",  TL_ON_GPU,  "products spread evenly in registers, then hashed; up to 512 products")
 
 typedef enum tl_accumulator {
-#define TL_ENUM(id, name, text) TL_##id,
+#define TL_ENUM(id, name, where, text) TL_##id,
     TL_ACCUMULATOR_LIST(TL_ENUM)
 #undef TL_ENUM
     TL_ACCUMULATORS
@@ -66,10 +74,14 @@ typedef struct tl_policy {
     const char *name, *text;
     bool        alike;                  /* look for rows like the row before them    */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
+    /* on a GPU */
     const tl_gpu_steps *gpu;
+    bool        once;                   /* one step over upper bounds, as bhSPARSE does */
+    tl_accumulator few;                 /* two steps: what takes rows of at most 512 products; TL_DIRECT: gpu's numbers decide */
 } tl_policy;
 
-extern const tl_policy tl_policy_auto, tl_policy_speck;
+extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse, tl_policy_regsort, tl_policy_regmerge,
+    tl_policy_reghash;
 const tl_policy *tl_policy_at(int i);                       /* NULL past the last */
 
 /* ---- recipe */
@@ -78,7 +90,13 @@ typedef struct tl_recipe {
     const tl_policy *policy;
     int              forced;            /* a tl_accumulator, or -1                   */
     bool             alike;
+    bool             once;              /* on a GPU: as in the policy, or as the accumulator needs it */
+    tl_accumulator   few;
 } tl_recipe;
+
+/* Is an accumulator to be had there (TL_ON_CPU, TL_ON_GPU)?  If not, a sentence that lists those that are. */
+bool         tl_accumulator_on(int accumulator, int where);
+tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device);
 
 tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
 

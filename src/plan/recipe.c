@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const tl_policy *const policies[] = {&tl_policy_auto, &tl_policy_speck};
+static const tl_policy *const policies[] = {
+    &tl_policy_auto, &tl_policy_speck, &tl_policy_bhsparse, &tl_policy_regsort, &tl_policy_regmerge, &tl_policy_reghash};
 
-static const struct { const char *name, *text; } accumulators[] = {
-#define ROW(id, name, text) {name, text},
+static const struct { const char *name; int where; const char *text; } accumulators[] = {
+#define ROW(id, name, where, text) {name, where, text},
     TL_ACCUMULATOR_LIST(ROW)
 #undef ROW
 };
@@ -68,12 +69,33 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
         recipe->policy = tl_policy_at(i);
     }
     recipe->alike = recipe->policy->alike;
+    recipe->once = recipe->policy->once;
+    recipe->few = recipe->policy->few;
     if (options->accumulator) {
         recipe->forced = find(tulle_accumulator_name, options->accumulator);
         if (recipe->forced < 0)
             return tl_fail(b, TULLE_EINVAL, "there is no accumulator \"%s\"; there are: %s",
                            options->accumulator, name_list(tulle_accumulator_name, list, sizeof list));
         recipe->alike = recipe->forced == TL_TWINS || recipe->forced == TL_STENCIL;
+        recipe->once = recipe->forced == TL_HEAP || recipe->forced == TL_ESC || recipe->forced == TL_MERGE;
+        bool few = recipe->forced == TL_REG_SORT || recipe->forced == TL_REG_MERGE || recipe->forced == TL_REG_HASH;
+        recipe->few = few ? (tl_accumulator)recipe->forced : TL_DIRECT;
     }
     return TULLE_OK;
+}
+
+bool tl_accumulator_on(int accumulator, int where)
+{
+    return accumulator >= 0 && accumulator < TL_ACCUMULATORS && (accumulators[accumulator].where & where);
+}
+
+tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device)
+{
+    char list[256];
+    size_t at = 0;
+    if (recipe->forced < 0 || tl_accumulator_on(recipe->forced, where)) return TULLE_OK;
+    for (int i = 0; i < TL_ACCUMULATORS && at < sizeof list; i++)
+        if (tl_accumulator_on(i, where))
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", accumulators[i].name);
+    return tl_fail(b, TULLE_EINVAL, "accumulator %s: %s has %s", accumulators[recipe->forced].name, device, list);
 }
