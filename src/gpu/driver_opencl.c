@@ -5,8 +5,10 @@
  * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is.
  *
  *   memory    a handle is a cl_mem.  A kernel argument that starts inside of one is a sub-buffer from there to
- *             its end, made for one launch.  An argument that is no memory is a small buffer of ones, which kernels know
- *             (GIVEN): with a NULL beside them NVIDIA's runtime crashes when the sub-buffers are released.
+ *             its end, kept for the next launch until the buffer is freed or another needs the place.  NVIDIA's
+ *             runtime (580.159) crashes in clReleaseMemObject of some sub-buffers, at random as it seems: there they are
+ *             never released, and a buffer that has any stays allocated until the process ends.  An argument that is no
+ *             memory is a small buffer of ones, which kernels know (GIVEN).
  *   shared    dynamic local memory is the first argument of a kernel that has any: a launch with shared > 0
  *             gives it, and the caller's arguments follow.
  *   queue     the caller's queue lives in the caller's context, and so must all buffers and programs that are
@@ -39,8 +41,22 @@ done:
     return status;
 }
 
+static void release_part(tl_device *d, tl_cl_part *part)
+{
+    if (part->part && !d->keeps_parts) d->cl.ReleaseMemObject(part->part);
+    *part = (tl_cl_part){0};
+}
+
+/* Those of one buffer, or all. */
+static void release_parts(tl_device *d, cl_mem whole)
+{
+    for (int i = 0; i < TL_CL_PARTS; i++)
+        if (!whole || d->part[i].whole == whole) release_part(d, &d->part[i]);
+}
+
 static void release_context(tl_device *d)
 {
+    release_parts(d, NULL);
     for (int i = 0; i < TL_EVENTS; i++) {
         if (d->events[i]) d->cl.ReleaseEvent(d->events[i]);
         d->events[i] = NULL;
@@ -111,6 +127,7 @@ static tulle_status open_device(tl_base *b, int index, tl_device **device)
     d->cl.GetDeviceInfo(d->device.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof d->block_most, &d->block_most, NULL);
     d->most_free = d->caps.memory_free;
     d->one_by_one = strstr(d->caps.driver, "Oclgrind") != NULL;
+    d->keeps_parts = strncmp(d->caps.arch, "sm_", 3) == 0;
     d->keeps_binaries = strstr(d->caps.driver, "PoCL") != NULL;
     snprintf(d->version, sizeof d->version, "%s, %s, %s", d->caps.driver, d->caps.arch, TL_CL_OPTIONS);
     d->context = d->cl.CreateContext(NULL, 1, &d->device.id, NULL, NULL, &code);
@@ -175,6 +192,7 @@ static size_t size_of(const tl_device *d, cl_mem mem)
 static void free_memory(tl_device *d, uint64_t handle)
 {
     if (!handle) return;
+    release_parts(d, buffer_of(handle));
     count_bytes(d, 0, size_of(d, buffer_of(handle)));
     d->cl.ReleaseMemObject(buffer_of(handle));
 }
@@ -244,9 +262,19 @@ static uint64_t waits(const tl_device *d) { return d->waits; }
 /* ---- launches */
 
 /* The part of a buffer from `offset` on.  The caller's buffer may be a part of another one itself. */
-static cl_mem part_of(const tl_device *d, tl_dmem mem, int *code)
+static cl_mem part_of(tl_device *d, tl_dmem mem, int *code)
 {
     cl_mem whole = buffer_of(mem.handle), parent = NULL;
+    tl_cl_part *place = &d->part[0];
+    for (int i = 0; i < TL_CL_PARTS; i++) {
+        tl_cl_part *p = &d->part[i];
+        if (p->whole == whole && p->offset == mem.offset) {
+            p->used = ++d->parts_used;
+            return p->part;
+        }
+        if (p->used < place->used) place = p;
+    }
+    release_part(d, place);
     size_t base = 0, bytes = size_of(d, whole);
     if (mem.offset >= bytes) {
         *code = CL_INVALID_BUFFER_SIZE;
@@ -255,15 +283,15 @@ static cl_mem part_of(const tl_device *d, tl_dmem mem, int *code)
     d->cl.GetMemObjectInfo(whole, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
     if (parent) d->cl.GetMemObjectInfo(whole, CL_MEM_OFFSET, sizeof base, &base, NULL);
     cl_buffer_region region = {base + (size_t)mem.offset, bytes - (size_t)mem.offset};
-    return d->cl.CreateSubBuffer(parent ? parent : whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                 code);
+    cl_mem part = d->cl.CreateSubBuffer(parent ? parent : whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                        code);
+    if (*code == CL_SUCCESS) *place = (tl_cl_part){whole, part, mem.offset, ++d->parts_used};
+    return part;
 }
 
-/* *part: a sub-buffer to release after the launch, or NULL. */
-static int set_arg(const tl_device *d, cl_kernel k, uint32_t index, const tl_arg *arg, cl_mem *part)
+static int set_arg(tl_device *d, cl_kernel k, uint32_t index, const tl_arg *arg)
 {
     int code = CL_SUCCESS;
-    *part = NULL;
     switch (arg->kind) {
     case TL_ARG_U32: return d->cl.SetKernelArg(k, index, sizeof arg->as.u32, &arg->as.u32);
     case TL_ARG_U64: return d->cl.SetKernelArg(k, index, sizeof arg->as.u64, &arg->as.u64);
@@ -272,11 +300,8 @@ static int set_arg(const tl_device *d, cl_kernel k, uint32_t index, const tl_arg
     }
     cl_mem mem = buffer_of(arg->as.mem.handle);
     if (!mem) mem = d->nothing;
-    else if (arg->as.mem.offset > 0) {
-        *part = part_of(d, arg->as.mem, &code);
-        if (code != CL_SUCCESS) return code;
-        mem = *part;
-    }
+    else if (arg->as.mem.offset > 0) mem = part_of(d, arg->as.mem, &code);
+    if (code != CL_SUCCESS) return code;
     return d->cl.SetKernelArg(k, index, sizeof mem, &mem);
 }
 
@@ -302,15 +327,12 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
 static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_launch *l)
 {
     tulle_status status = TULLE_OK;
-    cl_mem parts[ARGS_MAX];
-    int made = 0;
     TRY(launchable(b, d, k, l));
     if (l->blocks == 0) goto done;
     uint32_t first = l->shared > 0 ? 1 : 0;
     if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
     for (int i = 0; i < l->count; i++) {
-        int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i], &parts[i]);
-        made = i + 1;
+        int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i]);
         if (code == CL_SUCCESS) continue;
         status = tl_fail(b, TULLE_EDRIVER, "argument %d of %s could not be set on %s: %s (%d)", i, k->name,
                          d->caps.name, tl_cl_error(code), code);
@@ -321,8 +343,6 @@ static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_laun
               "clEnqueueNDRangeKernel", k->name));
     memcpy(d->last, k->name, sizeof d->last);
 done:
-    for (int i = 0; i < made; i++)
-        if (parts[i]) d->cl.ReleaseMemObject(parts[i]);
     return status;
 }
 

@@ -139,6 +139,13 @@ struct tl_module {
     tl_kernel *kernels;
 };
 
+enum { TL_CL_PARTS = 128 };             /* more than one launch can have */
+
+typedef struct tl_cl_part {
+    cl_mem   whole, part;
+    uint64_t offset, used;              /* used: when last, 0: it is free */
+} tl_cl_part;
+
 struct tl_device {
     tl_cl            cl;
     tl_cl_device     device;
@@ -148,8 +155,11 @@ struct tl_device {
     uint64_t         most_free, block_most;     /* bytes free when opened; most in one block */
     uint64_t         held, waits;
     int              modules;
+    tl_cl_part       part[TL_CL_PARTS]; /* sub-buffers                               */
+    uint64_t         parts_used;
     pthread_mutex_t  compiling;
     bool             one_by_one;        /* its compiler does not bear several threads */
+    bool             keeps_parts;       /* releasing a sub-buffer may crash it        */
     bool             keeps_binaries;    /* itself; asking for one costs               */
     cl_event         events[TL_EVENTS];
     cl_mem           nothing;           /* stands for arguments that are no memory   */
