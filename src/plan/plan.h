@@ -51,7 +51,7 @@ enum { TL_RULES_MAX = 8 };
 typedef struct tl_gpu_step {
     double   ratio, ratio_large;
     int64_t  rows, rows_large;
-    uint32_t bits[5];                   /* symbolic: columns of a window; numeric: bytes of ranks and values    */
+    uint32_t bits[5];                   /* symbolic: columns of a window; numeric: bytes of ranks and values; 0: none */
     uint32_t bits_per;                  /* taken while there are at most so many columns for a product or entry */
     uint32_t bits_min, bits_max;        /* and so many products or entries                                      */
     uint32_t entries[5];                /* products or entries of short rows that share a block, by size        */
