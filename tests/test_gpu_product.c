@@ -288,6 +288,29 @@ static void the_largest_entries_in_the_smallest_scratchpad(void)
     tulle_ctx_free(ctx);
 }
 
+/* ---- rows so heavy that many blocks share each: alone, beside light ones, over one window and over many */
+
+static void heavy_rows_are_shared(void)
+{
+    static const struct { int64_t rows, full, inner, cols; double each; } cases[] = {
+        {1, 0, 500, 20000, 150}, {40, 17, 900, 200000, 100}, {3, 1, 3000, 90000, 25}};
+    static const char *const shared[] = {NULL, "16384"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int s = 0; s < 2; s++)
+            for (int kind = 0; kind < 2; kind++) {
+                tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", shared[s]);
+                ref_types t = kind ? ref_types_at(15) : f64;
+                ref A = full_row_and_singles(cases[i].rows, cases[i].inner, cases[i].full, REF_INTEGERS, t);
+                ref B = ref_random(31 + i, cases[i].inner, cases[i].cols, cases[i].each, REF_INTEGERS, t);
+                ref want = ref_product(&A.view, &B.view);
+                gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, 0, &want.view, "heavy rows");
+                ref_free(&A);
+                ref_free(&B);
+                ref_free(&want);
+                tulle_ctx_free(ctx);
+            }
+}
+
 /* ---- accumulators: those of the device take the rows, others are refused or stand for one that is there */
 
 static void accumulators_by_name(void)
@@ -566,7 +589,7 @@ static void trusted_inputs_give_the_same(void)
 
 TEST_MAIN(TEST(every_value_and_index_type), TEST(types_of_c_follow_the_options), TEST(every_shape_every_way),
           TEST(the_gallery), TEST(squares_of_one_matrix_there), TEST(products_of_products_stay_there),
-          TEST(columns_up_to_the_largest_index), TEST(a_heavy_row_over_far_columns),
+          TEST(columns_up_to_the_largest_index), TEST(a_heavy_row_over_far_columns), TEST(heavy_rows_are_shared),
           TEST(every_scratchpad_balanced_or_not), TEST(the_largest_entries_in_the_smallest_scratchpad),
           TEST(accumulators_by_name), TEST(zeros_stay_unless_they_are_dropped),
           TEST(special_values_go_the_plain_way), TEST(random_reals_are_right_to_the_last_bits),

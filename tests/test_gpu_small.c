@@ -70,6 +70,19 @@ static void wide_rows(void)
     }
 }
 
+/* One row of 70,000 products: shared by all blocks. */
+static void a_heavy_row(void)
+{
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");
+    ref A = full_row_and_singles(3, 350, 1, REF_INTEGERS, f64), B = ref_random(23, 350, 40000, 200, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, 0, &want.view, "a heavy row");
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
 /* Rows that fill most of a short span, in a scratchpad that a team of threads cannot share: ranked by a block. */
 static void nearly_full_rows(void)
 {
@@ -151,5 +164,5 @@ static void a_plan(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(wide_rows), TEST(nearly_full_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing),
+          TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing),
           TEST(bad_operands), TEST(a_plan))

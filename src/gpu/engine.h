@@ -21,6 +21,7 @@
     X(numeric_rank,       128,  false, true)                                                      \
     X(numeric_rank_block, 1024, false, true)                                                      \
     X(numeric_dense,      1024, false, true)                                                      \
+    X(split,              256,  false, true)                                                      \
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
     X(drop,               256,  false, true)
@@ -52,6 +53,10 @@ typedef enum tl_file_id {
     X(NUMERIC_RANK,        numeric_rank,   numeric_rank)                                          \
     X(NUMERIC_RANK_BLOCK,  numeric_rank_block, numeric_rank_block)                                \
     X(NUMERIC_DENSE,       numeric_dense,  numeric_dense)                                         \
+    X(SPLIT_MARK,          split,          split_mark)                                            \
+    X(SPLIT_COUNT,         split,          split_count)                                           \
+    X(SPLIT_RANK,          split,          split_rank)                                            \
+    X(SPLIT_ADD,           split,          split_add)                                             \
     X(SORT_ROWS,           sort_rows,      sort_rows)                                             \
     X(DIRECT,              direct,         direct)                                                \
     X(DROP_COUNT,          drop,           drop_count)                                            \

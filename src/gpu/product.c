@@ -447,7 +447,7 @@ void tl_product_done(tl_product *p)
     operand_done(p, &p->A);
     operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
-    for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->scratch[i]);
+    for (int i = 0; i < TL_SCRATCH; i++) tl_dmem_free(p->gpu, p->scratch[i]);
     tl_dmem_free(p->gpu, p->c_ptr);
     tl_dmem_free(p->gpu, p->c_col);
     tl_dmem_free(p->gpu, p->c_val);

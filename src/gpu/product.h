@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric) and
- * replay.c (the numeric step again). */
+ * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric), split.c
+ * (heavy rows) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
@@ -21,6 +21,9 @@ typedef struct tl_work {
     uint32_t start[CLASSES];            /* of its list                               */
     tl_dmem  list, groups;
 } tl_work;
+
+/* Memory of a step beside C: spill maps, and positions or bits of two classes. */
+enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
 
 typedef struct tl_product {
     tl_base          *b;
@@ -42,7 +45,7 @@ typedef struct tl_product {
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
-    tl_dmem           scratch[2];       /* positions or maps of the step under way   */
+    tl_dmem           scratch[TL_SCRATCH];      /* of the step under way            */
     /* stage times */
     bool              timed;
     bool              tiny;             /* it went the short road: cursors are not zero */
@@ -57,6 +60,11 @@ tulle_status tl_step_numeric(tl_product *p);
 tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks, uint32_t threads,
                                uint32_t shared, int lane, const tl_arg *args, int count);
 tulle_status tl_product_mark(tl_product *p, const char *name);
+
+/* split.c: heavy rows, each shared by many blocks; on the queue, not on a lane */
+bool         tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64_t span);
+tulle_status tl_split_symbolic(tl_product *p, tl_types types, uint32_t rows, tl_dmem list, uint64_t span, tl_dmem *scratch);
+tulle_status tl_split_numeric(tl_product *p, tl_types types, uint32_t rows, tl_dmem list, uint64_t span, tl_dmem *scratch);
 
 /* product.c */
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);

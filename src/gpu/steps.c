@@ -216,7 +216,7 @@ static tulle_status open_lanes(tl_product *p, int count, int *lanes)
 static tulle_status close_lanes(tl_product *p, int lanes)
 {
     tulle_status status = lanes > 1 ? p->driver->join(p->b, p->device, lanes) : TULLE_OK;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < TL_SCRATCH; i++) {
         tl_dmem_free(p->gpu, p->scratch[i]);
         p->scratch[i] = nothing;
     }
@@ -272,21 +272,24 @@ tulle_status tl_step_symbolic(tl_product *p)
             uint64_t need = p->note[0][SUM_MAX_NEED];
             if (need > p->sizes[0].limits[LIMIT_HASH]) need = p->sizes[0].limits[LIMIT_HASH];
             uint64_t slots = need + need / 2 + 128, bytes = (uint64_t)grid * slots * (uint64_t)(plain.key / 8);
-            TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch[0]));
-            TRY(p->driver->fill(p->b, p->device, p->scratch[0], 0xff, bytes));
+            TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch[TL_SPILL]));
+            TRY(p->driver->fill(p->b, p->device, p->scratch[TL_SPILL], 0xff, bytes));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->scratch[0]),
+                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->scratch[TL_SPILL]),
                              TL_U64(slots), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, s->shared, lane, args, TL_COUNT(args)));
+            /* the maps are filled by the queue: the kernel follows there */
+            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, s->shared, 0, args, TL_COUNT(args)));
+        } else if (tl_split_wanted(p, 0, c, rows, measure(p, 0, c, span))) {
+            TRY(tl_split_symbolic(p, plain, rows, list, measure(p, 0, c, span), &p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]));
         } else {
             uint32_t words = window(s->slots * 32, measure(p, 0, c, span)) / 32;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, words * 4), grid = rows < resident ? rows : resident;
             bool windows = measure(p, 0, c, span) > (uint64_t)words * 32;
             if (!windows) grid = rows;                                  /* nothing to keep for each block */
-            TRY(positions(p, grid, windows, &stride, &p->scratch[c == CLASS_DENSE]));
+            TRY(positions(p, grid, windows, &stride, &p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(words),
-                             TL_MEM(p->scratch[c == CLASS_DENSE]), TL_U32(stride), TL_MEM(p->c_ptr)};
+                             TL_MEM(p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]), TL_U32(stride), TL_MEM(p->c_ptr)};
             TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, words * 4, lane, args, TL_COUNT(args)));
         }
     }
@@ -359,13 +362,15 @@ tulle_status tl_step_numeric(tl_product *p)
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_U32(s->team), TL_MEM(p->c_ptr),
                              TL_MEM(p->c_col), TL_MEM(p->c_val)};
             TRY(tl_product_launch(p, types, s->kernel, ((uint64_t)rows * s->team + s->threads - 1) / s->threads, s->threads, 0, lane, args, TL_COUNT(args)));
+        } else if (tl_split_wanted(p, 1, c, rows, measure(p, 1, c, span))) {
+            TRY(tl_split_numeric(p, types, rows, list, measure(p, 1, c, span), &p->scratch[TL_DENSE_ROWS]));
         } else {
             uint32_t slots = window(s->slots, measure(p, 1, c, span)), shared = slots * val + slots / 8;
             uint32_t resident = tl_resident(&p->gpu->caps, s->threads, shared), grid = rows < resident ? rows : resident;
-            TRY(positions(p, grid, measure(p, 1, c, span) > slots, &stride, &p->scratch[1]));
+            TRY(positions(p, grid, measure(p, 1, c, span) > slots, &stride, &p->scratch[TL_DENSE_ROWS]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch[1]), TL_U32(stride),
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch[TL_DENSE_ROWS]), TL_U32(stride),
                              TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
             TRY(tl_product_launch(p, types, s->kernel, grid, s->threads, shared, lane, args, TL_COUNT(args)));
         }

@@ -20,10 +20,10 @@ const tl_gpu_steps tl_gpu_speck = {
     },
     .numeric = {
         .ratio = 1.5, .rows = 2000, .ratio_large = 1.3, .rows_large = 1000,
-        .bits = {1536, 3072, 5120, 8192, 0}, .bits_per = 160, .bits_min = 32, .bits_max = 2048, .dense_per = 5,
+        .bits = {1536, 3072, 5120, 8192, 0}, .bits_per = 256, .bits_min = 16, .bits_max = 2048, .dense_per = 5,
         .entries = {32, 64, 128, 256, 512}, .rows_threads = 64, .bits_threads = 128,
         .block_bytes = {16384, 73728, 0}, .block_threads = {128, 512, 1024},
-        .block_per = 160,
+        .block_per = 512,
     },
 };
 
