@@ -325,6 +325,7 @@ typedef struct tulle_merge_options {
 
 typedef struct tulle_merge_result {
     double      seconds, rate;    /* rate: entries a second                                   */
+    int64_t     entries;
     int         threads;          /* of a block                                               */
     uint64_t    shared_bytes;     /* of a block                                               */
 } tulle_merge_result;

@@ -72,6 +72,8 @@ static const option table[] = {
      "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
     {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | FOR_BENCH,
      "the time of each stage of the product"},
+    {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH,
+     "merges: fewer entries, for a first look"},
     {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,

@@ -37,6 +37,7 @@ static void try_one(tulle_ctx *ctx, tl_merge_request r)
     CHECK(result.shared_bytes == shared_bytes(&r), "%d bytes", (int)result.shared_bytes);
     CHECK(r.threads ? result.threads == (int)r.threads : result.threads >= 32, "%d threads", result.threads);
     CHECK(result.seconds > 0 && result.rate > 0, "%g s, %g", result.seconds, result.rate);
+    CHECK(result.entries == (int64_t)r.entries, "%d entries", (int)result.entries);
 }
 
 static void every_length(int algorithm)

@@ -262,7 +262,8 @@ tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *reque
         t.r.threads = n;
         TRY(measure(&t, &seconds));
         if (result->threads && result->seconds <= seconds) continue;
-        *result = (tulle_merge_result){.seconds = seconds, .threads = (int)n, .shared_bytes = t.shared};
+        *result = (tulle_merge_result){.seconds = seconds, .entries = (int64_t)request->entries, .threads = (int)n,
+                                       .shared_bytes = t.shared};
     }
     if (result->seconds > 0) result->rate = (double)request->entries / result->seconds;
 done:

@@ -88,7 +88,7 @@ KERNEL(merge_path) MERGE_ARGS
 {
     MERGE_BEGIN
     const u32 items = count / threads, diagonal = t * items;
-    u32 a = diagonal > length ? diagonal - length : 0u, end = diagonal < length ? diagonal : length;
+    u32 end = diagonal < length ? diagonal : length, a = diagonal - end;
     while (a < end) {                   /* the first a where key a of the first is beyond its partner on the diagonal */
         const u32 middle = (a + end) >> 1;
         if (key[middle] <= key[length + diagonal - 1u - middle]) a = middle + 1u;
