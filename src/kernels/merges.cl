@@ -44,12 +44,13 @@
         VALUES(val[i] = values[first + i];)                                                                             \
     }                                                                                                                   \
     BARRIER();
-#define MERGE_END                                                                                                       \
+#define MERGE_END(PLACE)                                                                                                \
     BARRIER();                                                                                                          \
     for (u32 i = t; i < count; i += threads) {                                                                          \
-        keys_to[first + i] = key[i];                                                                                    \
-        VALUES(values_to[first + i] = val[i];)                                                                          \
+        keys_to[first + i] = key[PLACE(i)];                                                                             \
+        VALUES(values_to[first + i] = val[PLACE(i)];)                                                                   \
     }
+#define STRAIGHT(i) (i)
 
 /* ---- ranking */
 
@@ -78,11 +79,13 @@ KERNEL(merge_ranking) MERGE_ARGS
     }
     key = key_to;
     VALUES(val = val_to;)
-    MERGE_END
+    MERGE_END(STRAIGHT)
 }
 
-/* ---- merge path (Green, McColl and Bader): thread t makes entries [t*items, t*items + items) of the result.  Which
- * sequence each of them comes from is a bit, so that keys and then values pass through the same registers. */
+/* ---- merge path (Green, McColl and Bader): thread t makes entries [t*items, t*items + items) of the result, items a power
+ * of two.  So threads of a warp would write into the same few banks; the result is spread over all of them, each 32
+ * entries in an order of their own. */
+#define SPREAD(i) ((i) ^ ((i) >> 5 & 31u))
 
 KERNEL(merge_path) MERGE_ARGS
 {
@@ -94,7 +97,7 @@ KERNEL(merge_path) MERGE_ARGS
         if (key[middle] <= key[length + diagonal - 1u - middle]) a = middle + 1u;
         else end = middle;
     }
-    u32 b = length + diagonal - a, from = 0;
+    u32 b = length + diagonal - a, from = 0;        /* from: a bit an entry, 1 where it is of the second sequence */
     VALUES(const u32 a_first = a;)
     VALUES(const u32 b_first = b;)
     u32 mine[MERGE_ITEMS];
@@ -127,10 +130,10 @@ KERNEL(merge_path) MERGE_ARGS
     BARRIER();
     UNROLL for (u32 j = 0; j < MERGE_ITEMS; j++) {
         if (j >= items) break;
-        key[diagonal + j] = mine[j];
-        VALUES(val[diagonal + j] = own[j];)
+        key[SPREAD(diagonal + j)] = mine[j];
+        VALUES(val[SPREAD(diagonal + j)] = own[j];)
     }
-    MERGE_END
+    MERGE_END(SPREAD)
 }
 
 /* ---- networks */
@@ -159,7 +162,7 @@ KERNEL(merge_oddeven) MERGE_ARGS
             if (c >= stride) COMPARE(at - stride, at);
         }
     }
-    MERGE_END
+    MERGE_END(STRAIGHT)
 }
 
 /* Both sequences rise: the first step takes the second one backwards, and leaves two halves that are bitonic. */
@@ -174,7 +177,7 @@ KERNEL(merge_bitonic) MERGE_ARGS
             COMPARE(at, at + stride);
         }
     }
-    MERGE_END
+    MERGE_END(STRAIGHT)
 }
 
 /* ---- the same in registers: `size` entries, `low` apart, go through the steps of stride size/2*low, .., low.
@@ -230,5 +233,5 @@ KERNEL(merge_bitonic_advanced) MERGE_ARGS
         else ROUND(stride, 2u);
         BARRIER();
     }
-    MERGE_END
+    MERGE_END(STRAIGHT)
 }
