@@ -23,7 +23,7 @@ static void try_one(tulle_ctx *ctx, tl_merge_request r)
     tulle_merge_result result;
     const tl_caps *caps = tl_gpu_caps(ctx->gpu);
     uint32_t items = r.threads ? 2 * r.length / r.threads : 1;
-    bool fits = shared_bytes(&r) + 8192 <= caps->shared_block || (caps->shared_block <= 32768 && shared_bytes(&r) <= caps->shared_block);
+    bool fits = shared_bytes(&r) <= tl_dynamic_bytes(caps);
     bool possible = r.threads <= caps->threads_block && items >= 1 && items <= (r.value_bytes ? 16u : 32u);
     tulle_status status = tl_gpu_merge(&ctx->base, ctx->gpu, &r, &result);
     if (!fits || !possible) {
@@ -83,8 +83,8 @@ static void a_small_scratchpad_is_a_sentence(void)
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "16384");
     for (int a = 0; a < ALGORITHMS; a += 4)
         for (uint32_t length = 512; length <= 4096; length *= 2)
-            try_one(ctx, (tl_merge_request){.algorithm = a, .value_bytes = 4, .length = length, .entries = 2 * length, .runs = 1,
-                                            .threads = 512});
+            try_one(ctx, (tl_merge_request){.algorithm = a, .value_bytes = 4, .length = length, .entries = 2 * length,
+                                            .runs = 1, .threads = 512});
     tulle_ctx_free(ctx);
 }
 
@@ -221,7 +221,8 @@ static void failing_allocations(void)
         snprintf(number, sizeof number, "%d", i);
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", number);
         tl_kernel_id kernel = TL_K_MERGE_PATH;
-        CHECK(tl_gpu_need(&ctx->base, ctx->gpu, (tl_types){32, 32, 32, TULLE_F32}, &kernel, 1) == TULLE_OK, "%s", ctx->base.error);
+        tl_types types = {32, 32, 32, TULLE_F32};
+        CHECK(tl_gpu_need(&ctx->base, ctx->gpu, types, &kernel, 1) == TULLE_OK, "%s", ctx->base.error);
         uint64_t host = ctx->base.held, device = tl_dmem_held(ctx->gpu);
         tl_merge_request r = {.algorithm = 1, .value_bytes = 4, .length = 32, .entries = 640, .runs = 1, .threads = 64};
         tulle_merge_result result;

@@ -79,7 +79,10 @@ void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
 
 /* ---- trial.c: many pairs of sorted sequences of `length`, merged in shared memory */
 
-enum { TL_MERGE_LEAST = 32, TL_MERGE_MOST = 4096, TL_MERGE_RUNS = 1000, TL_MERGE_THREADS_MIN = 32, TL_MERGE_THREADS_MAX = 1024 };
+enum {
+    TL_MERGE_LEAST = 32, TL_MERGE_MOST = 4096, TL_MERGE_RUNS = 1000,
+    TL_MERGE_THREADS_MIN = 32, TL_MERGE_THREADS_MAX = 1024
+};
 
 typedef enum tl_merge_input {
     TL_MERGE_RANDOM,                    /* rising by 0 to 3: many are equal          */

@@ -170,7 +170,8 @@ done:
 static tulle_status launch(trial *t)
 {
     const tl_arg keys[] = {TL_U32(t->r.length), TL_MEM(t->from_key), TL_MEM(t->to_key)};
-    const tl_arg pairs[] = {TL_U32(t->r.length), TL_MEM(t->from_key), TL_MEM(t->from_val), TL_MEM(t->to_key), TL_MEM(t->to_val)};
+    const tl_arg pairs[] = {TL_U32(t->r.length), TL_MEM(t->from_key), TL_MEM(t->from_val), TL_MEM(t->to_key),
+                            TL_MEM(t->to_val)};
     tl_launch l = {.blocks = t->r.entries / (2 * t->r.length), .threads = t->r.threads, .shared = t->shared,
                    .count = t->r.value_bytes ? TL_COUNT(pairs) : TL_COUNT(keys), .args = t->r.value_bytes ? pairs : keys};
     return t->gpu->driver->launch(t->b, t->gpu->device, tl_gpu_kernel(t->gpu, t->types, algorithms[t->r.algorithm].kernel), &l);
@@ -232,13 +233,13 @@ static tulle_status fits(tl_base *b, trial *t)
     uint32_t has = tl_dynamic_bytes(&t->gpu->caps);
     t->shared = algorithms[r->algorithm].copies * 2 * r->length * (4 + (uint32_t)r->value_bytes);
     if (t->shared > has)
-        return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: %u bytes of shared memory are "
-                       "needed, a block of %s has %u", algorithms[r->algorithm].name, r->length, r->value_bytes, t->shared,
+        return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: %u bytes of shared memory "
+                       "are needed, a block of %s has %u", algorithms[r->algorithm].name, r->length, r->value_bytes, t->shared,
                        t->gpu->name, has);
     for (uint32_t n = TL_MERGE_THREADS_MIN; n <= TL_MERGE_THREADS_MAX; n *= 2)
         if ((!r->threads || r->threads == n) && possible(t, n)) return TULLE_OK;
-    return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: a block would need %u to %u threads; "
-                   "%s has %u at most", algorithms[r->algorithm].name, r->length, r->value_bytes,
+    return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: a block would need %u to %u "
+                   "threads; %s has %u at most", algorithms[r->algorithm].name, r->length, r->value_bytes,
                    2 * r->length / items_most(r), 2 * r->length, t->gpu->name, t->gpu->caps.threads_block);
 }
 
