@@ -309,6 +309,32 @@ TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, co
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
 TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
 
+/* ------------------------------------------------------------------ trials */
+
+/* How fast the context's GPU merges: each block of threads takes two sorted sequences of 32-bit keys into
+ * shared memory and makes one of them.  The result is checked. */
+typedef struct tulle_merge_options {
+    const char *algorithm;        /* a name of tulle_merge_name()                             */
+    int         value_bytes;      /* beside each key: 0: nothing, 4: a float, 8: a double     */
+    int         length;           /* of a sequence: a power of two, 32 to 4096                */
+    int         runs;             /* the time is their median; 0: 5                           */
+    int         threads;          /* of a block: a power of two, 32 to 1024; 0: the fastest   */
+    int64_t     entries;          /* in all, whole pairs of sequences; 0: 2^25, fewer on OpenCL's CPUs */
+    uint64_t    reserved[4];      /* must be zero                                             */
+} tulle_merge_options;
+
+typedef struct tulle_merge_result {
+    double      seconds, rate;    /* rate: entries a second                                   */
+    int64_t     entries;
+    int         threads;          /* of a block                                               */
+    uint64_t    shared_bytes;     /* of a block                                               */
+} tulle_merge_result;
+
+TULLE_API const char  *tulle_merge_name(int i);                    /* NULL past the last */
+/* TULLE_ELIMIT: the device's shared memory or blocks are too small for the length. */
+TULLE_API tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *options,
+                                         tulle_merge_result *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,13 +77,7 @@ done:
     return code;
 }
 
-typedef struct work {
-    tulle_csr     a, b;                 /* where the context computes       */
-    tulle_matrix *own_a, *own_b;
-    tulle_options options;
-} work;
-
-static int work_make(session *s, const pair *p, work *w)
+int work_make(session *s, const pair *p, work *w)
 {
     int code = END_OK;
     tulle_options *o = &w->options;
@@ -102,7 +96,7 @@ done:
     return code;
 }
 
-static void work_free(work *w)
+void work_free(work *w)
 {
     tulle_matrix_free(w->own_a);
     tulle_matrix_free(w->own_b);
@@ -155,12 +149,6 @@ static const cusparse_result *time_peer(const session *s, const work *w, cuspars
     tulle_ctx_trim(s->ctx);             /* memory that tulle keeps must not be what the other one lacks */
     cusparse_time(&w->a, &w->b, atoi(device + 5), 2, s->o->repeat ? s->o->repeat : RUNS, peer);
     return peer;
-}
-
-static uint64_t bytes_of(const tulle_csr *A)
-{
-    return (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
-           + (uint64_t)A->nnz * (index_size((int)A->idx_type) + type_size((int)A->val_type));
 }
 
 /* ---- reports */
@@ -255,8 +243,8 @@ static void json_line(json *j, const options *o, const timing *t)
     if (t->staged.stages > 0) json_stages(j, &t->staged);
     json_int(j, "peak_bytes", (int64_t)t->stats.peak_bytes);
     json_int(j, "workspace_bytes", (int64_t)t->stats.workspace_bytes);
-    json_int(j, "a_bytes", (int64_t)bytes_of(&t->a));
-    json_int(j, "c_bytes", (int64_t)bytes_of(&t->c));
+    json_int(j, "a_bytes", (int64_t)csr_bytes(&t->a));
+    json_int(j, "c_bytes", (int64_t)csr_bytes(&t->c));
     if (o->check) json_num(j, "error", t->error);
     json_shares(j, t->stats.share, t->stats.shares);
     json_peer(j, t->peer);
@@ -274,7 +262,7 @@ static void print_json(const options *o, const timings *all)
     json_end(&j);
 }
 
-int run_bench(const options *o)
+static int bench_products(const options *o)
 {
     int code = END_OK;
     session s = {0};
@@ -316,4 +304,35 @@ done:
     pair_free(&p);
     session_close(&s);
     return code;
+}
+
+/* ---- the first word may name another bench; a file of that name is ./merges */
+
+static const struct {
+    const char *word;
+    int       (*run)(const options *o);         /* its operands are those behind the word */
+    int         least, most;
+    const char *operands;
+} kinds[] = {
+    {"merges", bench_merges, 0, 0, ""},
+    {"memory", bench_memory, 1, OPERANDS_MAX, " A..."},
+    {"accumulators", bench_accumulators, 0, 0, ""},
+};
+
+int run_bench(const options *o)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(o->operand[0], kinds[i].word) != 0) continue;
+        options rest = *o;
+        rest.operands--;
+        memmove(rest.operand, rest.operand + 1, (size_t)rest.operands * sizeof *rest.operand);
+        if (rest.operands > kinds[i].most)
+            return complain(END_USAGE, "bench %s: \"%s\" is one operand too many; usage: tulle bench %s%s", kinds[i].word,
+                            rest.operand[kinds[i].most], kinds[i].word, kinds[i].operands);
+        if (rest.operands < kinds[i].least)
+            return complain(END_USAGE, "bench %s needs an operand; usage: tulle bench %s%s", kinds[i].word, kinds[i].word,
+                            kinds[i].operands);
+        return kinds[i].run(&rest);
+    }
+    return bench_products(o);
 }

@@ -155,7 +155,7 @@ static int measure_all(session *s, column *columns, int count)
     int code = END_OK, type = s->o->type ? s->o->type : TULLE_F64;
     made a = {.ptr = NULL}, b = {.ptr = NULL};
     tulle_matrix *there[2] = {NULL, NULL};
-    int64_t products = s->o->size > 0 ? (int64_t)s->o->size : session_on_gpu(s) ? (int64_t)1 << 24 : (int64_t)1 << 21;
+    int64_t products = s->o->quick ? 1 << 15 : session_on_gpu(s) ? 1 << 24 : 1 << 21;
     for (int i = 0; i < SIZES; i++)
         for (int r = 0; r < RATES; r++) {
             if (i + 1 < r) continue;                    /* 2^(i+1) products, 2^r to an entry */

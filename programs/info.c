@@ -153,8 +153,7 @@ int run_info(const options *o)
     GO(operand_load(&s, o->operand[0], &a));
     const tulle_csr *A = &a.view;
     f.square = A->rows == A->cols;
-    f.bytes = (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
-              + (uint64_t)A->nnz * (index_size((int)A->idx_type) + type_size((int)A->val_type));
+    f.bytes = csr_bytes(A);
     look_at_rows(A, &f);
     GO(look_at_symmetry(&s, A, &f));
     GO(look_at_product(&s, A, &f));

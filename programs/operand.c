@@ -20,6 +20,12 @@ size_t index_size(int index)
     return index == TULLE_I64 ? 8 : 4;
 }
 
+uint64_t csr_bytes(const tulle_csr *A)
+{
+    return (uint64_t)(A->rows + 1) * index_size((int)A->ptr_type)
+           + (uint64_t)A->nnz * (index_size((int)A->idx_type) + type_size((int)A->val_type));
+}
+
 int64_t csr_row(const tulle_csr *A, int64_t i)
 {
     return A->ptr_type == TULLE_I32 ? ((const int32_t *)A->row_ptr)[i]

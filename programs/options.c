@@ -34,8 +34,8 @@ enum {
 };
 
 static const option table[] = {
-    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT | FOR_SPY,
-     "write the result there: .mtx, .mtx.gz or .tulle (spy: .png)"},
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT | FOR_SPY | FOR_BENCH,
+     "write the result there: .mtx, .mtx.gz or .tulle (spy, bench accumulators: .png)"},
     {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, WORKS,
      "threads to use; all cores when not given"},
     {"type", 0, TYPE, "TYPE", AT(type), 0, 0, WORKS,
@@ -72,6 +72,8 @@ static const option table[] = {
      "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
     {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | FOR_BENCH,
      "the time of each stage of the product"},
+    {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH,
+     "merges, accumulators: fewer entries, for a first look"},
     {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,

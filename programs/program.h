@@ -77,7 +77,7 @@ typedef struct options {
     const char   *output, *device, *policies;
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size;
-    int           check, json, quiet, trace, list, clear, help;
+    int           check, json, quiet, quick, trace, list, clear, help;
     tulle_options product;
 } options;
 
@@ -150,6 +150,7 @@ const char *type_name(int type);
 const char *index_name(int index);
 size_t      type_size(int type);
 size_t      index_size(int index);
+uint64_t    csr_bytes(const tulle_csr *A);              /* of its three arrays     */
 int64_t     csr_row(const tulle_csr *A, int64_t i);     /* where row i begins      */
 int64_t     csr_col(const tulle_csr *A, int64_t k);     /* the column of entry k   */
 
@@ -211,6 +212,21 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
 
 int png_write(const char *path, int width, int height, const uint8_t *pixels,
               const uint8_t (*palette)[3], int colours);
+
+/* ---- bench.c, and what it hands on to */
+
+typedef struct work {
+    tulle_csr     a, b;                 /* where the context computes       */
+    tulle_matrix *own_a, *own_b;
+    tulle_options options;
+} work;
+
+/* The operands of a pair where the context computes; on a GPU checked, transposed and moved there. */
+int  work_make(session *s, const pair *p, work *w);
+void work_free(work *w);
+int  bench_merges(const options *o);
+int  bench_memory(const options *o);
+int  bench_accumulators(const options *o);
 
 /* ---- the subcommands */
 

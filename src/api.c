@@ -2,7 +2,7 @@
  *
  * api.c - the public functions: look at the arguments, make one call down.
  * (Names and texts that need no arguments stand with their tables: status.c, types.c, recipe.c,
- * gallery.c.) */
+ * gallery.c, gpu/trial.c.) */
 #include "ctx.h"
 #include <stdio.h>
 #include <string.h>
@@ -336,4 +336,15 @@ void tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats)
 void tulle_plan_free(tulle_plan *plan)
 {
     tl_plan_free(plan);
+}
+
+/* ---- trials */
+
+tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *options, tulle_merge_result *result)
+{
+    NEED_CTX;
+    NEED(options);
+    NEED(result);
+    memset(result, 0, sizeof *result);
+    return tl_merge_trial(ctx, options, result);
 }

@@ -92,6 +92,8 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
 tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                             tulle_plan **plan);
 tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_values, void *c_values);
+/* trial.c */
+tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_merge_result *result);
 
 struct tulle_plan {
     tulle_ctx    *ctx;

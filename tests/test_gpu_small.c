@@ -163,6 +163,20 @@ static void a_plan(void)
     tulle_ctx_free(ctx);
 }
 
+/* Two, four and eight entries a thread. */
+static void merges(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    for (int i = 0; tulle_merge_name(i); i++)
+        for (int length = 32; length <= 128; length *= 2) {
+            tulle_merge_options o = {.algorithm = tulle_merge_name(i), .value_bytes = length == 64 ? 0 : 8, .length = length,
+                                     .runs = 1, .threads = 32, .entries = 4 * length};
+            tulle_merge_result result;
+            CHECK(tulle_merge_trial(ctx, &o, &result) == TULLE_OK, "%s, %d: %s", o.algorithm, length, tulle_ctx_error(ctx));
+        }
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths), TEST(single_entries_and_nothing),
-          TEST(bad_operands), TEST(a_plan))
+          TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths),
+          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges))

@@ -213,6 +213,20 @@ static void every_kernel_compiles_for_every_architecture_and_type(void)
     free(all.job);
 }
 
+/* Keys alone: no product asks for it, a merge does. */
+static void merges_compile_without_values(void)
+{
+    tl_program p;
+    tl_image image = {0};
+    char *text = NULL;
+    if (!ready()) return;
+    tl_program_make("merges", 1024, (tl_types){32, 32, 32, 0}, &p);
+    REQUIRE(tl_jit_source(b, "cuda", &p, &text) == TULLE_OK, "%s", b->error);
+    CHECK(tl_nvrtc_compile(b, "sm_90", p.file, text, &image, NULL, 0) == TULLE_OK, "%s", b->error);
+    tl_free(b, text);
+    tl_image_free(b, &image);
+}
+
 /* ---- words and options */
 
 static const char tiny[] = "extern \"C\" __global__ void k(double *p, double a) { p[0] = p[1] * a + p[2]; }\n";
@@ -287,5 +301,6 @@ static void a_missing_nvrtc_is_a_sentence(void)
 }
 
 TEST_MAIN(TEST(nvrtc_is_there), TEST(every_kernel_compiles_for_every_architecture_and_type),
+          TEST(merges_compile_without_values),
           TEST(products_are_not_contracted), TEST(a_newer_device_gets_ptx_of_the_newest_known_one),
           TEST(a_kernel_that_does_not_compile_is_told_with_its_line), TEST(a_missing_nvrtc_is_a_sentence))

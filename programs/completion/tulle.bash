@@ -36,6 +36,10 @@ _tulle() {
         else
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            if [ "$command" = bench ] && [ "$COMP_CWORD" -eq 2 ]; then     # other benches stand in the help as "word: ..."
+                words=$("$tulle" help bench 2>/dev/null | sed -nE 's/^([a-z]+): .*/\1/p')
+                mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$words" -- "$cur")
+            fi
             if [ -n "$cur" ]; then
                 words=$("$tulle" gen --list 2>/dev/null | sed -nE 's/^([^ ]+) .*/\1/p')
                 mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -14,6 +14,10 @@ function __tulle_recipes
     tulle gen --list 2>/dev/null | string replace -rf '^([^ ]+) +(.*)' '$1\t$2'
 end
 
+function __tulle_benches    # they stand in the help as "word: ..."
+    tulle help bench 2>/dev/null | string replace -rf '^([a-z]+): (.*)' '$1\t$2'
+end
+
 function __tulle_listed     # __tulle_listed policies|accumulators
     tulle explain --list 2>/dev/null | awk -v head=$argv[1] '
         /^[a-z]/ { on = index($0, head) == 1; next }
@@ -51,3 +55,4 @@ complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -
 complete -c tulle -F -n '__tulle_after --output -o'
 complete -c tulle -F -n __tulle_operand -a '(__tulle_options)'
 complete -c tulle -n __tulle_operand -a '(__tulle_recipes)'
+complete -c tulle -n '__tulle_after bench' -a '(__tulle_benches)'

@@ -24,7 +24,8 @@
     X(split,              256,  false, true)                                                      \
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
-    X(drop,               256,  false, true)
+    X(drop,               256,  false, true)                                                      \
+    X(merges,             1024, false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -60,7 +61,12 @@ typedef enum tl_file_id {
     X(SORT_ROWS,           sort_rows,      sort_rows)                                             \
     X(DIRECT,              direct,         direct)                                                \
     X(DROP_COUNT,          drop,           drop_count)                                            \
-    X(DROP_COPY,           drop,           drop_copy)
+    X(DROP_COPY,           drop,           drop_copy)                                             \
+    X(MERGE_RANKING,       merges,         merge_ranking)                                         \
+    X(MERGE_PATH,          merges,         merge_path)                                            \
+    X(MERGE_ODDEVEN,       merges,         merge_oddeven)                                         \
+    X(MERGE_BITONIC,       merges,         merge_bitonic)                                         \
+    X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,

@@ -7,7 +7,8 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   place.c     matrices carried between host and device
  *   product.c   analyze -> symbolic -> numeric, two waits
- *   replay.c    the same product again with new values */
+ *   replay.c    the same product again with new values
+ *   trial.c     five merge algorithms, tried and timed */
 #ifndef TL_GPU_H
 #define TL_GPU_H
 #include "gpu/driver.h"
@@ -75,5 +76,36 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
 tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *replay, const void *a_val, const void *b_val,
                                void *c_val);
 void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
+
+/* ---- trial.c: many pairs of sorted sequences of `length`, merged in shared memory */
+
+enum {
+    TL_MERGE_LEAST = 32, TL_MERGE_MOST = 4096, TL_MERGE_RUNS = 1000,
+    TL_MERGE_THREADS_MIN = 32, TL_MERGE_THREADS_MAX = 1024
+};
+
+typedef enum tl_merge_input {
+    TL_MERGE_RANDOM,                    /* rising by 0 to 3: many are equal          */
+    TL_MERGE_EQUAL,                     /* one key for all, the largest there is     */
+    TL_MERGE_APART,                     /* all of the first before all of the second */
+    TL_MERGE_SWAPPED,                   /* after it                                  */
+    TL_MERGE_INTERLEAVED                /* in turn                                   */
+} tl_merge_input;
+
+typedef struct tl_merge_request {
+    int            algorithm;           /* as tulle_merge_name() counts them         */
+    int            value_bytes;         /* 0, 4, 8                                   */
+    uint32_t       length;              /* a power of two, LEAST to MOST             */
+    uint64_t       entries;             /* a multiple of 2 * length                  */
+    int            runs;                /* 1 to RUNS                                 */
+    uint32_t       threads;             /* a power of two, or 0: whichever is fastest */
+    tl_merge_input input;
+} tl_merge_request;
+
+tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *request, tulle_merge_result *result);
+/* count entries of such a trial, and whether the result is theirs: TULLE_ECHECK says which entry is not. */
+void         tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint64_t count, uint32_t *key, void *val);
+tulle_status tl_merge_check(tl_base *b, const tl_merge_request *request, uint64_t count, const uint32_t *key,
+                            const uint32_t *key_to, const void *val_to);
 
 #endif

@@ -21,12 +21,12 @@ enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
     X(STENCIL,   "stencil",  TL_ON_CPU,  "rows that repeat the row before, one column on: places found once")        \
     X(SORT,      "sort",     TL_ON_CPU,  "products merged by column; short rows scattered over many columns")        \
     X(HASH,      "hash",     TL_ON_BOTH, "open addressing in cache, columns sorted afterwards")                      \
-    X(HEAP,      "heap",     TL_ON_GPU,  "bhSPARSE: a thread a row, a heapsort that fuses; up to 32 products")       \
-    X(ESC,       "esc",      TL_ON_GPU,  "bhSPARSE: expand, bitonic sort, compress; up to 512 products")             \
-    X(MERGE,     "merge",    TL_ON_GPU,  "bhSPARSE: rows of B merged one by one, scratchpad grows as it must")       \
-    X(REG_SORT,  "regsort",  TL_ON_GPU,  "sorting network and segmented sum in registers; up to 512 products")       \
-    X(REG_MERGE, "regmerge", TL_ON_GPU,  "rows of B merged by minimum and sum in registers; up to 512 products")     \
-    X(REG_HASH,  "reghash",  TL_ON_GPU,  "products spread evenly in registers, then hashed; up to 512 products")
+    X(HEAP,      "heap",     TL_ON_GPU,  "GPU, bhSPARSE: a heapsort that fuses, a thread a row; up to 32 products")  \
+    X(ESC,       "esc",      TL_ON_GPU,  "GPU, bhSPARSE: expand, bitonic sort, compress; up to 512 products")        \
+    X(MERGE,     "merge",    TL_ON_GPU,  "GPU, bhSPARSE: rows of B merged one by one, scratchpad grows as it must")  \
+    X(REG_SORT,  "regsort",  TL_ON_GPU,  "GPU: sorting network and segmented sum in registers; up to 512 products")  \
+    X(REG_MERGE, "regmerge", TL_ON_GPU,  "GPU: rows of B merged by minimum and sum in registers; up to 512 products") \
+    X(REG_HASH,  "reghash",  TL_ON_GPU,  "GPU: products spread evenly in registers, then hashed; up to 512 products")
 
 typedef enum tl_accumulator {
 #define TL_ENUM(id, name, where, text) TL_##id,
