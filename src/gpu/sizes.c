@@ -177,7 +177,8 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
         while (caps->warp && team < 32 && 16 * team < step->entries[i]) team *= 2;
         if (caps->warp) teams = threads / team;
         uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]), entry = val + key;
-        uint64_t many = teams > 1 ? one * teams * 3 / 4 : one;      /* not every row is as long as the class allows */
+        /* Not every row is as long as the class allows; but of two teams none should be without a row. */
+        uint64_t many = one * teams * (teams <= 2 ? 8 : teams <= 4 ? 7 : 6) / 8;
         uint32_t slots = least(many, (uint64_t)(all - 16) / entry);
         z->size[CLASS_ROWS + i] = make(caps, TL_K_NUMERIC_ROWS, threads, (uint32_t)(slots * entry + 16) / 16 * 16, slots, 1);
         z->size[CLASS_ROWS + i].teams = teams;
