@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # gpu_check.sh [--out FILE] [PART...] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
-# through the GPU's OpenCL, sanitizers on a selection, measurements; all of it into docs/records/<device>.json.
+# through the GPU's OpenCL, sanitizers on a selection, measurements; all of it into docs/records/<device>.json, tables
+# of accumulators and merges beside it.
 #
 #   --out FILE               the record goes there
 #   PART                     tests, sanitizers, measures; all three where none is named.  A record of the same sources
@@ -10,7 +11,7 @@
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
 #   GPU_CHECK_ANCHORS        a .csv of other codes' times to compare with
-#   GPU_CHECK_WAYS           what bench_gpu measures (speck,auto)
+#   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   BUILD, JOBS              as for make
 #
 # The exit status is 0 only if every test passed, the sanitizers found nothing and no product was wrong.
@@ -109,23 +110,30 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
+# All of a device at once: they are small, and most of their time is the host's.
+test_log() { echo "$work/test-${1%%:*}-$2"; }
 for d in $devices; do
     wanted tests || break
+    start=$SECONDS
     for p in $programs; do
-        say "$p on $d"
-        start=$SECONDS
-        (cd "$work" && TULLE_TEST_DEVICE=$d timeout 300 "$build/tests/$p") >"$work/log" 2>&1
-        status=$?
-        count "$work/log"
-        if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+        (cd "$work" && TULLE_TEST_DEVICE=$d timeout 300 "$build/tests/$p" >"$(test_log "$d" "$p")" 2>&1
+         echo $? >"$(test_log "$d" "$p").status") &
+    done
+    wait
+    for p in $programs; do
+        log=$(test_log "$d" "$p")
+        status=$(cat "$log.status")
+        count "$log"
+        if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
         if [ "$failed" -ne 0 ]; then
-            tail -n 40 "$work/log"
+            tail -n 40 "$log"
             wrong=1
         fi
-        say "$p on $d: $passed passed, $failed failed, $((SECONDS - start)) s"
+        say "$p on $d: $passed passed, $failed failed"
         printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
             "${d%%:*}" "$p" "$passed" "$failed" >>"$pieces"
     done
+    say "tests on $d: $((SECONDS - start)) s"
 done
 
 # ---- sanitizers, on the small test through CUDA
@@ -183,8 +191,11 @@ if wanted measures; then
     fi
     anchors=()
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
-    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-speck,auto}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-speck,bhsparse,regsort,regmerge,reghash}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
         "${matrices[@]}" || wrong=1
+    say "accumulators and merges"
+    "$tulle" bench accumulators --device "$first" --json -o "${out%.json}-accumulators.png" >"${out%.json}-accumulators.json" || wrong=1
+    "$tulle" bench merges --device "$first" --json >"${out%.json}-merges.json" || wrong=1
 fi
 
 "$build/bench/record" write "$out" <"$pieces" || wrong=1

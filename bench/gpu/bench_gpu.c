@@ -5,8 +5,8 @@
  *     bench_gpu [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         speck (default), auto; speck+hash, speck+dense: all rows that way; speck+balance, speck+plain:
- *                         load balancing always, never
+ *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash, speck+dense: all rows
+ *                         that way; speck+balance, speck+plain: load balancing always, never
  *     --type f64          f32, f64, c32, c64
  *     --runs N            at least so many (7) after 2 that are not counted
  *     --anchors FILE      lines "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..." to compare with
@@ -46,6 +46,8 @@ typedef struct settings {
 
 static const struct { const char *name, *policy, *accumulator, *balance; } known_ways[] = {
     {"speck", "speck", NULL, NULL},         {"auto", "auto", NULL, NULL},           {"speck+hash", "speck", "hash", NULL},
+    {"bhsparse", "bhsparse", NULL, NULL},   {"regsort", "regsort", NULL, NULL},     {"regmerge", "regmerge", NULL, NULL},
+    {"reghash", "reghash", NULL, NULL},
     {"speck+dense", "speck", "dense", NULL}, {"speck+balance", "speck", NULL, "on"}, {"speck+plain", "speck", NULL, "off"}};
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };
