@@ -18,8 +18,8 @@
  *
  * A lies on the device and is trusted, as with the peers; C is left there.  Timed: one call of tulle_multiply, by
  * the clock on the wall, C's allocation included, its freeing not.  The median counts.  One more run tells
- * the stages, one the time with the check of A.  The first C of a matrix comes to the host and must have the
- * pattern of the CPU engine's and pass tulle_product_check. */
+ * the stages, one the time with the check of A.  Values are whole numbers, so that sums are exact in any order: the first
+ * C of a matrix and way comes to the host and must have the CPU engine's bits (f32, c32: its pattern, and pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <inttypes.h>
@@ -204,7 +204,12 @@ static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tul
               && memcmp(c.col_idx, w.col_idx, (size_t)c.nnz * idx) == 0;
     if (!right) printf("WRONG: %s, %s: another pattern than the CPU's (%" PRId64 " entries, %" PRId64 ")\n", p->name, way,
                        c.nnz, w.nnz);
-    if (right && tulle_product_check(cpu, &p->A, &p->B, &c, NULL, &error) != TULLE_OK) {
+    bool exact = c.val_type == TULLE_F64 || c.val_type == TULLE_C64;
+    if (right && exact && memcmp(c.values, w.values, (size_t)c.nnz * (c.val_type == TULLE_F64 ? 8 : 16)) != 0) {
+        printf("WRONG: %s, %s: other values than the CPU's\n", p->name, way);
+        right = false;
+    }
+    if (right && !exact && tulle_product_check(cpu, &p->A, &p->B, &c, NULL, &error) != TULLE_OK) {
         printf("WRONG: %s, %s: %s\n", p->name, way, tulle_ctx_error(cpu));
         right = false;
     }

@@ -23,7 +23,7 @@ double tpat_value(uint64_t i)
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     z ^= z >> 31;
-    return 0.5 + (double)(z >> 40) / 16777216.0;
+    return (z & 1 ? -1.0 : 1.0) * (double)(1 + (z >> 60));
 }
 
 /* The next number; *bad once the file ends or holds none. */
