@@ -36,7 +36,7 @@ pieces=$work/pieces
 wrong=0
 say() { echo "== $*"; }
 
-programs="test_gpu_product test_gpu_engine test_gpu_limits test_gpu_small test_gpu_merges test_driver"
+programs=$(cd tests && echo test_gpu_*.c test_driver.c | sed 's/\.c//g')
 say "build"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 read -r -a flags <<<"${CMAKE_FLAGS:-}"
