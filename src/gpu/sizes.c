@@ -105,12 +105,12 @@ static uint32_t log2_up(uint64_t n)
 }
 
 /* Threads of a crew for each bin; each has FEW_MOST(bin) / crew products in registers, from 2 to 16.  CUDA: eight, as the
- * paper has it, while a warp does. */
+ * paper has it, while a warp does.  A CPU compiles a kernel for each size of a group: two will do. */
 enum { CREW_CUDA, CREW_GPU, CREW_CPU };
 static const uint8_t crews[][FEW_SIZES] = {
     [CREW_CUDA] = {1, 1, 1, 2, 4, 8, 16, 32, 32},
     [CREW_GPU]  = {1, 2, 4, 8, 16, 32, 32, 32, 32},
-    [CREW_CPU]  = {1, 2, 4, 8, 8, 8, 8, 16, 32},
+    [CREW_CPU]  = {8, 8, 8, 8, 8, 8, 32, 32, 32},
 };
 
 /* By accumulator: up to 8 words a thread, more, words that do not fit 32 bits.  TL_DIRECT stands for the symbolic step. */
@@ -127,12 +127,13 @@ tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int b
     const uint32_t products = FEW_MOST(bin), all = tl_dynamic_bytes(caps), table = FEW_SLOTS(products);
     const uint64_t key = (uint64_t)types.key / 8, val = few == TL_DIRECT ? 0 : tl_type_size((tulle_type)types.val);
     const uint64_t spread = val + (uint64_t)types.ptr / 8 + 4;      /* bytes for a row of B: factor, where it is, where it starts */
-    uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin], each = products / crew;
+    uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin];
+    uint32_t each = products <= 2 * crew ? 2 : products / crew;
     if (few == TL_REG_MERGE) {
         /* As few threads as can hold all rows of B, 32 each, but 8 each on average. */
         uint32_t rows = least(entries < 2 ? 2 : entries, products);
-        crew = 1;
-        while (crew < 32 && (crew * 32 < rows || crew * 8 < least(mean, rows))) crew *= 2;
+        crew = caps->cpu ? GROUP_CPU : 1;
+        while (crew < 32 && (crew * 32 < rows || crew * 8 < least(mean, rows))) crew *= caps->cpu ? 4 : 2;
         each = 1u << log2_up((rows + crew - 1) / crew);
         if (each < 2) each = 2;
     }

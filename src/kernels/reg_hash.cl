@@ -140,7 +140,7 @@ HASH_ROW(narrow, 2)
 HASH_ROW(narrow, 4)
 HASH_ROW(narrow, 8)
 HASH_ROW(narrow, 16)
-HASH_KERNEL(reg_hash, 8, if (each_log2 == 1u) HASH_CALL(narrow, 2); else if (each_log2 == 2u) HASH_CALL(narrow, 4);
+HASH_KERNEL(reg_hash, 7, if (each_log2 == 1u) HASH_CALL(narrow, 2); else if (each_log2 == 2u) HASH_CALL(narrow, 4);
             else HASH_CALL(narrow, 8);)
-HASH_KERNEL(reg_hash_long, 1, HASH_CALL(narrow, 16);)
+HASH_KERNEL(reg_hash_long, 5, HASH_CALL(narrow, 16);)
 #endif

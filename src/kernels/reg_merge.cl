@@ -120,7 +120,7 @@ MERGE_ROW(4)
 MERGE_ROW(8)
 MERGE_ROW(16)
 MERGE_ROW(32)
-MERGE_KERNEL(reg_merge, 8, if (most <= 2u * c.size) MERGE_CALL(2); else if (most <= 4u * c.size) MERGE_CALL(4);
+MERGE_KERNEL(reg_merge, 10, if (most <= 2u * c.size) MERGE_CALL(2); else if (most <= 4u * c.size) MERGE_CALL(4);
              else MERGE_CALL(8);)
-MERGE_KERNEL(reg_merge_long, 1, if (most <= 8u * c.size) MERGE_CALL(8); else if (most <= 16u * c.size) MERGE_CALL(16);
+MERGE_KERNEL(reg_merge_long, 5, if (most <= 8u * c.size) MERGE_CALL(8); else if (most <= 16u * c.size) MERGE_CALL(16);
              else MERGE_CALL(32);)

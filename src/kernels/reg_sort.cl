@@ -143,5 +143,5 @@ SORT_ROW(narrow, 8)
 SORT_ROW(narrow, 16)
 SORT_KERNEL(reg_sort, 8, if (each_log2 == 1u) SORT_CALL(narrow, 2); else if (each_log2 == 2u) SORT_CALL(narrow, 4);
             else SORT_CALL(narrow, 8);)
-SORT_KERNEL(reg_sort_long, 1, SORT_CALL(narrow, 16);)
+SORT_KERNEL(reg_sort_long, 5, SORT_CALL(narrow, 16);)
 #endif
