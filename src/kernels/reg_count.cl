@@ -38,7 +38,7 @@ COUNT_ROW(8)
 COUNT_ROW(16)
 #define COUNT_CALL(E) count_row_##E(c, starts, deltas, table, found, low, b_col)
 
-KERNEL(reg_hash_count)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+KERNEL_FOR(CREW_BLOCKS(10), reg_hash_count)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo, u32 team_log2, u32 each_log2,
                        u32 room, u32 slab, GLOBAL ptr_t *c_count)

@@ -18,7 +18,7 @@
 
 #define HASH_ROW(W, E)                                                                                                  \
     NETWORK(W, E)                                                                                                       \
-    INLINE void W##_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas, SHARED const val_t *factors,\
+    INLINE void W##_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas, SHARED const val_t *factors, \
                             SHARED val_t *sums, SHARED key_t *keys, u32 base, u32 found, u32 bits, idx_t low,           \
                             GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, u32 nnz, ptr_t to,                    \
                             GLOBAL idx_t *c_col, GLOBAL val_t *c_val, SHARED u64 *pass)                                 \
@@ -92,9 +92,10 @@
 #endif
 
 #define HASH_KERNEL(kernel, blocks, SIZES)                                                                              \
-    KERNEL_FOR(blocks, kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,      \
-        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,     \
-        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,        \
+    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
+        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
+        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
+        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
         u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
         GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
     {                                                                                                                   \
@@ -142,5 +143,5 @@ HASH_ROW(narrow, 8)
 HASH_ROW(narrow, 16)
 HASH_KERNEL(reg_hash, 7, if (each_log2 == 1u) HASH_CALL(narrow, 2); else if (each_log2 == 2u) HASH_CALL(narrow, 4);
             else HASH_CALL(narrow, 8);)
-HASH_KERNEL(reg_hash_long, 5, HASH_CALL(narrow, 16);)
+HASH_KERNEL(reg_hash_long, 4, HASH_CALL(narrow, 16);)
 #endif

@@ -78,18 +78,18 @@
     }
 
 #define MERGE_KERNEL(kernel, blocks, SIZES)                                                                             \
-    KERNEL_FOR(blocks, kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,      \
-        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,     \
-        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,        \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                \
-        GLOBAL idx_t *c_col,                                                                                            \
-        GLOBAL val_t *c_val)                                                                                            \
+    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
+        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
+        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
+        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
+        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
+        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
     {                                                                                                                   \
         SHARED_MEMORY                                                                                                   \
         LANE_MEMORY                                                                                                     \
         const crew_t c = crew_make(team_log2);                                                                          \
         const u32 slots = c.pitch << each_log2, crews = thread_count() >> team_log2;                                    \
-        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                            \
+        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                        \
         SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + slots);                                                       \
         SHARED u32 *starts = (SHARED u32 *)(deltas + slots);                                                            \
         (void)room;                                                                                                     \

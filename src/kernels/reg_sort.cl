@@ -41,7 +41,7 @@
         UNROLL for (u32 e = 0; e < E; e++)                                                                              \
             if ((e << c.log2) + c.lane < n) v[e] = VAL_MUL(vals[at[e]], v[e]);                                          \
         OWN_SYNC(32u);                                                                                                  \
-        UNROLL for (u32 e = 0; e < E; e++) vals[e * c.pitch + c.stage + c.lane] = v[e];                                  \
+        UNROLL for (u32 e = 0; e < E; e++) vals[e * c.pitch + c.stage + c.lane] = v[e];                                 \
         W##_network_##E(x, c, pass);                                                                                    \
         OWN_SYNC(32u);                                                                                                  \
         W##_up(before, x[E - 1], 1u, c.size, pass);                                                                     \
@@ -89,18 +89,18 @@
     }
 
 #define SORT_KERNEL(kernel, blocks, SIZES)                                                                              \
-    KERNEL_FOR(blocks, kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,      \
-        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,     \
-        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,        \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                \
-        GLOBAL idx_t *c_col,                                                                                            \
-        GLOBAL val_t *c_val)                                                                                            \
+    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
+        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
+        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
+        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
+        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
+        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
     {                                                                                                                   \
         SHARED_MEMORY                                                                                                   \
         LANE_MEMORY                                                                                                     \
         const crew_t c = crew_make(team_log2);                                                                          \
         const u32 slots = c.pitch << each_log2, crews = thread_count() >> team_log2;                                    \
-        SHARED val_t *vals = (SHARED val_t *)(shared_memory + slab * c.slab);                                               \
+        SHARED val_t *vals = (SHARED val_t *)(shared_memory + slab * c.slab);                                           \
         SHARED ptr_t *deltas = (SHARED ptr_t *)(vals + slots);                                                          \
         SHARED u32 *starts = (SHARED u32 *)(deltas + slots);                                                            \
         SHARED key_t *keys = (SHARED key_t *)deltas;            /* when those are done with */                          \
