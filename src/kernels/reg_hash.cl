@@ -16,6 +16,11 @@
  *               values and keys for each of its crews, whichever is more; without lanes, of the group: threads + 1 in
  *               place of 33 */
 
+#define narrow_staged 1
+#define wide_staged 0
+#define narrow_word(w) ((key_t)(w))
+#define wide_word(w) KEY_NONE
+
 #define HASH_ROW(W, E)                                                                                                  \
     NETWORK(W, E)                                                                                                       \
     INLINE void W##_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas, SHARED const val_t *factors, \
@@ -62,12 +67,20 @@
             }                                                                                                           \
         W##_network_##E(x, c, pass);                                                                                    \
         OWN_SYNC(32u);                                                                                                  \
+        /* narrow words pass through the memory of the keys, so that threads side by side write side by side */         \
         UNROLL for (u32 e = 0; e < E; e++) {                                                                            \
             const u32 i = c.lane * E + e;                                                                               \
-            if (i < nnz) {                                                                                              \
+            if (i < nnz && W##_staged) keys[i + (i >> 5)] = W##_word(x[e]);                                             \
+            if (i < nnz && !W##_staged) {                                                                               \
                 c_col[to + i] = low + (idx_t)W##_key(x[e], bits);                                                       \
                 c_val[to + i] = sums[W##_place(x[e], bits)];                                                            \
             }                                                                                                           \
+        }                                                                                                               \
+        OWN_SYNC(32u);                                                                                                  \
+        for (u32 j = c.lane; j < nnz && W##_staged; j += c.size) {                                                      \
+            const u32 w = (u32)keys[j + (j >> 5)];                                                                      \
+            c_col[to + j] = low + (idx_t)narrow_key(w, bits);                                                           \
+            c_val[to + j] = sums[narrow_place(w, bits)];                                                                \
         }                                                                                                               \
     }
 
