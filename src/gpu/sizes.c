@@ -130,10 +130,10 @@ tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int b
     uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin];
     uint32_t each = products <= 2 * crew ? 2 : products / crew;
     if (few == TL_REG_MERGE) {
-        /* As few threads as can hold all rows of B, 32 each, but 8 each on average. */
+        /* As few threads as can hold all rows of B, 32 each, but 8 each on average; no more than 8 where four do. */
         uint32_t rows = least(entries < 2 ? 2 : entries, products);
         crew = caps->cpu ? GROUP_CPU : 1;
-        while (crew < 32 && (crew * 32 < rows || crew * 8 < least(mean, rows))) crew *= caps->cpu ? 4 : 2;
+        while (crew < 32 && (crew * 32 < rows || crew * 8 < least(rows <= 32 ? rows : mean, rows))) crew *= caps->cpu ? 4 : 2;
         each = 1u << log2_up((rows + crew - 1) / crew);
         if (each < 2) each = 2;
     }

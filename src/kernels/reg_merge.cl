@@ -8,7 +8,7 @@
  * are there are added up in the same way, in an order that does not change; those rows move on.  A round is an entry of C;
  * thread k keeps the k-th, and the crew writes as many as it has threads at once.
  *
- * H is 2, 4, 8 (reg_merge), 16 or 32 (reg_merge_long), the least that does for the rows at hand.
+ * H is 2, 4, 8 (reg_merge), or also 16 or 32 (reg_merge_long): the least that does for the rows at hand.
  *
  *   each_log2   rows of B for each thread at most, as a power of two: room in shared memory
  *
@@ -122,5 +122,5 @@ MERGE_ROW(16)
 MERGE_ROW(32)
 MERGE_KERNEL(reg_merge, 10, if (most <= 2u * c.size) MERGE_CALL(2); else if (most <= 4u * c.size) MERGE_CALL(4);
              else MERGE_CALL(8);)
-MERGE_KERNEL(reg_merge_long, 5, if (most <= 8u * c.size) MERGE_CALL(8); else if (most <= 16u * c.size) MERGE_CALL(16);
-             else MERGE_CALL(32);)
+MERGE_KERNEL(reg_merge_long, 5, if (most <= 4u * c.size) MERGE_CALL(4); else if (most <= 8u * c.size) MERGE_CALL(8);
+             else if (most <= 16u * c.size) MERGE_CALL(16); else MERGE_CALL(32);)
