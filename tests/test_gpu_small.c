@@ -46,9 +46,30 @@ static void far_columns(void)
     ref want = ref_product(&A.view, &B.view);
     gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "speck"}, PLACES - 1, &want.view, "far columns");
     gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.accumulator = "hash"}, 0, &want.view, "far columns, hash");
+    tulle_ctx_free(ctx);
+    ctx = gpu_ctx();
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "regsort"}, 0, &want.view, "far columns, regsort");
+    gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.policy = "reghash"}, 0, &want.view, "far columns, reghash");
     ref_free(&A);
     ref_free(&B);
     ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
+/* Up to 512 products in registers: all bins, and a row of A with more entries than a thread holds. */
+static void few_products(void)
+{
+    static const char *const policies[] = {"regsort", "regmerge", "reghash"};
+    tulle_ctx *ctx = gpu_ctx();
+    pair p[] = {{staircase(14, 60, 40, 1, REF_CANCELLING, f64), staircase(60, 300, 18, 3, REF_CANCELLING, f64), "all bins"},
+                {full_row_and_singles(3, 300, 1, REF_CANCELLING, f64), ref_random(23, 300, 200, 1.2, REF_CANCELLING, f64), "many rows of B"}};
+    for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
+        ref want = ref_product(&p[i].A.view, &p[i].B.view);
+        for (int k = 0; k < 3; k++)
+            gpu_product_is(ctx, &p[i].A.view, &p[i].B.view, &(tulle_options){.policy = policies[k]}, 0, &want.view, p[i].name);
+        ref_free(&want);
+        pair_free(&p[i]);
+    }
     tulle_ctx_free(ctx);
 }
 
@@ -178,5 +199,5 @@ static void merges(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths),
+          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths),
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges))

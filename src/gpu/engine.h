@@ -25,7 +25,11 @@
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
     X(drop,               256,  false, true)                                                      \
-    X(merges,             1024, false, true)
+    X(merges,             1024, false, true)                                                      \
+    X(reg_count,          128,  true,  false)                                                     \
+    X(reg_sort,           128,  true,  true)                                                      \
+    X(reg_merge,          128,  true,  true)                                                      \
+    X(reg_hash,           128,  true,  true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -66,7 +70,16 @@ typedef enum tl_file_id {
     X(MERGE_PATH,          merges,         merge_path)                                            \
     X(MERGE_ODDEVEN,       merges,         merge_oddeven)                                         \
     X(MERGE_BITONIC,       merges,         merge_bitonic)                                         \
-    X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)
+    X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)                                \
+    X(REG_HASH_COUNT,      reg_count,      reg_hash_count)                                        \
+    X(REG_SORT,            reg_sort,       reg_sort)                                              \
+    X(REG_SORT_LONG,       reg_sort,       reg_sort_long)                                         \
+    X(REG_SORT_WIDE,       reg_sort,       reg_sort_wide)                                         \
+    X(REG_MERGE,           reg_merge,      reg_merge)                                             \
+    X(REG_MERGE_LONG,      reg_merge,      reg_merge_long)                                        \
+    X(REG_HASH,            reg_hash,       reg_hash)                                              \
+    X(REG_HASH_LONG,       reg_hash,       reg_hash_long)                                         \
+    X(REG_HASH_WIDE,       reg_hash,       reg_hash_wide)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -142,6 +155,8 @@ typedef struct tl_size {
     uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT */
     uint32_t     teams, entry;          /* teams of a block, bytes of a slot, CLASS_ROWS */
     uint32_t     resident;              /* blocks on the whole device                */
+    uint32_t     slab, bits;            /* CLASS_FEW: 8-byte words of a warp's shared memory, bits of a place; entry: what a
+                                           thread has in registers                   */
 } tl_size;
 
 typedef struct tl_sizes {
@@ -152,6 +167,8 @@ typedef struct tl_sizes {
 /* mean: products for each entry of A, the average length of a row of B. */
 void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
 void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
+/* A bin of CLASS_FEW: rows of at most `entries` entries of A (of them `mean` on average), of `span` columns. */
+tl_size  tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean, uint64_t span);
 /* The same arithmetic for the sort of rows of at most `room` entries. */
 tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
 /* Teams of `bytes` each; fewer threads where that is much. */

@@ -621,10 +621,10 @@ static void add_share(tulle_stats *stats, tulle_share share)
 /* What each accumulator took, by the classes of the numeric step. */
 static void shares(const tl_product *p, tulle_stats *stats)
 {
-    static const struct { const char *name; int from, to; } groups[] = {
+    const struct { const char *name; int from, to; } groups[] = {
         {"direct", CLASS_DIRECT, CLASS_DIRECT + 1}, {"dense", CLASS_BITS, CLASS_ROWS},
         {"hash", CLASS_ROWS, CLASS_BLOCK}, {"dense", CLASS_BLOCK, CLASS_HASH}, {"hash", CLASS_HASH, CLASS_MASK},
-        {"dense", CLASS_MASK, CLASSES},
+        {"dense", CLASS_MASK, CLASS_FEW}, {tulle_accumulator_name((int)p->request.recipe->few), CLASS_FEW, CLASSES},
     };
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];

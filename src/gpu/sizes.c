@@ -79,7 +79,7 @@ void tl_size_rows(const tl_gpu *gpu, tl_size *s, uint64_t slots)
 /* Accumulators that were asked for by name close the classes of the others. */
 static void force(const tl_recipe *recipe, uint32_t *limits, int step)
 {
-    if (recipe->forced < 0) return;
+    if (recipe->forced < 0 || recipe->few != TL_DIRECT) return;     /* rows of many products go where the policy sends them */
     bool hash = recipe->forced == TL_HASH;
     if (hash) {
         for (int i = 0; i < BITS_SIZES; i++) limits[LIMIT_BITS + i] = 0;
@@ -93,6 +93,78 @@ static void force(const tl_recipe *recipe, uint32_t *limits, int step)
     /* Blocks a row hash in the symbolic step and rank in the numeric one. */
     for (int i = 0; i < BLOCK_SIZES; i++)
         if (hash == (step == 1)) limits[LIMIT_BLOCK + i] = 0;
+}
+
+/* ---- rows of few products, in registers */
+
+static uint32_t log2_up(uint64_t n)
+{
+    uint32_t log2 = 0;
+    while ((uint64_t)1 << log2 < n) log2++;
+    return log2;
+}
+
+/* Threads of a crew for each bin; each has FEW_MOST(bin) / crew products in registers, from 2 to 16.  CUDA: eight, as the
+ * paper has it, while a warp does.  A CPU compiles a kernel for each size of a group: two will do. */
+enum { CREW_CUDA, CREW_GPU, CREW_CPU };
+static const uint8_t crews[][FEW_SIZES] = {
+    [CREW_CUDA] = {1, 1, 1, 2, 4, 8, 16, 32, 32},
+    [CREW_GPU]  = {1, 2, 4, 8, 16, 32, 32, 32, 32},
+    [CREW_CPU]  = {8, 8, 8, 8, 8, 8, 32, 32, 32},
+};
+
+/* By accumulator: up to 8 words a thread, more, words that do not fit 32 bits.  TL_DIRECT stands for the symbolic step. */
+static const tl_kernel_id few_kernels[TL_ACCUMULATORS][3] = {
+    [TL_DIRECT]    = {TL_K_REG_HASH_COUNT, TL_K_REG_HASH_COUNT, TL_K_REG_HASH_COUNT},
+    [TL_REG_SORT]  = {TL_K_REG_SORT, TL_K_REG_SORT_LONG, TL_K_REG_SORT_WIDE},
+    [TL_REG_MERGE] = {TL_K_REG_MERGE, TL_K_REG_MERGE_LONG, TL_K_NONE},
+    [TL_REG_HASH]  = {TL_K_REG_HASH, TL_K_REG_HASH_LONG, TL_K_REG_HASH_WIDE},
+};
+
+tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean, uint64_t span)
+{
+    const tl_caps *caps = &gpu->caps;
+    const uint32_t products = FEW_MOST(bin), all = tl_dynamic_bytes(caps), table = FEW_SLOTS(products);
+    const uint64_t key = (uint64_t)types.key / 8, val = few == TL_DIRECT ? 0 : tl_type_size((tulle_type)types.val);
+    const uint64_t spread = val + (uint64_t)types.ptr / 8 + 4;      /* bytes for a row of B: factor, where it is, where it starts */
+    uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin];
+    uint32_t each = products <= 2 * crew ? 2 : products / crew;
+    if (few == TL_REG_MERGE) {
+        /* As few threads as can hold all rows of B, 32 each, but 8 each on average; no more than 8 where four do. */
+        uint32_t rows = least(entries < 2 ? 2 : entries, products);
+        crew = caps->cpu ? GROUP_CPU : 1;
+        while (crew < 32 && (crew * 32 < rows || crew * 8 < least(rows <= 32 ? rows : mean, rows))) crew *= caps->cpu ? 4 : 2;
+        each = 1u << log2_up((rows + crew - 1) / crew);
+        if (each < 2) each = 2;
+    }
+    uint32_t wide = caps->warp ? 32 : crew, threads = caps->warp ? 128 : crew, tables = wide / crew;
+    uint64_t slab = (uint64_t)each * (wide + 1) * spread, hashed = (uint64_t)table * tables * (val + key);
+    if ((few == TL_REG_HASH || few == TL_DIRECT) && hashed > slab) slab = hashed;
+    slab = (slab + 15) / 16 * 16;
+    if (slab > all) return (tl_size){.kernel = TL_K_NONE};
+    uint32_t most = all < 49152 ? all : 49152;
+    while (threads > wide && threads / wide * slab > most) threads /= 2;
+    tl_size s = make(caps, TL_K_NONE, threads, (uint32_t)(threads / wide * slab), table, crew);
+    s.entry = each;
+    s.slab = (uint32_t)(slab / 8);
+    s.bits = log2_up(few == TL_REG_HASH ? table : products);
+    bool narrow = few == TL_REG_MERGE || few == TL_DIRECT || (span > 0 && (span - 1) >> (32 - s.bits) == 0);
+    s.kernel = few_kernels[few][!narrow ? 2 : each > 8 ? 1 : 0];
+    return s;
+}
+
+/* Bins while they fit; whatever widths row pointers and rows of A will turn out to have. */
+static void few_classes(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, bool numeric, tl_sizes *z)
+{
+    types.ptr = 64;
+    for (int bin = 0; bin < FEW_SIZES && recipe->few != TL_DIRECT; bin++) {
+        tl_accumulator few = numeric ? recipe->few : TL_DIRECT;
+        tl_size many = tl_size_few(gpu, few, types, bin, UINT64_MAX, UINT64_MAX, 1);
+        tl_size some = tl_size_few(gpu, few, types, bin, UINT64_MAX, 0, 1);     /* fewer threads, more for each */
+        if (many.kernel == TL_K_NONE || some.kernel == TL_K_NONE) break;
+        z->size[CLASS_FEW + bin] = many;
+        z->limits[LIMIT_FEW] = FEW_MOST(bin);
+    }
 }
 
 static void common_limits(const tl_gpu_step *step, uint32_t *limits)
@@ -145,6 +217,7 @@ void tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types type
     z->limits[LIMIT_MASK] = z->size[CLASS_MASK].slots * 32;
     z->size[CLASS_DENSE] = make(caps, TL_K_SYMBOLIC_DENSE, block_threads(caps, 1024), all / 4 * 4, all / 4, 1);
     force(recipe, z->limits, 0);
+    few_classes(gpu, recipe, types, false, z);
 }
 
 /* The most entries n for which NUMERIC_SLOTS(n) slots are there. */
@@ -199,6 +272,7 @@ void tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types
     while ((uint64_t)slots * val + slots / 8 > all) slots -= 32;
     z->size[CLASS_DENSE] = make(caps, TL_K_NUMERIC_DENSE, block_threads(caps, 1024), slots * val + slots / 8, slots, 1);
     force(recipe, z->limits, 1);
+    few_classes(gpu, recipe, types, true, z);
 }
 
 tl_size tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room)

@@ -32,6 +32,7 @@ static bool takes_all(const tl_product *p, int step, int c, uint64_t need)
     const tl_sizes *z = &p->sizes[step];
     uint64_t span = p->note[0][SUM_MAX_SPAN], bytes = RANK_BYTES(span, need, z->limits[LIMIT_VALUE]);
     if (z->size[c].kernel == TL_K_NONE) return false;
+    if (c >= CLASS_FEW) return p->note[0][SUM_MAX_PRODUCTS] <= FEW_MOST(c - CLASS_FEW);
     if (c == CLASS_DENSE) return true;
     if (c == CLASS_MASK) return span <= z->limits[LIMIT_MASK];
     if (c == CLASS_HASH) return need <= z->limits[LIMIT_HASH];
@@ -64,10 +65,12 @@ static bool decide(tl_product *p, int step, int *only)
     for (int c = CLASS_BITS; c < CLASSES && *only == CLASS_EMPTY; c++)
         if (takes_all(p, step, c, need)) *only = c;
     bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
-                 || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most;
+                 || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most
+                 || (*only >= CLASS_FEW && most >= CLASS_FEW);
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
+    if (classes > 1 && p->request.recipe->few != TL_DIRECT) return true;    /* bins are what these policies are about */
     if (p->tiny && *only < CLASS_HASH) {            /* a team takes the entries of A one by one: too many wait too long */
         if (p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp && takes_all(p, step, CLASS_BLOCK, need)) *only = CLASS_BLOCK;
         return false;
@@ -75,7 +78,7 @@ static bool decide(tl_product *p, int step, int *only)
     if (classes <= 1 && special * 2 <= p->rows && alike) return false;
     if (classes == 0) return p->rows >= s->rows_large;
     double ratio = (double)need * (double)p->rows / (double)(sum ? sum : 1);
-    bool large = largest >= CLASS_BLOCK || !alike;
+    bool large = (largest >= CLASS_BLOCK && largest < CLASS_FEW) || !alike;
     return (ratio >= s->ratio && p->rows >= s->rows) || (large && ratio >= s->ratio_large && p->rows >= s->rows_large);
 }
 
@@ -83,7 +86,7 @@ static void tell(const tl_product *p, int step)
 {
     static const char *const names[CLASSES] = {[CLASS_EMPTY] = "empty", [CLASS_DIRECT] = "direct", [CLASS_BITS] = "bits",
                                                [CLASS_ROWS] = "rows", [CLASS_BLOCK] = "block", [CLASS_HASH] = "hash",
-                                               [CLASS_MASK] = "mask", [CLASS_DENSE] = "dense"};
+                                               [CLASS_MASK] = "mask", [CLASS_DENSE] = "dense", [CLASS_FEW] = "few"};
     const tl_work *w = &p->work[step];
     const uint64_t *rows = p->note[step] + SUM_ROWS;
     char text[400];
@@ -204,6 +207,26 @@ static int needed(const tl_product *p, int step, tl_kernel_id *ids)
     return count;
 }
 
+/* Now that types, spans and rows of A are known: the kernels and sizes of rows of few products. */
+static void fit_few(tl_product *p, int step, tl_types types)
+{
+    tl_accumulator few = p->request.recipe->few;
+    for (int bin = 0; bin < FEW_SIZES && few != TL_DIRECT; bin++) {
+        tl_size *s = &p->sizes[step].size[CLASS_FEW + bin];
+        if (FEW_MOST(bin) > p->sizes[step].limits[LIMIT_FEW]) continue;
+        uint64_t span = types.key == 32 ? p->note[0][SUM_MAX_SPAN] : UINT64_MAX;
+        *s = tl_size_few(p->gpu, step ? few : TL_DIRECT, types, bin, p->note[0][SUM_MAX_ENTRIES],
+                         p->rows ? (uint64_t)p->a_nnz / p->rows : 0, span);
+    }
+}
+
+static uint32_t log2_of(uint32_t power)
+{
+    uint32_t log2 = 0;
+    while (1u << log2 < power) log2++;
+    return log2;
+}
+
 /* ---- symbolic */
 
 /* Classes of rows run side by side. */
@@ -231,6 +254,7 @@ tulle_status tl_step_symbolic(tl_product *p)
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     compound.key = span <= ((uint64_t)1 << 27) ? 32 : 64;
     plain.key = span < UINT32_MAX ? 32 : 64;
+    fit_few(p, 0, plain);
     int count = needed(p, 0, ids);
     TRY(tl_gpu_need(p->b, p->gpu, compound, ids, count));
     if (plain.key != compound.key) TRY(tl_gpu_need(p->b, p->gpu, plain, ids, count));
@@ -263,6 +287,12 @@ tulle_status tl_step_symbolic(tl_product *p)
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->lo), TL_MEM(p->span), TL_U32(z.team), TL_U32(z.slots), TL_MEM(p->c_ptr)};
             TRY(tl_product_launch(p, plain, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
+        } else if (c >= CLASS_FEW) {
+            uint64_t teams = s->threads / s->team;
+            tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
+                             TL_MEM(p->lo), TL_U32(log2_of(s->team)), TL_U32(log2_of(s->entry)), TL_U32(s->slots),
+                             TL_U32(s->slab), TL_MEM(p->c_ptr)};
+            TRY(tl_product_launch(p, plain, s->kernel, (rows + teams - 1) / teams, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_BLOCK) {
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
@@ -309,6 +339,7 @@ tulle_status tl_step_numeric(tl_product *p)
     uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
     bool sort = false;
     types.key = span < UINT32_MAX ? 32 : 64;
+    fit_few(p, 1, types);
     int count = needed(p, 1, ids), classes = count;
     for (int i = 0; i < count; i++) sort = sort || ids[i] == TL_K_NUMERIC_BLOCK;
     if (sort) ids[count++] = TL_K_SORT_ROWS;
@@ -339,12 +370,17 @@ tulle_status tl_step_numeric(tl_product *p)
             uint64_t exact = (measure(p, 1, c, RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val)) + 15) / 16 * 16;
             tl_size z = exact < s->slots ? tl_size_teams(p->gpu, s->kernel, s->threads, s->team, exact, (uint32_t)exact) : *s;
             uint64_t teams = z.threads / z.team, blocks = (rows + teams - 1) / teams;
-            uint32_t team_log2 = 0;
-            while (1u << team_log2 < z.team) team_log2++;
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->span),
-                             TL_U32(team_log2), TL_U32(z.slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+                             TL_U32(log2_of(z.team)), TL_U32(z.slots), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
             TRY(tl_product_launch(p, types, z.kernel, blocks, z.threads, z.shared, lane, args, TL_COUNT(args)));
+        } else if (c >= CLASS_FEW) {
+            uint64_t teams = s->threads / s->team;
+            tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
+                             TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo), TL_U32(log2_of(s->team)),
+                             TL_U32(log2_of(s->entry)), TL_U32(s->slots), TL_U32(s->slab), TL_U32(s->bits), TL_MEM(p->c_ptr),
+                             TL_MEM(p->c_col), TL_MEM(p->c_val)};
+            TRY(tl_product_launch(p, types, s->kernel, (rows + teams - 1) / teams, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_NUMERIC_RANK_BLOCK) {
             uint64_t exact = measure(p, 1, c, RANK_BYTES(span, p->note[1][SUM_MAX_NNZ], val));
             uint32_t shared = exact < s->shared ? (uint32_t)(exact + 15) / 16 * 16 : s->shared;

@@ -68,6 +68,8 @@
 
 /* The bin of a row of CLASS_FEW takes up to FEW_MOST(bin) products. */
 #define FEW_MOST(bin)   (2u << (bin))
+/* Slots of its hash tables: two thirds full, and an even number. */
+#define FEW_SLOTS(n)    (((n) + (n) / 2 + 3) & ~1u)
 
 /* Small products (tiny.cl): rows of C, entries of A, products of a row; a table for each of the teams of a block. */
 #define TINY_ROWS       8192

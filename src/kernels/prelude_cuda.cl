@@ -9,6 +9,8 @@ typedef unsigned long long u64;
 typedef long long          i64;
 
 #define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) name
+/* The same for so many blocks on a processor, where registers are what a kernel works in. */
+#define KERNEL_FOR(blocks, name) extern "C" __global__ void __launch_bounds__(THREADS_MAX, blocks) name
 #define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
 #define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
 #define GLOBAL
@@ -51,6 +53,13 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
     return (u32)__popc(vote & ((1u << (threadIdx.x & (width - 1u))) - 1u));
 }
 #define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
+
+/* Exchange within teams of `width` threads that are a work group where there are no lanes; every thread of the warp comes
+ * here.  to = x of the thread that is d further by exclusive or, d before (one's own where there is none), or j-th. */
+#define LANE_MEMORY                             u64 *const pass = 0;
+#define LANE_XOR(type, to, x, d, width, pass)   ((to) = __shfl_xor_sync(0xffffffffu, x, (int)(d)))
+#define LANE_UP(type, to, x, d, width, pass)    ((to) = __shfl_up_sync(0xffffffffu, x, d, (int)(width)))
+#define LANE_GET(type, to, x, j, width, pass)   ((to) = __shfl_sync(0xffffffffu, x, (int)(j), (int)(width)))
 
 /* Over the lanes of a warp, all of them here, or those of a mask. */
 INLINE u32 lanes_sum_of(u32 mask, u32 x)

@@ -13,6 +13,7 @@ typedef ulong  u64;
 typedef long   i64;
 
 #define KERNEL(name)    __kernel void name
+#define KERNEL_FOR(blocks, name) __kernel void name
 #define SHARED_ARG      __local u64 *shared_memory,
 #define SHARED_MEMORY
 #define GLOBAL          __global
@@ -48,6 +49,20 @@ typedef long   i64;
 #define lanes_match(x)          1u
 #define lanes_max(x)            (x)
 #define lanes_sum64(x)          (x)
+
+/* Exchange within a team, which is the work group: by way of shared memory. */
+#define LANE_MEMORY             __local u64 pass[THREADS_MAX];
+#define LANE_PASS(type, to, x, from, pass)                              \
+    do {                                                                \
+        ((__local type *)(pass))[thread_id()] = (x);                    \
+        BARRIER();                                                      \
+        (to) = ((__local type *)(pass))[from];                          \
+        BARRIER();                                                      \
+    } while (0)
+#define LANE_XOR(type, to, x, d, width, pass)   LANE_PASS(type, to, x, thread_id() ^ (d), pass)
+#define LANE_UP(type, to, x, d, width, pass) \
+    LANE_PASS(type, to, x, thread_id() >= (d) ? thread_id() - (d) : thread_id(), pass)
+#define LANE_GET(type, to, x, j, width, pass)   LANE_PASS(type, to, x, j, pass)
 
 #define ATOMIC_ADD32(p, v)      atomic_add((p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atom_add((p), (u64)(v))
