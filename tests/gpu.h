@@ -48,7 +48,7 @@ static inline tulle_ctx *gpu_ctx_env(const char *variable, const char *value)
 static inline bool gpu_way(int i, tulle_options *o, const char **name)
 {
     static const struct { const char *policy, *accumulator; } ways[] = {
-        {"speck", NULL}, {"auto", NULL}, {NULL, "hash"}, {NULL, "dense"}};
+        {"speck", NULL}, {"auto", NULL}, {NULL, "hash"}, {NULL, "dense"}, {"bhsparse", NULL}};
     if (i >= (int)(sizeof ways / sizeof *ways)) return false;
     *o = (tulle_options){.policy = ways[i].policy, .accumulator = ways[i].accumulator};
     *name = ways[i].policy ? ways[i].policy : ways[i].accumulator;

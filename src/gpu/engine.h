@@ -23,7 +23,12 @@
     X(numeric_dense,      1024, false, true)                                                      \
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
-    X(drop,               256,  false, true)
+    X(drop,               256,  false, true)                                                      \
+    X(upper,              256,  false, false)                                                     \
+    X(heap,               128,  true,  true)                                                      \
+    X(esc,                256,  true,  true)                                                      \
+    X(merge,              1024, true,  true)                                                      \
+    X(arrange,            256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -55,7 +60,15 @@ typedef enum tl_file_id {
     X(SORT_ROWS,           sort_rows,      sort_rows)                                             \
     X(DIRECT,              direct,         direct)                                                \
     X(DROP_COUNT,          drop,           drop_count)                                            \
-    X(DROP_COPY,           drop,           drop_copy)
+    X(DROP_COPY,           drop,           drop_copy)                                             \
+    X(UPPER_COUNT,         upper,          upper_count)                                           \
+    X(UPPER_FILL,          upper,          upper_fill)                                            \
+    X(HEAP,                heap,           heap)                                                  \
+    X(ESC,                 esc,            esc)                                                   \
+    X(MERGE,               merge,          merge)                                                 \
+    X(MERGE_DEEP,          merge,          merge_deep)                                            \
+    X(ARRANGE,             arrange,        arrange)                                               \
+    X(ARRANGE_AREA,        arrange,        arrange_area)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
