@@ -35,7 +35,7 @@ pieces=$work/pieces
 wrong=0
 say() { echo "== $*"; }
 
-programs="test_gpu_product test_gpu_engine test_gpu_limits test_gpu_small test_driver"
+programs="test_gpu_product test_gpu_engine test_gpu_limits test_gpu_small test_gpu_bhsparse test_driver"
 say "build"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 read -r -a flags <<<"${CMAKE_FLAGS:-}"
