@@ -60,17 +60,17 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
     do {                                                                                                         \
         u32 tl_end = (held) + (fresh), tl_left = (fresh);                                                        \
         while (tl_left > 0u) {                                                                                   \
-            const u32 tl_tile = thread_count() * ITEMS, tl_from = tl_end > tl_tile ? tl_end - tl_tile : 0u;      \
+            const u32 tl_tile = thread_count() * ITEMS, tl_from = (tl_end - 1u) / tl_tile * tl_tile;             \
             const u32 tl_d = tl_from + thread_id() * ITEMS, tl_held = tl_end - tl_left;                          \
             u32 tl_a = 0, tl_b = 0;                                                                              \
             key_t tl_k[ITEMS];                                                                                   \
             val_t tl_v[ITEMS];                                                                                   \
             if (tl_d < tl_end) {                                                                                 \
                 u32 tl_most = tl_d < tl_left ? tl_d : tl_left;                                                   \
-                tl_b = tl_d > tl_held ? tl_d - tl_held : 0u;                                                     \
                 while (tl_b < tl_most) {                                                                         \
                     const u32 tl_mid = (tl_b + tl_most) / 2u;                                                    \
-                    if (KEY_OF(tl_d - 1u - tl_mid) > (more_keys)[tl_mid]) tl_b = tl_mid + 1u;                    \
+                    const u32 tl_other = tl_d - 1u - tl_mid;                                                     \
+                    if (tl_other >= tl_held || KEY_OF(tl_other) > (more_keys)[tl_mid]) tl_b = tl_mid + 1u;       \
                     else tl_most = tl_mid;                                                                       \
                 }                                                                                                \
                 tl_a = tl_d - tl_b;                                                                              \
