@@ -3,8 +3,8 @@
  * merge.cl - bhSPARSE's merge method (Liu and Vinter, section VI.A and Figure 3): long rows, a block a row.
  *
  * The result, ordered and without duplicates, lies in shared memory.  Input comes in batches of at most as many products as
- * there are threads, one each, in registers: a piece of a row of B, or several short rows, which are then sorted
- * together first.  Each finds its column in the result by binary search and is added there; the others are counted by a
+ * there are threads, one each, in registers: a piece of a row of B, or several short rows, which are then ranked or
+ * sorted together first.  Each finds its column in the result by binary search and is added there; the others are counted by a
  * prefix sum, copied side by side, and merged with the result by merge path: each thread takes ITEMS neighbours of the
  * outcome to registers, then all write.  That is done from the end downwards, so that the result grows in place and
  * what lies below the first new column is not touched.
@@ -21,6 +21,7 @@
  * Shared memory: room + batch values and keys, batch row pointers and words. */
 
 #define ITEMS 5u
+#define RUNS 6u         /* so few rows of B in a batch: each word is ranked in the others; more are sorted */
 
 typedef struct pad_t {
     SHARED val_t *vals, *raw;           /* of the result, of the batch */
@@ -38,7 +39,26 @@ typedef struct source_t {
     idx_t  low;                         /* its first column of C                         */
     u32    batch, bits;
     ptr_t  at, skip;                    /* the next entry of A, what is done of its row of B */
+    ptr_t  begin, all;                  /* the row of B of this thread in the next batch, fetched ahead */
 } source_t;
+
+/* Entries of A that a batch looks at. */
+INLINE u32 source_entries(const source_t *s, ptr_t at)
+{
+    const ptr_t left = s->end - at, look = s->bits ? s->batch : 1u;
+    return (u32)(left < look ? left : look);
+}
+
+INLINE void source_fetch(source_t *s, ptr_t at, ptr_t skip)
+{
+    s->begin = 0;
+    s->all = 0;
+    if (thread_id() < source_entries(s, at)) {
+        const idx_t k = s->a_col[at + thread_id()];
+        s->begin = s->b_ptr[k] + (thread_id() == 0u ? skip : (ptr_t)0);
+        s->all = s->b_ptr[k + 1] - s->begin;
+    }
+}
 
 INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan, SHARED u32 *mark)
 {
@@ -102,22 +122,18 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
 /* The next batch goes into the result of *len entries; false: it would not fit `room`, and nothing was done. */
 INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
 {
-    const u32 t = thread_id(), batch = s->batch, bits = s->bits;
-    const ptr_t left = s->end - s->at, look = bits ? batch : 1u;
-    const u32 entries = (u32)(left < look ? left : look);
-    u32 length = 0, total;
+    const u32 t = thread_id(), batch = s->batch, bits = s->bits, entries = source_entries(s, s->at);
+    u32 e = 0, length = 0, total;
     if (t < entries) {
-        const idx_t k = s->a_col[s->at + t];
-        const ptr_t begin = s->b_ptr[k] + (t == 0u ? s->skip : (ptr_t)0), all = s->b_ptr[k + 1] - begin;
-        length = all > batch ? batch + 1u : (u32)all;           /* more than a batch is enough to know */
-        pad.begins[t] = begin;
+        length = s->all > batch ? batch + 1u : (u32)s->all;     /* more than a batch is enough to know */
+        pad.begins[t] = s->begin;
     }
     const u32 start = block_scan(length, pad.scan, &total);
     if (t < entries) pad.starts[t] = start;
     BARRIER();
     const u32 n = total < batch ? total : batch;
     if (t < n) {
-        u32 e = 0, beyond = entries;                            /* the last entry that starts at t or before */
+        u32 beyond = entries;                                   /* the last entry that starts at t or before */
         while (beyond - e > 1u) {
             const u32 mid = (e + beyond) / 2u;
             if (pad.starts[mid] <= t) e = mid;
@@ -136,8 +152,33 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
     const u32 size = 1u << log2_ceil(n);
     if (t >= n && t < size) pad.words[t] = KEY_NONE;
     BARRIER();
-    const bool single = n == 0u || pad.mark[0] == pad.mark[1];
-    crew_sort(pad.words, single ? 1u : size, thread_count(), t);
+    const u32 first = n ? pad.mark[0] : 0u, last = n ? pad.mark[1] : 0u;
+    const bool single = first == last, ranked = !single && last - first < RUNS;
+    ptr_t next_at = s->at + entries, next_skip = 0;
+    if (total > batch) {
+        next_at = s->at + last;
+        next_skip = (last == 0u ? s->skip : (ptr_t)0) + pad.mark[2];
+    }
+    source_fetch(s, next_at, next_skip);
+    key_t word = 0;
+    u32 rank = 0;
+    if (ranked && t < n) {
+        word = pad.words[t];
+        rank = t - pad.starts[e];
+        for (u32 f = first; f <= last; f++) {
+            const u32 from = pad.starts[f];
+            u32 low = from, beyond = f == e ? from : f == last ? n : pad.starts[f + 1u];
+            while (low < beyond) {
+                const u32 mid = (low + beyond) / 2u;
+                if (pad.words[mid] < word) low = mid + 1u;
+                else beyond = mid;
+            }
+            rank += low - from;
+        }
+    }
+    BARRIER();
+    if (ranked && t < n) pad.words[rank] = word;
+    crew_sort(pad.words, single || ranked ? 1u : size, thread_count(), t);
 
     bool head = false, found = false;
     u32 at = 0, fresh;
@@ -161,7 +202,7 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
                 sum = VAL_ADD(sum, pad.raw[(u32)pad.words[q] & mask]);
         }
     }
-    const u32 rank = block_scan(head && !found ? 1u : 0u, pad.scan, &fresh);
+    rank = block_scan(head && !found ? 1u : 0u, pad.scan, &fresh);
     const bool fits = *len + fresh <= room;
     if (fits && found) pad.vals[at] = sum;
     if (fits && head && !found) {
@@ -178,12 +219,9 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
 #undef VALUE_OF
 #undef PUT
     *len = held + more;
-    if (fits && total <= batch) {
-        s->at += entries;
-        s->skip = 0;
-    } else if (fits) {
-        s->skip = (pad.mark[1] == 0u ? s->skip : (ptr_t)0) + pad.mark[2];
-        s->at += pad.mark[1];
+    if (fits) {
+        s->at = next_at;
+        s->skip = next_skip;
     }
     return fits;
 }
@@ -239,6 +277,7 @@ KERNEL(merge)(SHARED_ARG u32 first, u32 count, GLOBAL const u32 *list, GLOBAL u6
         }
         BARRIER();
         bool fits = true;
+        source_fetch(&s, s.at, s.skip);
         while (fits && s.at < s.end) fits = merge_batch(pad, &s, room, &len);
         for (u32 k = t; k < len; k += threads) {
             area_col[to + k] = s.low + (idx_t)pad.keys[k];
@@ -293,6 +332,7 @@ KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t
         while (open && s.at < s.end) {
             u32 len = 0, kept = 0;
             bool fits = true;
+            source_fetch(&s, s.at, s.skip);
             while (fits && s.at < s.end) fits = merge_batch(pad, &s, room, &len);
             /* What the result has already is added there, the rest moves together. */
             for (u32 base = 0; base < len; base += threads) {
