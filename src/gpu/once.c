@@ -265,7 +265,9 @@ static tulle_status launch_merge(tl_product *p, tl_once *o)
     const uint32_t scratch = merge_for(p, 0, o->bits).room;
     const bool deep = now->room > scratch;
     method m = merge_for(p, deep ? 0 : now->room, o->bits);
-    next->room = now->room < scratch ? least(2 * now->room, scratch) : least(2 * (uint64_t)now->room, UINT32_MAX);
+    next->room = least(2 * (uint64_t)now->room, UINT32_MAX);
+    if (!deep && next->room > scratch)      /* the last bit of scratchpad, where it is worth a launch; else global memory */
+        next->room = scratch - now->room >= now->room / 2 && scratch > now->room ? scratch : 2 * scratch;
     o->areas++;
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)now->rows * WAIT_WORDS * 8, "rows that wait for more room", &next->waiting));
     tl_dmem counts = part(o->board, BOARD_NEXT);
