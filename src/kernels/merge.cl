@@ -5,7 +5,7 @@
  * The result, ordered and without duplicates, lies in shared memory.  Input comes in batches of at most as many products as
  * there are threads, one each, in registers: a piece of a row of B, or several short rows, which are then ranked or
  * sorted together first.  Each finds its column in the result by binary search and is added there; the others are counted by a
- * prefix sum, copied side by side, and merged with the result by merge path: each thread takes ITEMS neighbours of the
+ * prefix sum, copied side by side, and merged with the result by merge path: each thread takes a few neighbours of the
  * outcome to registers, then all write.  That is done from the end downwards, so that the result grows in place and
  * what lies below the first new column is not touched.
  *
@@ -20,7 +20,8 @@
  *
  * Shared memory: room + batch values and keys, batch row pointers and words. */
 
-#define ITEMS 5u
+#define ITEMS 5u         /* of the outcome of a merge, a thread; odd, so that neighbours write to different banks */
+#define DEEP_ITEMS 4u    /* in global memory, where registers are few */
 #define RUNS 6u         /* so few rows of B in a batch: each word is ranked in the others; more are sorted */
 
 typedef struct pad_t {
@@ -76,15 +77,15 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
 
 /* Merge path, downwards: `held` ordered entries KEY_OF, VALUE_OF (i) and the `fresh` ones of the arrays more_keys, more_vals
  * become one sequence, PUT entry by entry.  Every thread comes here; keys differ. */
-#define MERGE_DOWN(held, fresh, more_keys, more_vals, left_word, KEY_OF, VALUE_OF, PUT)                          \
+#define MERGE_DOWN(items, held, fresh, more_keys, more_vals, left_word, KEY_OF, VALUE_OF, PUT)                   \
     do {                                                                                                         \
         u32 tl_end = (held) + (fresh), tl_left = (fresh);                                                        \
         while (tl_left > 0u) {                                                                                   \
-            const u32 tl_tile = thread_count() * ITEMS, tl_from = (tl_end - 1u) / tl_tile * tl_tile;             \
-            const u32 tl_d = tl_from + thread_id() * ITEMS, tl_held = tl_end - tl_left;                          \
+            const u32 tl_tile = thread_count() * items, tl_from = (tl_end - 1u) / tl_tile * tl_tile;             \
+            const u32 tl_d = tl_from + thread_id() * items, tl_held = tl_end - tl_left;                          \
             u32 tl_a = 0, tl_b = 0;                                                                              \
-            key_t tl_k[ITEMS];                                                                                   \
-            val_t tl_v[ITEMS];                                                                                   \
+            key_t tl_k[items];                                                                                   \
+            val_t tl_v[items];                                                                                   \
             if (tl_d < tl_end) {                                                                                 \
                 u32 tl_most = tl_d < tl_left ? tl_d : tl_left;                                                   \
                 while (tl_b < tl_most) {                                                                         \
@@ -98,7 +99,7 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
             if (thread_id() == 0u) *(left_word) = tl_b;                                                          \
             key_t tl_ka = tl_d < tl_end && tl_a < tl_held ? KEY_OF(tl_a) : (key_t)0;                             \
             key_t tl_kb = tl_d < tl_end && tl_b < tl_left ? (more_keys)[tl_b] : (key_t)0;                        \
-            UNROLL for (u32 tl_e = 0; tl_e < ITEMS; tl_e++)                                                      \
+            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                      \
                 if (tl_d + tl_e < tl_end) {                                                                      \
                     if (tl_b < tl_left && (tl_a >= tl_held || tl_kb < tl_ka)) {                                  \
                         tl_k[tl_e] = tl_kb;                                                                      \
@@ -111,7 +112,7 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
                     }                                                                                            \
                 }                                                                                                \
             BARRIER();                                                                                           \
-            UNROLL for (u32 tl_e = 0; tl_e < ITEMS; tl_e++)                                                      \
+            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                      \
                 if (tl_d + tl_e < tl_end) PUT(tl_d + tl_e, tl_k[tl_e], tl_v[tl_e]);                              \
             tl_left = *(left_word);                                                                              \
             tl_end = tl_from;                                                                                    \
@@ -214,7 +215,7 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
 #define KEY_OF(i)       pad.keys[i]
 #define VALUE_OF(i)     pad.vals[i]
 #define PUT(i, k, v)    do { pad.keys[i] = (k); pad.vals[i] = (v); } while (0)
-    MERGE_DOWN(held, more, pad.words, pad.raw, &pad.mark[3], KEY_OF, VALUE_OF, PUT);
+    MERGE_DOWN(ITEMS, held, more, pad.words, pad.raw, &pad.mark[3], KEY_OF, VALUE_OF, PUT);
 #undef KEY_OF
 #undef VALUE_OF
 #undef PUT
@@ -363,7 +364,7 @@ KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t
 #define KEY_OF(i)       (key_t)(col[i] - s.low)
 #define VALUE_OF(i)     val[i]
 #define PUT(i, k, v)    do { col[i] = s.low + (idx_t)(k); val[i] = (v); } while (0)
-            MERGE_DOWN(held, kept, pad.keys, pad.vals, &pad.mark[3], KEY_OF, VALUE_OF, PUT);
+            MERGE_DOWN(DEEP_ITEMS, held, kept, pad.keys, pad.vals, &pad.mark[3], KEY_OF, VALUE_OF, PUT);
 #undef KEY_OF
 #undef VALUE_OF
 #undef PUT
