@@ -49,7 +49,7 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
 {
     static const struct { const char *policy, *accumulator; } ways[] = {
         {"speck", NULL}, {"auto", NULL}, {NULL, "hash"}, {NULL, "dense"},
-        {"regsort", NULL}, {"regmerge", NULL}, {"reghash", NULL}};
+        {"regsort", NULL}, {"regmerge", NULL}, {"reghash", NULL}, {"bhsparse", NULL}};
     if (i >= (int)(sizeof ways / sizeof *ways)) return false;
     *o = (tulle_options){.policy = ways[i].policy, .accumulator = ways[i].accumulator};
     *name = ways[i].policy ? ways[i].policy : ways[i].accumulator;

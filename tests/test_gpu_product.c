@@ -341,10 +341,10 @@ static void accumulators_by_name(void)
         CHECK(mine > s.products / 2 && other == 0, "%s: %" PRId64 " of %" PRId64 ", others %" PRId64, name, mine,
               s.products, other);
     }
-    tulle_options o = {.accumulator = "heap"};
+    tulle_options o = {.accumulator = "pile"};
     tulle_matrix *D = NULL;
     CHECK(tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &D) == TULLE_EINVAL && !D, "an accumulator of that name");
-    CHECK(strstr(tulle_ctx_error(ctx), "heap") != NULL, "%s", tulle_ctx_error(ctx));
+    CHECK(strstr(tulle_ctx_error(ctx), "pile") != NULL, "%s", tulle_ctx_error(ctx));
     tulle_matrix_free(C);
     pair_free(&p);
     tulle_ctx_free(ctx);

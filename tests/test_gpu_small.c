@@ -119,6 +119,22 @@ static void nearly_full_rows(void)
     tulle_ctx_free(ctx);
 }
 
+/* bhSPARSE: a thread, a crew and a block a row, and rows that outgrow scratchpads on the way to global memory. */
+static void one_step(void)
+{
+    static const char *const accumulators[] = {"heap", "esc", "merge"}, *const shared[] = {"16384", "4096", "1024"};
+    ref A = staircase(30, 60, 40, 1, REF_INTEGERS, f64), B = ref_random(23, 60, 900, 16, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    for (int i = 0; i < 3; i++) {
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", shared[i]);
+        gpu_product_is(ctx, &A.view, &B.view, &(tulle_options){.accumulator = accumulators[i]}, 0, &want.view, accumulators[i]);
+        tulle_ctx_free(ctx);
+    }
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+}
+
 static void indices_of_two_widths(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -199,5 +215,6 @@ static void merges(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(indices_of_two_widths),
+          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(one_step),
+          TEST(indices_of_two_widths),
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges))

@@ -29,7 +29,12 @@
     X(reg_count,          128,  true,  false)                                                     \
     X(reg_sort,           128,  true,  true)                                                      \
     X(reg_merge,          128,  true,  true)                                                      \
-    X(reg_hash,           128,  true,  true)
+    X(reg_hash,           128,  true,  true)                                                      \
+    X(upper,              256,  false, false)                                                     \
+    X(heap,               128,  true,  true)                                                      \
+    X(esc,                256,  true,  true)                                                      \
+    X(merge,              1024, true,  true)                                                      \
+    X(arrange,            256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -79,7 +84,15 @@ typedef enum tl_file_id {
     X(REG_MERGE_LONG,      reg_merge,      reg_merge_long)                                        \
     X(REG_HASH,            reg_hash,       reg_hash)                                              \
     X(REG_HASH_LONG,       reg_hash,       reg_hash_long)                                         \
-    X(REG_HASH_WIDE,       reg_hash,       reg_hash_wide)
+    X(REG_HASH_WIDE,       reg_hash,       reg_hash_wide)                                         \
+    X(UPPER_COUNT,         upper,          upper_count)                                           \
+    X(UPPER_FILL,          upper,          upper_fill)                                            \
+    X(HEAP,                heap,           heap)                                                  \
+    X(ESC,                 esc,            esc)                                                   \
+    X(MERGE,               merge,          merge)                                                 \
+    X(MERGE_DEEP,          merge,          merge_deep)                                            \
+    X(ARRANGE,             arrange,        arrange)                                               \
+    X(ARRANGE_AREA,        arrange,        arrange_area)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,

@@ -7,6 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   place.c     matrices carried between host and device
  *   product.c   analyze -> symbolic -> numeric, two waits
+ *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
  *   trial.c     five merge algorithms, tried and timed */
 #ifndef TL_GPU_H

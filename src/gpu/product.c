@@ -308,7 +308,7 @@ static tulle_status analyze(tl_product *p)
                      TL_MEM(p->B.col), TL_MEM(p->limits[0]), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
-    TRY(tl_product_mark(p, "analysis"));
+    TRY(tl_product_mark(p, p->request.recipe->once ? "upper bound" : "analysis"));
     uint32_t found[2] = {UINT32_MAX, 0};
     TRY(read_note(p, 0, p->request.trusted ? NULL : found));
     if (found[0] != UINT32_MAX) status = tell_which(p, found[0]);
@@ -381,18 +381,19 @@ static void forget_pattern(tl_product *p)
     }
 }
 
-tulle_status tl_product_pattern(tl_product *p)
+/* What each class of rows gets. */
+static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric)
 {
-    tulle_status status = TULLE_OK;
-    tl_types keys = p->types;
     /* before anything is known the rows of B that count are taken to be of average length */
     uint64_t mean = p->request.B->rows ? (uint64_t)(p->request.B->nnz / p->request.B->rows) : 0;
     tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
-    tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
-    TRY(send_limits(p));
-    bool was_tiny = false;
-    if (looks_tiny(p)) TRY(tiny(p, &was_tiny));
-    if (was_tiny) goto done;
+    if (numeric) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
+    return send_limits(p);
+}
+
+static tulle_status first_look(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
     TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_BYTES - TL_BOARD_SUMS));
     TRY(analyze(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
@@ -408,11 +409,50 @@ tulle_status tl_product_pattern(tl_product *p)
         tl_kernel_id need[] = {TL_K_TILES, TL_K_OFFSETS};
         TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
     }
+done:
+    return status;
+}
+
+tulle_status tl_product_analyze(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    TRY(set_sizes(p, p->types, true));
+    TRY(first_look(p));
+done:
+    return status;
+}
+
+tulle_status tl_product_scan(tl_product *p, tl_dmem counts)
+{
+    tulle_status status = TULLE_OK;
+    uint32_t items = tile_items(p->rows);
+    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
+                      TL_MEM(p->limits[1]), TL_MEM(counts), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
+    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(counts)};
+    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
+    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
+done:
+    return status;
+}
+
+tulle_status tl_product_read(tl_product *p, int step)
+{
+    return read_note(p, step, NULL);
+}
+
+tulle_status tl_product_pattern(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_types keys = p->types;
+    TRY(set_sizes(p, keys, true));
+    bool was_tiny = false;
+    if (looks_tiny(p)) TRY(tiny(p, &was_tiny));
+    if (was_tiny) goto done;
+    TRY(first_look(p));
+    uint64_t span = p->note[0][SUM_MAX_SPAN];
     if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
         keys.key = 64;
-        tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
-        if (span >= UINT32_MAX) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
-        TRY(send_limits(p));
+        TRY(set_sizes(p, keys, span >= UINT32_MAX));
         TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_SUM));
         TRY(analyze(p));
     }
@@ -425,12 +465,7 @@ tulle_status tl_product_pattern(tl_product *p)
     if (p->work[0].balanced) TRY(tl_product_mark(p, "symbolic load"));
     TRY(tl_step_symbolic(p));
     TRY(tl_product_mark(p, "symbolic"));
-    uint32_t items = tile_items(p->rows);
-    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                      TL_MEM(p->limits[1]), TL_MEM(p->c_ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
-    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(p->c_ptr)};
-    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
-    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
+    TRY(tl_product_scan(p, p->c_ptr));
     TRY(tl_product_mark(p, "row pointers"));
     TRY(read_note(p, 1, NULL));
     tl_dmem_free(p->gpu, p->work[0].list);
@@ -493,12 +528,7 @@ static tulle_status drop(tl_product *p)
     tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
     uint64_t blocks = ((uint64_t)p->rows + 127) / 128;
     TRY(tl_product_launch(p, p->types, TL_K_DROP_COUNT, blocks, 128, 0, 0, count, TL_COUNT(count)));
-    uint32_t items = tile_items(p->rows);
-    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                      TL_MEM(p->limits[1]), TL_MEM(ptr), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
-    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(ptr)};
-    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
-    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets, TL_COUNT(offsets)));
+    TRY(tl_product_scan(p, ptr));
     TRY(read_note(p, 1, NULL));
     int64_t nnz = (int64_t)p->note[1][SUM_NNZ];
     if (nnz < p->c_nnz) {
@@ -669,31 +699,35 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
 {
     tulle_status status = TULLE_OK;
     tl_product p = {0};
+    tl_once once = {0};
+    bool two = !request->recipe->once;
     double start = tl_now(), at[3];
     uint64_t held = tl_dmem_held(gpu), waits = gpu->driver->waits(gpu->device);
     *out = NULL;
     tl_dmem_peak(gpu, true);
     TRY(tl_product_begin(b, gpu, request, &p));
-    TRY(tl_product_pattern(&p));
+    TRY(two ? tl_product_pattern(&p) : tl_once_bins(&p, &once));
     at[0] = tl_now();
     if (tl_progress(b, "symbolic", 0.5)) {
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
-    TRY(tl_product_allocate(&p));
-    if (p.c_nnz) {
+    if (two) TRY(tl_product_allocate(&p));
+    else TRY(tl_once_rows(&p, &once));
+    if (two && p.c_nnz) {
         TRY(tl_step_balance(&p, 1));
         if (p.work[1].balanced) TRY(tl_product_mark(&p, "numeric load"));
         TRY(tl_step_numeric(&p));
-        if (request->drop_zeros) TRY(drop(&p));
     }
+    if (request->drop_zeros) TRY(drop(&p));
     TRY(fit_c(&p));
     TRY(check_peak(&p, tl_dmem_peak(gpu, false) - held));
     at[1] = tl_now();
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
-    shares(&p, stats);
+    if (two) shares(&p, stats);
+    else tl_once_shares(&once, stats);
     uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8) + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);
     TRY(deliver(&p, out));
@@ -708,6 +742,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     stats->peak_bytes = tl_dmem_peak(gpu, false) - held;
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:
+    tl_once_done(&p, &once);
     tl_product_done(&p);
     if (status != TULLE_OK) {
         tl_matrix_free(b, *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric), split.c
- * (heavy rows) and replay.c (the numeric step again). */
+ * (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
@@ -71,6 +71,34 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
 tulle_status tl_product_allocate(tl_product *p);                /* c_col, c_val */
 void         tl_product_done(tl_product *p);
+tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
+/* Counts become row pointers, in place; their sum and the longest are in note[1] after a read. */
+tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
+tulle_status tl_product_read(tl_product *p, int step);          /* a wait */
+
+/* once.c: where bhSPARSE keeps what it has before C is known */
+enum { TL_AREAS = 40 };
+typedef struct tl_area {
+    tl_dmem  col, val;
+    tl_dmem  waiting;                   /* the rows that have a place in it: WAIT_WORDS words each */
+    uint32_t rows;
+    uint32_t room;                      /* of a row, at most */
+} tl_area;
+
+typedef struct tl_once {
+    uint64_t bin[BIN_WORDS];            /* as upper.cl counts */
+    uint32_t start[BINS + 1];           /* of each bin in the list */
+    uint32_t heap_most, esc_most;       /* products that the two methods take; 1 and 0: none */
+    uint32_t bits;                      /* of a place beside a column, merging */
+    tl_dmem  board, list, room;         /* counts and cursors; rows bin by bin; places in C~ */
+    tl_area  area[TL_AREAS];            /* the first one is C~ */
+    int      areas;
+} tl_once;
+
+tulle_status tl_once_bins(tl_product *p, tl_once *o);           /* upper bounds and bins */
+tulle_status tl_once_rows(tl_product *p, tl_once *o);           /* all entries: c_ptr, c_col, c_val, c_nnz */
+void         tl_once_done(tl_product *p, tl_once *o);
+void         tl_once_shares(const tl_once *o, tulle_stats *stats);
 /* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
 tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
 

@@ -24,6 +24,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     *pattern = NULL;
     TRY(tl_calloc(b, &r, 1, sizeof *r, "a plan"));
     r->recipe = *request->recipe;
+    r->recipe.once = false;                         /* a run is a numeric step: there must be one */
     r->A = *request->A;
     r->B = *request->B;
     r->size = tl_type_size(r->A.val_type);
@@ -31,10 +32,10 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     tl_gpu_request once = *request;
     once.values = false;
     once.drop_zeros = false;
+    once.recipe = &r->recipe;
     TRY(tl_gpu_multiply(b, gpu, &once, &C, stats));
     /* And the state that a run starts from: begun without values, then ready for those to come. */
     once.trusted = true;
-    once.recipe = &r->recipe;
     once.A = &r->A;
     once.B = &r->B;
     r->A.values = r->B.values = NULL;

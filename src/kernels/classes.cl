@@ -79,6 +79,24 @@
 #define TINY_TEAMS      2
 #define TINY_THREADS    64      /* of a block of tiny_rows, at most */
 
+/* bhSPARSE (upper.cl): rows by their products, bin i up to 32 has rows of i; then 64, 128, 256, 512; then all others. */
+#define BIN_ESC         33
+#define BIN_MERGE       37
+#define BINS            38
+/* Words of its summary: rows, then products, of each bin; then entries of C~. */
+#define BIN_PRODUCTS    BINS
+#define BIN_ROOM        (2 * BINS)
+#define BIN_WORDS       (2 * BINS + 1)
+/* Words of a row whose merging goes on in a larger area: its place there and where it was; entry of A, place in its row of
+ * B; the row, and in the upper half its entries so far. */
+#define WAIT_TO         0
+#define WAIT_FROM       1
+#define WAIT_A          2
+#define WAIT_B          3
+#define WAIT_ROW        4
+#define WAIT_WORDS      5
+#define WAIT_NOWHERE    0xffffffffffffffffu     /* WAIT_TO of a row that went on */
+
 /* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each entry. */
 #define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))
 

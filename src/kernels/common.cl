@@ -303,6 +303,39 @@ INLINE u32 block_sum(u32 x, SHARED u32 *words)
 }
 #endif
 
+/* ---- sorting by a crew: a warp of its own, or the whole block.  `size` words of shared memory, a power of two; all of the
+ * crew come here, and may read them afterwards.  Basic bitonic sort (Batcher); a warp's pairs lie side by side, so that
+ * near exchanges need no barrier of the block. */
+INLINE void crew_sort(SHARED key_t *words, u32 size, u32 g, u32 lane)
+{
+    const u32 pairs = size >> 1, each = pairs > g ? pairs / g : 1u;
+    const u32 first = lane / LANES * LANES * each + (lane & (LANES - 1u));
+#if TULLE_CUDA
+    u32 before = NOTHING32;
+#endif
+    for (u32 k = 2; k <= size; k <<= 1)
+        for (u32 j = k >> 1; j > 0u; j >>= 1) {
+#if TULLE_CUDA
+            if (g > LANES && (j > LANES * each || before > LANES * each)) BARRIER();
+            else TEAM_SYNC(LANES);
+            before = j;
+#else
+            BARRIER();
+#endif
+            for (u32 x = 0; x < each; x++) {
+                const u32 q = first + x * LANES, i = 2u * q - (q & (j - 1u));
+                if (q < pairs) {
+                    const key_t a = words[i], b = words[i + j];
+                    if ((a > b) == !(i & k)) {
+                        words[i] = b;
+                        words[i + j] = a;
+                    }
+                }
+            }
+        }
+    CREW_SYNC(g);
+}
+
 /* ---- a block walks the rows of B that a row of A names.
  *
  * Groups of `size` threads take the entries of A in turn: entry e belongs to group e mod groups, in round e / groups.
