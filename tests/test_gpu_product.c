@@ -324,13 +324,13 @@ static void accumulators_by_name(void)
         tulle_options o = {.accumulator = name};
         tulle_matrix *D = NULL;
         tulle_status status = tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &D);
-        bool there = strcmp(name, "hash") == 0 || strcmp(name, "dense") == 0;
-        CHECK(status == TULLE_OK || (!there && status == TULLE_EINVAL && !D), "%s: %s", name, tulle_status_name(status));
+        bool there = tl_accumulator_on(i, TL_ON_GPU), all = strcmp(name, "hash") == 0 || strcmp(name, "dense") == 0;
+        CHECK(there ? status == TULLE_OK : status == TULLE_EINVAL && !D, "%s: %s", name, tulle_status_name(status));
         if (status != TULLE_OK) CHECK(strstr(tulle_ctx_error(ctx), name), "%s: %s", name, tulle_ctx_error(ctx));
         tulle_csr d = tulle_matrix_view(D);
         if (D) CHECK(ref_same(&d, &want, name), "%s", "a wrong product");
         tulle_matrix_free(D);
-        if (!there || status != TULLE_OK) continue;
+        if (!there || i == TL_DIRECT || i == TL_HEAP || status != TULLE_OK) continue;    /* those take few rows of this pair */
         tulle_stats s;
         int64_t mine = 0, other = 0;
         tulle_ctx_stats(ctx, &s);
@@ -338,7 +338,7 @@ static void accumulators_by_name(void)
             if (strcmp(s.share[k].name, name) == 0) mine += s.share[k].products;
             else if (strcmp(s.share[k].name, "direct") != 0) other += s.share[k].products;
         }
-        CHECK(mine > s.products / 2 && other == 0, "%s: %" PRId64 " of %" PRId64 ", others %" PRId64, name, mine,
+        CHECK(mine > s.products / 2 && (other == 0 || !all), "%s: %" PRId64 " of %" PRId64 ", others %" PRId64, name, mine,
               s.products, other);
     }
     tulle_options o = {.accumulator = "pile"};
