@@ -84,8 +84,8 @@ static void rows_are_right(tulle_ctx *ctx, pair *p, int which, int64_t mine, boo
             if (strcmp(s.share[i].name, names[k]) == 0) found += s.share[i].products;
             else others += s.share[i].products;
         }
-        CHECK(found >= mine && (!only || others == 0), "%s: %" PRId64 " products of %" PRId64 ", others have %" PRId64, name, found,
-              mine, others);
+        CHECK(found >= mine && (!only || others == 0), "%s: %" PRId64 " products of %" PRId64 ", others have %" PRId64, name,
+              found, mine, others);
     }
     ref_free(&want);
     pair_free(p);
@@ -116,7 +116,8 @@ static void every_shape(void)
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         tulle_ctx *ctx = ctx_of(ways[w].shared, ways[w].balance);
         char what[64];
-        snprintf(what, sizeof what, "shared %s, balance %s", ways[w].shared ? ways[w].shared : "-", ways[w].balance ? ways[w].balance : "-");
+        snprintf(what, sizeof what, "shared %s, balance %s", ways[w].shared ? ways[w].shared : "-",
+                 ways[w].balance ? ways[w].balance : "-");
         pair p = rows_of_shapes(shapes, count, 1, 2000, f64);
         rows_are_right(ctx, &p, ALL_THREE, products_up_to(shapes, count, ways[w].most), false, what);
         tulle_ctx_free(ctx);

@@ -180,8 +180,10 @@ typedef struct tl_sizes {
 /* mean: products for each entry of A, the average length of a row of B. */
 void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
 void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
-/* A bin of CLASS_FEW: rows of at most `entries` entries of A (of them `mean` on average), of `span` columns. */
-tl_size  tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean, uint64_t span);
+/* A bin of CLASS_FEW: rows of at most `entries` entries of A, `mean` on average, and of `span` columns; TL_DIRECT: the
+ * symbolic step. */
+tl_size  tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean,
+                     uint64_t span);
 /* The same arithmetic for the sort of rows of at most `room` entries. */
 tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
 /* Teams of `bytes` each; fewer threads where that is much. */

@@ -79,7 +79,7 @@ void tl_size_rows(const tl_gpu *gpu, tl_size *s, uint64_t slots)
 /* Accumulators that were asked for by name close the classes of the others. */
 static void force(const tl_recipe *recipe, uint32_t *limits, int step)
 {
-    if (recipe->forced < 0 || recipe->few != TL_DIRECT) return;     /* rows of many products go where the policy sends them */
+    if (recipe->forced < 0 || recipe->few != TL_DIRECT) return;     /* more products than few: as the policy has it */
     bool hash = recipe->forced == TL_HASH;
     if (hash) {
         for (int i = 0; i < BITS_SIZES; i++) limits[LIMIT_BITS + i] = 0;
@@ -121,12 +121,13 @@ static const tl_kernel_id few_kernels[TL_ACCUMULATORS][3] = {
     [TL_REG_HASH]  = {TL_K_REG_HASH, TL_K_REG_HASH_LONG, TL_K_REG_HASH_WIDE},
 };
 
-tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean, uint64_t span)
+tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean,
+                    uint64_t span)
 {
     const tl_caps *caps = &gpu->caps;
     const uint32_t products = FEW_MOST(bin), all = tl_dynamic_bytes(caps), table = FEW_SLOTS(products);
     const uint64_t key = (uint64_t)types.key / 8, val = few == TL_DIRECT ? 0 : tl_type_size((tulle_type)types.val);
-    const uint64_t spread = val + (uint64_t)types.ptr / 8 + 4;      /* bytes for a row of B: factor, where it is, where it starts */
+    const uint64_t spread = val + (uint64_t)types.ptr / 8 + 4;      /* for a row of B: factor, where it is, its first product */
     uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin];
     uint32_t each = products <= 2 * crew ? 2 : products / crew;
     if (few == TL_REG_MERGE) {

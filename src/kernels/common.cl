@@ -384,7 +384,9 @@ INLINE u32 rank_of(SHARED const u32 *pairs, u32 column)
  * A crew is a team that owns a row: `size` neighbouring threads, a power of two up to 32; where there are no lanes the work
  * group.  The crews of a warp share a slab of shared memory and keep step.  What is the crew's i-th lies at crew_at(i), so
  * that threads side by side, of one crew or of several, touch different banks, whether they take every size-th or pieces. */
-#define CREW_BLOCKS(n)  (KEY == 64 || PTR == 64 || VAL == 4 ? 1 : (n))  /* on a processor: wide types want more registers */
+/* Blocks on a processor that a kernel should leave registers for; wide types, and chips it was not measured on, take what
+ * they want. */
+#define CREW_BLOCKS(n)  (KEY == 64 || PTR == 64 || VAL == 4 || __CUDA_ARCH__ >= 1000 ? 1 : (n))
 typedef struct crew_t {
     u32 log2, size, lane, stage, pitch; /* stage: first thread of the crew within its warp */
     u32 mine, slab;                     /* number of the crew in the block, of the slab    */

@@ -10,8 +10,8 @@
  *   each_log2   E as a power of two
  *   room        slots of a table
  *
- *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a row pointer and 4 bytes, or `room` keys for each
- *               of its crews, whichever is more; without lanes, of the group: threads + 1 in place of 33 */
+ *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a row pointer and 4 bytes, or `room` keys for
+ *               each of its crews, whichever is more; without lanes, of the group: threads + 1 in place of 33 */
 
 #define COUNT_ROW(E)                                                                                                    \
     INLINE u32 count_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas, SHARED key_t *table,       \
@@ -38,10 +38,10 @@ COUNT_ROW(8)
 COUNT_ROW(16)
 #define COUNT_CALL(E) count_row_##E(c, starts, deltas, table, found, low, b_col)
 
-KERNEL_FOR(CREW_BLOCKS(10), reg_hash_count)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo, u32 team_log2, u32 each_log2,
-                       u32 room, u32 slab, GLOBAL ptr_t *c_count)
+KERNEL_FOR(CREW_BLOCKS(10), reg_hash_count)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+    GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
+    GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo, u32 team_log2, u32 each_log2, u32 room, u32 slab,
+    GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     LANE_MEMORY

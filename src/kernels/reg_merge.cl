@@ -122,5 +122,5 @@ MERGE_ROW(16)
 MERGE_ROW(32)
 MERGE_KERNEL(reg_merge, 10, if (most <= 2u * c.size) MERGE_CALL(2); else if (most <= 4u * c.size) MERGE_CALL(4);
              else MERGE_CALL(8);)
-MERGE_KERNEL(reg_merge_long, 5, if (most <= 4u * c.size) MERGE_CALL(4); else if (most <= 8u * c.size) MERGE_CALL(8);
+MERGE_KERNEL(reg_merge_long, 4, if (most <= 4u * c.size) MERGE_CALL(4); else if (most <= 8u * c.size) MERGE_CALL(8);
              else if (most <= 16u * c.size) MERGE_CALL(16); else MERGE_CALL(32);)
