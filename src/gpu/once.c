@@ -91,7 +91,8 @@ static method merge_for(const tl_product *p, uint32_t room, uint32_t bits)
     const tl_caps *caps = &p->gpu->caps;
     method m = {.types = types_for(p, PLACE_BITS)};
     if (!bits) m.types.key = 64;
-    uint32_t entry = entry_bytes(m.types), each = entry + (uint32_t)p->types.ptr / 8 + 4, all = tl_dynamic_bytes(caps) - 16;
+    uint32_t entry = entry_bytes(m.types), each = entry + (uint32_t)p->types.ptr / 8 + 4;
+    uint32_t all = tl_dynamic_bytes(caps) - 64;                 /* a few words of its own, beside those for prefix sums */
     int i = 0;
     while (sizes[i].room < (room ? room : UINT32_MAX)) i++;
     m.threads = least(sizes[i].threads, caps->cpu ? 32 : caps->threads_block);
