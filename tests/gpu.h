@@ -56,6 +56,18 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
     return true;
 }
 
+/* The same for many matrices, one a turn: of the policies that have tests of their own (the last four) a CPU takes another one
+ * each turn, a GPU all. */
+static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
+{
+    enum { CORE = 4, OTHERS = 4 };
+    if (!getenv("TULLE_TEST_DEVICE")) {
+        if (i > CORE) return false;
+        if (i == CORE) i += turn % OTHERS;
+    }
+    return gpu_way(i, o, name);
+}
+
 /* ---- where the matrices are */
 
 enum { A_THERE = 1, B_THERE = 2, C_THERE = 4, PLACES = 8 };
