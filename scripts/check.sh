@@ -4,7 +4,8 @@
 # check.sh - every test there is, in three builds; `make check` calls it.
 #
 #   build/        the release build, warnings are errors: all tests
-#   build/asan    address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command
+#   build/asan    address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command; not those that
+#                 try kernels at length, which no sanitizer of the host sees
 #   build/tsan    the thread sanitizer: the C programs that need no device
 #
 # Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all three.
@@ -104,7 +105,7 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 
 cache=-DTULLE_TEST_CACHE=$(cd "$build" && pwd)/cache
 
-part release "$build" "all tests" "unit|gpu|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
+part release "$build" "all tests" "unit|gpu|kernels|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
 for sanitizer in address,undefined thread; do
     if ! find_launcher $sanitizer; then
         failed=$((failed + 1))
