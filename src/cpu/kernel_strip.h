@@ -22,6 +22,26 @@ INLINE void V(store)(val *p, V(vec) v)
     memcpy(p, &v, sizeof v);
 }
 
+/* Past the caches, to an aligned place. */
+INLINE void V(stream)(val *p, V(vec) v)
+{
+#if VEC_BYTES == 64
+    __m512i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm512_stream_si512((__m512i *)(void *)p, whole);
+#elif VEC_BYTES == 32
+    __m256i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm256_stream_si256((__m256i *)(void *)p, whole);
+#elif defined(__SSE2__)
+    __m128i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm_stream_si128((__m128i *)(void *)p, whole);
+#else
+    V(store)(p, v);
+#endif
+}
+
 /* A value that multiplies vectors. */
 typedef struct V(factor) {
     V(vec) re;
@@ -102,6 +122,10 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
         V(vec) kept[8];
         UNROLL for (int v = 0; v < count; v++) kept[v] = sum[v];
         V(write)(&j->end, count, kept, last, fresh, y);
+        return;
+    }
+    if (j->stream && (uintptr_t)y % VEC_BYTES == 0) {
+        UNROLL for (int v = 0; v < count; v++) V(stream)(y + v * V(VALUES), sum[v]);
         return;
     }
     UNROLL for (int v = 0; v < count - 1; v++) V(store)(y + v * V(VALUES), sum[v]);

@@ -18,9 +18,14 @@ enum {
     PIECE_LEAST = 2048,                 /* entries and rows of a piece */
     PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
     PIECES_EACH = 16,                   /* for each thread */
-    PACK_BYTES = 128
+    PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
+    BLOCK_BYTES = 256,                  /* the same of X by rows                             */
+    WIDE_BYTES = 512,                   /* longer rows of X are copied in blocks             */
+    WIDE_ENTRIES = 8,                   /* where each is used so often                       */
+    SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
 };
-static const int64_t near_bytes = 1 << 20;      /* an X of this size stays in a core's cache */
+static const double near_bytes = 4 << 20;       /* an X of this size stays in a core's cache */
+static const double cache_bytes = 64 << 20;     /* a Y of this size stays in no cache        */
 
 /* ---- pieces */
 
@@ -56,6 +61,28 @@ static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int
                                                p->parts++};
 }
 
+/* How many entries of row i have one of row i - 1 near them, of how many. */
+static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t *seen)
+{
+    enum { NEAR = 2, MOST = 256 };
+    int64_t k = tl_row_begin(A, i - 1), middle = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
+    if (middle - k > MOST) k = middle - MOST;
+    if (end - middle > MOST) end = middle + MOST;
+    for (int64_t e = middle; e < end; e++) {
+        int64_t c = tl_get(A->col_idx, A->idx_type, e);
+        while (k < middle && tl_get(A->col_idx, A->idx_type, k) < c - NEAR) k++;
+        *found += k < middle && tl_get(A->col_idx, A->idx_type, k) <= c + NEAR;
+        ++*seen;
+    }
+}
+
+static bool is_scattered(const tulle_csr *A)
+{
+    int64_t found = 0, seen = 0;
+    for (int s = 1; s < SAMPLES && A->rows >= SAMPLES; s++) compare_rows(A, tl_part(A->rows, s, SAMPLES), &found, &seen);
+    return found * 2 < seen;
+}
+
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *p)
 {
     tulle_status status = TULLE_OK;
@@ -75,6 +102,7 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl
         if (parts) put_long_row(p, A, end - 1, parts);
         row = end;
     }
+    p->scattered = is_scattered(A);
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;
@@ -147,7 +175,8 @@ static void pack_work(void *arg, int thread, int threads)
 {
     const run *r = arg;
     int64_t at = r->first * r->block, cols = r->cols - at < r->block ? r->cols - at : r->block;
-    r->k->pack((const char *)r->X->values + (size_t)(at * r->X->ld) * r->size, r->X->ld, cols,
+    bool by_cols = r->X->order == TULLE_BY_COLS;
+    r->k->pack((const char *)r->X->values + (size_t)(by_cols ? at * r->X->ld : at) * r->size, r->X->ld, by_cols, cols,
                tl_part(r->X->rows, thread, threads), tl_part(r->X->rows, thread + 1, threads), r->packed);
 }
 
@@ -167,12 +196,15 @@ static void join_work(void *arg, int thread, int threads)
     }
 }
 
-/* Columns a block has, and room for a copy of them where X needs one. */
-static tulle_status make_room(run *r, const tl_spmm_request *q, bool pack)
+/* Columns a block has, and room for a copy of them where X needs one.  X by rows is copied where its rows are long and
+ * used often: a block of them stays in nearer caches. */
+static tulle_status make_room(run *r, const tl_spmm_request *q)
 {
     tulle_status status = TULLE_OK;
-    int64_t parts = r->pieces->parts, rows = q->X->rows, size = (int64_t)r->size;
-    r->block = pack ? PACK_BYTES / size : r->job.y_by_cols ? TL_SPMM_TILE / size : r->cols;
+    int64_t parts = r->pieces->parts, rows = r->X->rows, size = (int64_t)r->size;
+    bool pack = r->X->order == TULLE_BY_COLS;
+    bool wide = !pack && r->cols * size > WIDE_BYTES && q->A->nnz / WIDE_ENTRIES >= rows;
+    r->block = pack ? PACK_BYTES / size : wide ? BLOCK_BYTES / size : r->job.y_by_cols ? TL_SPMM_TILE / size : r->cols;
     if (r->block > r->cols) r->block = r->cols;
     double sums = (double)parts * (double)r->cols * (double)size, copy = pack ? (double)rows * (double)size : 0;
     double need = sums + copy * (double)r->block, limit = (double)q->memory_limit;
@@ -186,6 +218,9 @@ static tulle_status make_room(run *r, const tl_spmm_request *q, bool pack)
     r->blocks = (r->cols - 1) / r->block + 1;
     if (parts > 0) TRY(tl_alloc(r->b, &r->sums, parts * r->cols, r->size, "sums of long rows"));
     if (pack) TRY(tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X"));
+    if (wide && sums + (double)rows * BLOCK_BYTES <= (q->memory_limit ? limit : (double)tl_memory_free()))
+        if (tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
+            r->b->error[0] = 0;         /* it goes without */
 done:
     return status;
 }
@@ -206,15 +241,16 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
     tulle_status status = TULLE_OK;
     const tulle_csr *A = q->A;
     tulle_dense X = by_rows(q->X), Y = by_rows(q->Y);
-    bool pack = X.order == TULLE_BY_COLS;
     run r = {.b = b, .k = tl_spmm_kernels_for(A->val_type, A->idx_type), .pieces = q->pieces, .cols = Y.cols,
              .size = tl_type_size(A->val_type), .X = &X};
     if (Y.rows == 0 || Y.cols == 0) return TULLE_OK;
     r.job = (tl_spmm_job){.ptr = A->row_ptr, .col = A->col_idx, .val = A->values, .ptr64 = A->ptr_type == TULLE_I64,
                           .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
                           .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
-    TRY(make_room(&r, q, pack));
-    r.job.far = (double)X.rows * (double)r.block * (double)r.size > (double)near_bytes;
+    TRY(make_room(&r, q));
+    bool pack = r.packed;
+    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > near_bytes;
+    r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > cache_bytes;
     r.all = r.pieces->count * r.blocks;
     r.tasks = pack ? r.pieces->count : r.all;
     for (int64_t i = 0; i < (pack ? r.blocks : 1) && !atomic_load(&b->cancelled); i++) {

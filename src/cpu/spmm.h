@@ -26,6 +26,7 @@ typedef struct tl_spmm_job {
     bool        y_by_cols;
     int64_t     cols;
     bool        far;                    /* rows of X are best fetched ahead of their use */
+    bool        stream;                 /* Y is too large for any cache                 */
     tl_c64      alpha, beta;
 } tl_spmm_job;
 
@@ -37,7 +38,7 @@ typedef struct tl_spmm_kernels {
     /* A row of Y from `count` such sums, each ld values behind the one before. */
     void (*join)(const tl_spmm_job *job, int64_t row, void *sums, int64_t count, int64_t ld);
     /* Rows row0..row1 of `cols` columns, row by row without gaps. */
-    void (*pack)(const void *x, int64_t ld, int64_t cols, int64_t row0, int64_t row1, void *to);
+    void (*pack)(const void *x, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to);
     /* y[i] = beta*y[i], or zero without reading it. */
     void (*scale)(tl_c64 beta, void *y, int64_t count);
     const char *isa;
@@ -64,6 +65,7 @@ typedef struct tl_spmm_pieces {
     tl_spmm_piece *piece;
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
+    bool           scattered;           /* rows that follow each other have few columns in common or near */
 } tl_spmm_pieces;
 
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);

@@ -29,8 +29,7 @@ typedef double real;
 enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
     TILE_BYTES = 16 << 10,
-    TILE_ROWS = 64,
-    GROUP_ROWS = 8                      /* rows that take turns where columns need several strips */
+    TILE_ROWS = 64
 };
 
 /* ---- what comes after the sum */
@@ -90,7 +89,7 @@ typedef struct job_of {
     const val     *val;
     const val     *x;
     int64_t        x_ld, y_ld, nnz;
-    bool           far;
+    bool           far, stream;
     ending         end;
 } job_of;
 
@@ -139,8 +138,8 @@ INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t
     UNROLL for (int c = 0; c < count; c++) y[c] = ended(&j->end, sum[c], y[c]);
 }
 
-/* One column: four rows side by side as far as the shortest goes. */
-static void one_column(const job_of *j, span rows, val *y)
+/* One column: four rows side by side as far as the shortest goes; ld is j->x_ld. */
+INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
 {
     int64_t i = rows.first;
     if (rows.alone) {
@@ -157,11 +156,11 @@ static void one_column(const job_of *j, span rows, val *y)
         }
         for (int64_t k = 0; k < least; k++)
             UNROLL for (int r = 0; r < 4; r++)
-                sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * j->x_ld]));
+                sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
         UNROLL for (int r = 0; r < 4; r++) {
             val s = sum[r];
             for (int64_t k = at[r] + least; k < at[r + 1]; k++)
-                s = add(s, mul(j->val[k], j->x[(int64_t)j->col[k] * j->x_ld]));
+                s = add(s, mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
             val *to = y + (i + r - rows.first) * j->y_ld;
             *to = ended(&j->end, s, *to);
         }
@@ -172,7 +171,8 @@ static void one_column(const job_of *j, span rows, val *y)
 static void single_values(const job_of *j, span rows, int64_t cols, val *y)
 {
     if (cols == 1) {
-        one_column(j, rows, y);
+        if (j->x_ld == 1) one_column(j, rows, 1, y);
+        else one_column(j, rows, j->x_ld, y);
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i++) {
@@ -203,11 +203,11 @@ static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
     narrow_columns(j, rows, 0, cols, y);
 }
 
-/* Where there is more than one strip, a few rows go through all of them before the next: their rows of X, and
- * those of A, are near. */
-static void grouped(const job_of *j, int64_t row0, int64_t row1, int64_t cols, val *y)
+/* Where there is more than one strip, a row goes through all of them before the next: strips of a row of X lie
+ * side by side, and those of the rows around it would push each other out of the cache where ld is a power of 2. */
+static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols, val *y)
 {
-    int64_t step = cols * (int64_t)sizeof(val) > 8 * WIDEST ? GROUP_ROWS : row1 - row0;
+    int64_t step = cols * (int64_t)sizeof(val) > 8 * WIDEST ? 1 : row1 - row0;
     for (int64_t i = row0; i < row1; i += step) {
         int64_t end = row1 - i < step ? row1 : i + step;
         all_columns(j, (span){.first = i, .end = end}, cols, y + (i - row0) * j->y_ld);
@@ -217,7 +217,7 @@ static void grouped(const job_of *j, int64_t row0, int64_t row1, int64_t cols, v
 static job_of typed(const tl_spmm_job *job)
 {
     return (job_of){.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col, .val = job->val,
-                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far,
+                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far, .stream = job->stream,
                     .end = ending_of(job)};
 }
 
@@ -249,7 +249,10 @@ static void rows(const tl_spmm_job *job, int64_t row0, int64_t row1)
         return;
     }
     job_of j = typed(job);
-    grouped(&j, row0, row1, job->cols, (val *)job->y + row0 * job->y_ld);
+    one_by_one(&j, row0, row1, job->cols, (val *)job->y + row0 * job->y_ld);
+#if defined(__SSE2__)
+    if (j.stream) _mm_sfence();
+#endif
 }
 
 static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
@@ -270,9 +273,12 @@ static void join(const tl_spmm_job *job, int64_t row, void *sums, int64_t count,
     for (int64_t c = 0; c < job->cols; c++) y[c * step] = ended(&end, sum[c], y[c * step]);
 }
 
-static void pack(const void *from, int64_t ld, int64_t cols, int64_t row0, int64_t row1, void *to)
+static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to)
 {
     enum { STEP = 16 };                 /* rows at a time, so that lines of `to` are written whole */
+    for (int64_t r = row0; r < row1 && !by_cols; r++)
+        memcpy((val *)to + r * cols, (const val *)from + r * ld, (size_t)cols * sizeof(val));
+    if (!by_cols) return;
     for (int64_t i = row0; i < row1; i += STEP) {
         int64_t end = row1 - i < STEP ? row1 : i + STEP;
         for (int64_t c = 0; c < cols; c++) {
