@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "peers.h"
 #include "tulle.h"
@@ -164,6 +165,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
                    .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns, .threads = s->threads};
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         double start = 0;
+        nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
         for (int twice = 0; twice < 2; twice++) {       /* the second time counts, for everybody */
             start = peer_now();
             if (tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y) != TULLE_OK)
