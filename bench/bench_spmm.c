@@ -237,11 +237,12 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--columns") == 0) s.columns = true;
         else if (strcmp(argv[i], "--no-peer") == 0) s.no_peer = true;
+        else if (strcmp(argv[i], "--cpu-time") == 0) peer_use_cpu_time();       /* with one thread */
         else if (strcmp(argv[i], "--best") == 0) s.best = true;         /* for machines that are busy otherwise */
         else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
-        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best]\n"), 2;
+        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] [--cpu-time]\n"), 2;
     }
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
     double speed = bandwidth(s.threads);
