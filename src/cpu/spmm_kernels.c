@@ -28,6 +28,7 @@ typedef double real;
 
 enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
+    LINEAR = 64,                        /* entries of A that are fetched ahead          */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
 };
@@ -154,9 +155,12 @@ INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
             if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
             sum[r] = zero();
         }
-        for (int64_t k = 0; k < least; k++)
+        for (int64_t k = 0; k < least; k++) {
+            __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);        /* four streams at once are not foreseen */
+            __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
             UNROLL for (int r = 0; r < 4; r++)
                 sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
+        }
         UNROLL for (int r = 0; r < 4; r++) {
             val s = sum[r];
             for (int64_t k = at[r] + least; k < at[r + 1]; k++)
