@@ -20,10 +20,8 @@ static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 typedef struct den {
     tulle_dense view;
     char       *memory, *before;        /* before: a copy of all of it */
-    size_t      bytes;
+    size_t      bytes, lead;            /* lead: where the values begin */
 } den;
-
-enum { MARGIN = 3 };
 
 static size_t place(const tulle_dense *M, int64_t i, int64_t j)
 {
@@ -50,12 +48,13 @@ static den den_new(int64_t rows, int64_t cols, int64_t gap, tulle_order order, t
     int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
     int64_t ld = length + gap > 0 ? length + gap : 1;
     size_t size = ref_value_size(type);
-    den d = {.bytes = ((size_t)(lines * ld) + 2 * MARGIN) * size};
-    d.memory = malloc(d.bytes);
+    den d = {.lead = gap % 8 == 0 ? 64 : 3 * size};             /* on a cache line, or not */
+    d.bytes = (d.lead + (size_t)(lines * ld) * size + 3 * size + 63) / 64 * 64;
+    d.memory = aligned_alloc(64, d.bytes);
     d.before = malloc(d.bytes);
     if (!d.memory || !d.before) abort();
     memset(d.memory, 0xff, d.bytes);    /* every value is NaN */
-    d.view = tulle_dense_make(rows, cols, ld, order, d.memory + MARGIN * size, type);
+    d.view = tulle_dense_make(rows, cols, ld, order, d.memory + d.lead, type);
     keep(&d);
     return d;
 }
@@ -87,7 +86,7 @@ static bool margins_kept(den *d)
     size_t size = ref_value_size(d->view.val_type);
     for (int64_t i = 0; i < d->view.rows; i++)
         for (int64_t j = 0; j < d->view.cols; j++) {
-            size_t k = (MARGIN + place(&d->view, i, j)) * size;
+            size_t k = d->lead + place(&d->view, i, j) * size;
             memcpy(d->before + k, d->memory + k, size);
         }
     return memcmp(d->memory, d->before, d->bytes) == 0;
@@ -498,6 +497,77 @@ static void alpha_zero_reads_nothing(void)
     tulle_ctx_free(ctx);
 }
 
+/* ---- what is done from a certain size on, done with small ones */
+
+static void every_road_gives_the_same_bits(void)
+{
+    tulle_ctx *ctx = ctx_with(3);
+    tl_base *b = (tl_base *)(void *)ctx;
+    static const int64_t columns[] = {1, 4, 8, 31, 64, 70, 150};
+    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+        for (int shape = 7; shape < SHAPES; shape++)
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+                for (int way = 0; way < 16; way++) {
+                    tulle_type t = (tulle_type)v;
+                    const char *name;
+                    ref A = shape_at(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
+                    int64_t cols = columns[c], gap = c % 2 ? 0 : 8;
+                    den X = den_new(A.view.cols, cols, gap, TULLE_BY_ROWS, t);
+                    den Y = den_new(A.view.rows, cols, gap, way & 8 ? TULLE_BY_COLS : TULLE_BY_ROWS, t);
+                    den want = den_new(A.view.rows, cols, 0, TULLE_BY_ROWS, t);
+                    fill(&X, REF_REALS, 3);
+                    plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
+                    const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
+                                                   .wide_bytes = way & 4 ? 0 : INT64_MAX, .wide_entries = 1};
+                    tl_spmm_pieces pieces;
+                    CHECK(tl_spmm_pieces_make(b, &A.view, 3, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    pieces.scattered = true;
+                    tl_spmm_request q = {.A = &A.view, .pieces = &pieces, .X = &X.view, .Y = &Y.view, .alpha = {1, 0}, .threads = 3,
+                                         .tuning = &tuning};
+                    CHECK(tl_spmm_run(b, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    CHECK(same(&Y.view, &want.view, name), "type %d, %d columns, way %d", v, (int)cols, way);
+                    CHECK(margins_kept(&Y), "type %d, %d columns, way %d: written outside", v, (int)cols, way);
+                    tl_spmm_pieces_done(b, &pieces);
+                    den_free(&X), den_free(&Y), den_free(&want);
+                    ref_free(&A);
+                }
+    tulle_ctx_free(ctx);
+}
+
+/* Pieces cover every row once, in order; long rows in parts. */
+static void pieces_cover_all_rows(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    tl_base *b = (tl_base *)(void *)ctx;
+    ref As[] = {long_rows(f64, REF_INTEGERS), ref_power(5, 20000 / SCALE, 9000, 3000, REF_INTEGERS, f64), ref_new(100000, 10, 0, f64),
+                ref_new(0, 10, 0, f64), ref_dense(1, 40000, REF_INTEGERS, f64), ref_band(50000 / SCALE, 2, REF_INTEGERS, f64)};
+    for (size_t a = 0; a < sizeof As / sizeof *As; a++)
+        for (int threads = 1; threads < 100; threads = threads * 3 + 1) {
+            const tulle_csr *A = &As[a].view;
+            tl_spmm_pieces p;
+            REQUIRE(tl_spmm_pieces_make(b, A, threads, &p) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            int64_t row = 0, entry = 0, part = 0;
+            for (int64_t i = 0; i < p.count; i++) {
+                const tl_spmm_piece *q = &p.piece[i];
+                CHECK(q->row0 == row && q->row1 > q->row0, "matrix %zu, piece %d begins at row %d", a, (int)i, (int)q->row0);
+                if (q->begin < q->end) {
+                    CHECK(q->begin == entry && q->part == part++ && q->end - q->begin <= TL_SPMM_PART, "matrix %zu, part", a);
+                    entry = q->end;
+                    if (entry == ref_ptr(A, row + 1)) row++;
+                    continue;
+                }
+                for (int64_t r = q->row0; r < q->row1; r++)
+                    CHECK(ref_ptr(A, r + 1) - ref_ptr(A, r) <= TL_SPMM_PART, "matrix %zu: row %d should be in parts", a, (int)r);
+                row = q->row1;
+                entry = ref_ptr(A, row);
+            }
+            CHECK(row == A->rows && part == p.parts, "matrix %zu: %d of %d rows", a, (int)row, (int)A->rows);
+            tl_spmm_pieces_done(b, &p);
+        }
+    for (size_t a = 0; a < sizeof As / sizeof *As; a++) ref_free(&As[a]);
+    tulle_ctx_free(ctx);
+}
+
 /* ---- plans */
 
 static void a_plan_sees_new_values_of_a(void)
@@ -774,6 +844,6 @@ static void memory_failures_leave_y_as_it_was(void)
 TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
-          TEST(alpha_zero_reads_nothing), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
+          TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(progress_can_cancel),
           TEST(memory_failures_leave_y_as_it_was))

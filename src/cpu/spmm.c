@@ -20,12 +20,9 @@ enum {
     PIECES_EACH = 16,                   /* for each thread */
     PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
     BLOCK_BYTES = 256,                  /* the same of X by rows                             */
-    WIDE_BYTES = 512,                   /* longer rows of X are copied in blocks             */
-    WIDE_ENTRIES = 8,                   /* where each is used so often                       */
     SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
 };
-static const double near_bytes = 4 << 20;       /* an X of this size stays in a core's cache */
-static const double cache_bytes = 64 << 20;     /* a Y of this size stays in no cache        */
+static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 64 << 20, .wide_bytes = 512, .wide_entries = 8};
 
 /* ---- pieces */
 
@@ -127,6 +124,7 @@ typedef struct run {
     tl_base               *b;
     const tl_spmm_kernels *k;
     const tl_spmm_pieces  *pieces;
+    const tl_spmm_tuning  *tuning;
     tl_spmm_job            job;         /* all columns of Y, and of X where it is not packed */
     int64_t                cols, block, blocks;
     int64_t                first;       /* block of the first task                        */
@@ -203,7 +201,7 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     tulle_status status = TULLE_OK;
     int64_t parts = r->pieces->parts, rows = r->X->rows, size = (int64_t)r->size;
     bool pack = r->X->order == TULLE_BY_COLS;
-    bool wide = !pack && r->cols * size > WIDE_BYTES && q->A->nnz / WIDE_ENTRIES >= rows;
+    bool wide = !pack && r->cols * size > r->tuning->wide_bytes && q->A->nnz / r->tuning->wide_entries >= rows;
     r->block = pack ? PACK_BYTES / size : wide ? BLOCK_BYTES / size : r->job.y_by_cols ? TL_SPMM_TILE / size : r->cols;
     if (r->block > r->cols) r->block = r->cols;
     double sums = (double)parts * (double)r->cols * (double)size, copy = pack ? (double)rows * (double)size : 0;
@@ -242,15 +240,15 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
     const tulle_csr *A = q->A;
     tulle_dense X = by_rows(q->X), Y = by_rows(q->Y);
     run r = {.b = b, .k = tl_spmm_kernels_for(A->val_type, A->idx_type), .pieces = q->pieces, .cols = Y.cols,
-             .size = tl_type_size(A->val_type), .X = &X};
+             .tuning = q->tuning ? q->tuning : &measured, .size = tl_type_size(A->val_type), .X = &X};
     if (Y.rows == 0 || Y.cols == 0) return TULLE_OK;
     r.job = (tl_spmm_job){.ptr = A->row_ptr, .col = A->col_idx, .val = A->values, .ptr64 = A->ptr_type == TULLE_I64,
                           .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
                           .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
     TRY(make_room(&r, q));
     bool pack = r.packed;
-    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > near_bytes;
-    r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > cache_bytes;
+    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
+    r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
     r.all = r.pieces->count * r.blocks;
     r.tasks = pack ? r.pieces->count : r.all;
     for (int64_t i = 0; i < (pack ? r.blocks : 1) && !atomic_load(&b->cancelled); i++) {

@@ -71,6 +71,14 @@ typedef struct tl_spmm_pieces {
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
+/* From which sizes on something else is done. */
+typedef struct tl_spmm_tuning {
+    int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
+    int64_t cache_bytes;                /* a larger Y stays in no cache                                 */
+    int64_t wide_bytes;                 /* longer rows of X are copied in blocks ...                    */
+    int64_t wide_entries;               /* ... where each is used so often                              */
+} tl_spmm_tuning;
+
 typedef struct tl_spmm_request {
     const tulle_csr      *A;            /* transposed already where that is wanted; rows that are in bounds */
     const tl_spmm_pieces *pieces;
@@ -79,6 +87,7 @@ typedef struct tl_spmm_request {
     tl_c64                alpha, beta;
     int                   threads;
     uint64_t              memory_limit; /* for the workspace                   */
+    const tl_spmm_tuning *tuning;       /* NULL: as it was measured            */
 } tl_spmm_request;
 
 /* How many threads a product is worth. */
