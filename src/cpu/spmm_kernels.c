@@ -235,6 +235,7 @@ static void rows_to_columns(const tl_spmm_job *job, int64_t row0, int64_t row1)
     int64_t cols = job->cols, most = TILE_BYTES / (int64_t)sizeof(val) / cols;
     if (most > TILE_ROWS) most = TILE_ROWS;
     j.y_ld = cols;
+    j.stream = false;                   /* the tile is read again at once */
     j.end = PLAIN_ENDING;
     for (int64_t i = row0; i < row1; i += most) {
         int64_t n = row1 - i < most ? row1 - i : most;
@@ -262,6 +263,7 @@ static void rows(const tl_spmm_job *job, int64_t row0, int64_t row1)
 static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
 {
     job_of j = typed(job);
+    j.stream = false;
     j.end = PLAIN_ENDING;
     all_columns(&j, (span){0, 1, begin, end, true}, job->cols, sums);
 }
