@@ -4,11 +4,12 @@
  * columns in float and double, over gallery matrices of several kinds.
  *
  * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measured
- * just before (the best of copy, scale, add and triad of STREAM, and of reading alone, at the same number of threads).  Where
- * all of it fits a cache a product may well be faster than that.
+ * just before (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
+ * of it fits a cache a product may well be faster than that.
  *
- * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns, twice
- * each, and the second time counts; medians.  Y is compared once.  The last line is `geomean_vs_eigen=X min=Y  vs_bound=X worst=Y`. */
+ * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns,
+ * twice each, and the second time counts; medians.  Y is compared once.  The last line is
+ * `geomean_vs_eigen=X min=Y vs_bound=X worst=Y`. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <pthread.h>
@@ -162,7 +163,8 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     int runs = 0;
     if (tulle_spmm_plan_create(ctx, A, NULL, &plan) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
     peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx, .val = A->values,
-                   .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns, .threads = s->threads};
+                   .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
+                   .threads = s->threads};
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         double start = 0;
         nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
@@ -185,9 +187,11 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     tulle_spmm_plan_free(plan);
     double bytes = (double)A->nnz * (double)(size + 4) + 4.0 * (double)(A->rows + 1)
                    + (double)size * (double)l->n * (double)(A->rows + A->cols);
-    double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs)), bound = bytes / speed;
-    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32", (long long)l->n,
-           1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 2e-9 * (double)A->nnz * (double)l->n / t, 1e-9 * bytes / t, e / t, t / bound);
+    double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
+    double bound = bytes / speed;
+    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
+           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 2e-9 * (double)A->nnz * (double)l->n / t,
+           1e-9 * bytes / t, e / t, t / bound);
     fflush(stdout);
     sum->log_eigen += log(e / t);
     sum->log_bound += log(t / bound);
@@ -242,18 +246,20 @@ int main(int argc, char **argv)
         else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
-        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] [--cpu-time]\n"), 2;
+        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] "
+                           "[--cpu-time]\n"), 2;
     }
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
     double speed = bandwidth(s.threads);
-    printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(), s.columns ? "columns" : "rows");
-    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms", "GFLOPS",
-           "GB/s", "vs Eigen", "vs bound");
+    printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(),
+           s.columns ? "columns" : "rows");
+    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
+           "GFLOPS", "GB/s", "vs Eigen", "vs bound");
     for (int i = 0; i < SUITE && ok; i++)
         if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, speed, &sum);
     if (sum.lines > 0)
-        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f\n", exp(sum.log_eigen / sum.lines), sum.least_eigen,
-               exp(sum.log_bound / sum.lines), sum.most_bound);
+        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f\n", exp(sum.log_eigen / sum.lines),
+               sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound);
     tulle_ctx_free(ctx);
     return ok ? 0 : 1;
 }

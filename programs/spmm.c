@@ -144,7 +144,8 @@ static int scalar(const char *name, const char *text, int type, double otherwise
         if (!ok || *end)
             return complain(END_USAGE, "--%s takes a number such as 1.5, or 1.5,-2 for 1.5-2i, not \"%s\"", name, text);
         if (value->im != 0 && type < TULLE_C32)
-            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type c64 makes them so", name, text);
+            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type c64 makes them so", name,
+                            text);
     }
     put_value(to, type, 0, *value);
     *value = value_at(to, type, 0);             /* rounded to the type */
@@ -172,8 +173,8 @@ static int load_y(session *s, outcome *r)
     GO(settle(s, &r->old_own, type, r->x.order));
     r->old = tulle_dense_view(r->old_own);
     if (r->old.rows != rows || r->old.cols != r->x.cols)
-        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", Y is %" PRId64 " x %" PRId64, o->y, r->old.rows, r->old.cols,
-                        rows, r->x.cols);
+        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", Y is %" PRId64 " x %" PRId64, o->y, r->old.rows,
+                        r->old.cols, rows, r->x.cols);
 done:
     return code;
 }
@@ -267,7 +268,8 @@ static int check(session *s, outcome *r)
     if (r->old_own) add_dense(&r->old, r->beta_value, &want);
     add_dense(&r->y, one, &got);
     for (int64_t i = 0; i < got.n; i++) {
-        double d = hypot(got.v[i].re - want.v[i].re, got.v[i].im - want.v[i].im), size = fmax(want.size[i], got.size[i]);
+        double d = hypot(got.v[i].re - want.v[i].re, got.v[i].im - want.v[i].im);
+        double size = fmax(want.size[i], got.size[i]);
         if (!isfinite(size)) continue;          /* what is not finite was not asked for */
         double e = size > 0 ? d / size : d;
         if (!(e <= worst)) worst = e;
@@ -276,7 +278,8 @@ static int check(session *s, outcome *r)
     r->checked = true;
     r->right = worst <= allowed;
     if (!r->right)
-        code = complain(END_CHECK, "Y*w differs from alpha*A*(X*w) + beta*Y*w by %.3g, %.0e is allowed", worst, allowed);
+        code = complain(END_CHECK, "Y*w differs from alpha*A*(X*w) + beta*Y*w by %.3g, %.0e is allowed", worst,
+                        allowed);
 done:
     vector_free(&x);
     vector_free(&want);
@@ -321,7 +324,8 @@ static void print_report(const options *o, const outcome *r, const char *text)
     printf("policy %s\n", t->policy);
     if (r->checked || o->output) printf("\n");
     if (r->checked)
-        printf("check: %s; Y*w and alpha*A*(X*w) + beta*Y*w differ by %.1e\n", r->right ? "passed" : "FAILED", r->error);
+        printf("check: %s; Y*w and alpha*A*(X*w) + beta*Y*w differ by %.1e\n", r->right ? "passed" : "FAILED",
+               r->error);
     if (o->output && r->right) printf("written: %s\n", o->output);
 }
 

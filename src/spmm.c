@@ -95,7 +95,8 @@ static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
     if (apart % size != 0) return false;
     uint64_t offset = apart / size % (uint64_t)X->ld;
     bool by_cols = X->order == TULLE_BY_COLS;
-    uint64_t low_line = (uint64_t)(by_cols ? low->rows : low->cols), high_line = (uint64_t)(by_cols ? high->rows : high->cols);
+    uint64_t low_line = (uint64_t)(by_cols ? low->rows : low->cols);
+    uint64_t high_line = (uint64_t)(by_cols ? high->rows : high->cols);
     return offset >= low_line && offset + high_line <= (uint64_t)X->ld;
 }
 
@@ -119,7 +120,8 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
 }
 
 /* What can be said of a product without reading an array; X and Y come back with their ld. */
-static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tulle_dense *X, tulle_dense *Y, bool reads)
+static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tulle_dense *X, tulle_dense *Y,
+                                  bool reads)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -224,7 +226,8 @@ static void begin(tulle_ctx *ctx, tulle_spmm_plan *p, const tulle_csr *A, const 
 {
     tl_base *b = &ctx->base;
     *p = (tulle_spmm_plan){.ctx = ctx, .options = *o, .held = atomic_load(&b->held)};
-    p->stats = (tulle_stats){.a_nnz = A->nnz, .policy = policies[policy].name, .device = ctx->device, .isa = tl_cpu_isa()};
+    p->stats = (tulle_stats){.a_nnz = A->nnz, .policy = policies[policy].name, .device = ctx->device,
+                             .isa = tl_cpu_isa()};
     atomic_store(&b->peak, p->held);
 }
 

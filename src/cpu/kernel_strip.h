@@ -132,7 +132,8 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
     V(store)(y + last, sum[count - 1]);
 }
 
-INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val *x, int64_t last, int64_t fresh, val *y)
+INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val *x, int64_t last,
+                          int64_t fresh, val *y)
 {
     for (int64_t i = rows.first; i < rows.end; i++) {
         int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);

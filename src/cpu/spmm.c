@@ -3,13 +3,14 @@
  * spmm.c - Y = alpha*A*X + beta*Y by all threads.
  *
  * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
- * there is none.  X row by row is used as it lies.  Column by column it is first copied, block by block, so that an
- * entry of A finds its values of X side by side.  A row of more than TL_SPMM_PART entries is summed in parts of
+ * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then, and always
+ * where it lies column by column, it is first copied, block by block, so that an entry of A finds its values of X side by
+ * side and the rows of a block are near each other.  A row of more than TL_SPMM_PART entries is summed in parts of
  * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor the
  * threads can be seen in the result.
  *
- * Memory: the copy of a block of X (128 bytes a row, less under a limit); a row of Y for each part of a long row; 40 bytes
- * a piece. */
+ * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit); a row of Y for each part of a long row;
+ * 40 bytes a piece. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -22,7 +23,8 @@ enum {
     BLOCK_BYTES = 256,                  /* the same of X by rows                             */
     SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
 };
-static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 64 << 20, .wide_bytes = 512, .wide_entries = 8};
+static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 64 << 20, .wide_bytes = 512,
+                                        .wide_entries = 8};
 
 /* ---- pieces */
 
@@ -76,7 +78,8 @@ static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t 
 static bool is_scattered(const tulle_csr *A)
 {
     int64_t found = 0, seen = 0;
-    for (int s = 1; s < SAMPLES && A->rows >= SAMPLES; s++) compare_rows(A, tl_part(A->rows, s, SAMPLES), &found, &seen);
+    for (int s = 1; s < SAMPLES && A->rows >= SAMPLES; s++)
+        compare_rows(A, tl_part(A->rows, s, SAMPLES), &found, &seen);
     return found * 2 < seen;
 }
 

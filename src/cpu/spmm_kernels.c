@@ -221,7 +221,8 @@ static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols
 static job_of typed(const tl_spmm_job *job)
 {
     return (job_of){.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col, .val = job->val,
-                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far, .stream = job->stream,
+                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far,
+                    .stream = job->stream,
                     .end = ending_of(job)};
 }
 

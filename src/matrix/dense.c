@@ -10,7 +10,8 @@
 
 uint64_t tl_dense_bytes(const tulle_dense *A)
 {
-    int64_t lines = A->order == TULLE_BY_COLS ? A->cols : A->rows, length = A->order == TULLE_BY_COLS ? A->rows : A->cols;
+    bool by_cols = A->order == TULLE_BY_COLS;
+    int64_t lines = by_cols ? A->cols : A->rows, length = by_cols ? A->rows : A->cols;
     if (lines == 0 || length == 0) return 0;
     return ((uint64_t)(lines - 1) * (uint64_t)A->ld + (uint64_t)length) * tl_type_size(A->val_type);
 }

@@ -46,8 +46,8 @@ static tulle_status wrong(const header *h, const char *what)
     unsigned char c = (unsigned char)*h->p;
     if (c == 0) snprintf(found, sizeof found, "its end");
     else snprintf(found, sizeof found, c >= ' ' && c < 127 ? "'%c'" : "a byte 0x%02x", c);
-    return tl_fail(h->s->b, TULLE_EFORMAT, "%s: byte %td of the file: %s was expected in the header, found %s", h->s->name,
-                   h->p - h->text + h->before, what, found);
+    return tl_fail(h->s->b, TULLE_EFORMAT, "%s: byte %td of the file: %s was expected in the header, found %s",
+                   h->s->name, h->p - h->text + h->before, what, found);
 }
 
 static void blanks(header *h)
