@@ -373,13 +373,13 @@ static void long_rows_are_summed_in_parts(void)
 
 static void any_number_of_threads_gives_the_same_bits(void)
 {
-    ref As[] = {long_rows(f64, REF_REALS), ref_power(5, 20000 / SCALE, 9000, 3000, REF_REALS, f64),
-                ref_random(6, 30000 / SCALE, 5000, 12, REF_REALS, f64)};
-    static const int64_t cols[] = {1, 3, 24};
+    ref As[] = {long_rows(f64, REF_REALS), ref_power(5, 20000 / SCALE, 9000 / SCALE, 3000 / SCALE, REF_REALS, f64),
+                ref_random(6, 30000 / SCALE, 5000, 12 / SCALE, REF_REALS, f64)};
+    static const int64_t cols[] = {1, 3, 24 / (2 * SCALE - 1)};
     for (int a = 0; a < 3; a++)
         for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++)
             for (int c = 0; c < 3; c++)
-                for (int o = 0; o < 4; o++) {
+                for (int o = 0; o < 4; o += SCALE) {
                     const tulle_csr *A = &As[a].view;
                     int64_t rows = op ? A->cols : A->rows, inner = op ? A->rows : A->cols;
                     den X = den_new(inner, cols[c], 0, (tulle_order)(o & 1), TULLE_F64), first = {0};
@@ -503,7 +503,7 @@ static void every_road_gives_the_same_bits(void)
 {
     tulle_ctx *ctx = ctx_with(3);
     tl_base *b = (tl_base *)(void *)ctx;
-    static const int64_t columns[] = {1, 4, 8, 31, 64, 70, 150};
+    static const int64_t columns[] = {1, 4, 8, 31, 64, 70, 150 / SCALE};
     for (int v = TULLE_F32; v <= TULLE_C64; v++)
         for (int shape = 7; shape < SHAPES; shape++)
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
