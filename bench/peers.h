@@ -44,6 +44,18 @@ typedef struct peer {
 
 extern const peer peer_graphblas, peer_eigen;
 
+/* Y = A*X, X and Y without gaps; double or float, by_cols: column by column. */
+typedef struct peer_spmm {
+    int64_t        rows, cols, n;
+    const int32_t *ptr, *idx;
+    const void    *val;
+    void          *x, *y;
+    int            is_double, by_cols, threads;
+} peer_spmm;
+
+double peer_eigen_spmm(const peer_spmm *p);             /* seconds */
+int    peer_eigen_threads(void);                        /* 1 where Eigen was built without OpenMP */
+
 double peer_now(void);                                  /* seconds, monotonic; peers.c */
 void   peer_use_cpu_time(void);                         /* from now on, of all threads together */
 int    peer_result_create(int64_t rows, int64_t nnz, peer_result *C);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench` runs: the readers, then the product against GraphBLAS and Eigen.  The
+# run.sh [OPTIONS] - what `make bench` runs: the readers, sparse times dense, then the product against GraphBLAS and Eigen.  The
 # options go to bench_spgemm (--quick, --threads N, ...).  The programs are in build/bench, or $BUILD/bench.
 # The last line is `geomean_vs_best_peer=X min=Y matrices=N`.
 set -uo pipefail
@@ -15,6 +15,10 @@ echo "machine: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 
 if [ -x "$programs/bench_read" ]; then
     echo
     "$programs/bench_read" || status=1
+fi
+if [ -x "$programs/bench_spmm" ]; then
+    echo
+    "$programs/bench_spmm" || status=1
 fi
 echo
 "$programs/bench_spgemm" --scaling "$@" || status=1

@@ -7,8 +7,8 @@
 #   <name>_DEFINITIONS   what they were compiled with, for tests that include internal headers
 # and TULLE_LIBRARIES, what they must be linked with.
 #
-# src/cpu/kernels.c becomes one object for each of ISA x value type x index type (24 with three ISAs); it
-# sees -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
+# src/cpu/kernels.c and spmm_kernels.c become one object each for every ISA x value type x index type (24 with
+# three ISAs); they see -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
 # know is left out, and TL_HAVE_AVX2, TL_HAVE_AVX512 say which are there.  What is embedded in the library
 # (TulleKernels.cmake) is the same for all and joins them as it is.
 
@@ -57,7 +57,7 @@ function(tulle_objects name)
     endif()
 
     set(src ${PROJECT_SOURCE_DIR}/src)
-    set(kernels ${src}/cpu/kernels.c)
+    set(kernels ${src}/cpu/kernels.c ${src}/cpu/spmm_kernels.c)
     file(GLOB sources CONFIGURE_DEPENDS
          ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c)
     list(REMOVE_ITEM sources ${kernels})

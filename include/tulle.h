@@ -9,6 +9,7 @@
  *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
  *
  * When the same patterns come again with new values, make a plan once and run it many times.
+ * A sparse matrix times a dense one is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
  *
  * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
  * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
@@ -87,10 +88,13 @@ typedef enum tulle_type {         /* values */
 typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */
 typedef enum tulle_place { TULLE_HOST = 0, TULLE_DEVICE = 1 } tulle_place;      /* where arrays live */
 typedef enum tulle_op { TULLE_KEEP = 0, TULLE_TRANSPOSE = 1, TULLE_ADJOINT = 2 } tulle_op;
+typedef enum tulle_order { TULLE_BY_ROWS = 0, TULLE_BY_COLS = 1 } tulle_order; /* C's order, Fortran's */
 
 typedef struct tulle_ctx    tulle_ctx;      /* a device, its memory and threads     */
 typedef struct tulle_plan   tulle_plan;     /* all that patterns decide, for reuse  */
 typedef struct tulle_matrix tulle_matrix;   /* a CSR matrix that the library owns   */
+typedef struct tulle_dense_matrix tulle_dense_matrix;   /* a dense one               */
+typedef struct tulle_spmm_plan tulle_spmm_plan;         /* for products with dense ones */
 
 /* A view over three arrays of the caller (compressed sparse rows, 0-based).  It never owns and is
  * never written.  row_ptr[0] is 0, row_ptr[rows] is nnz; columns increase strictly within a row.
@@ -104,6 +108,17 @@ typedef struct tulle_csr {
     tulle_type  val_type;
     tulle_place place;
 } tulle_csr;
+
+/* A view over a dense matrix of the caller, row by row or column by column.  Entry (i,j) is values[i*ld + j]
+ * in TULLE_BY_ROWS, values[i + j*ld] in TULLE_BY_COLS. */
+typedef struct tulle_dense {
+    int64_t     rows, cols;
+    int64_t     ld;               /* values from one row (column) to the next; 0: no gaps     */
+    tulle_type  val_type;
+    tulle_order order;
+    void       *values;           /* written only where the view is an output                 */
+    tulle_place place;
+} tulle_dense;
 
 /* Memory hooks; all zero: the library's own (huge pages where there are any). */
 typedef struct tulle_mem {
@@ -134,6 +149,19 @@ typedef struct tulle_options {
     uint64_t    reserved[7];      /* must be zero                                             */
 } tulle_options;
 
+/* Of Y = alpha*op(A)*X + beta*Y. */
+typedef struct tulle_spmm_options {
+    const char *policy;           /* NULL: "auto"; tulle_spmm_policy_name() lists them        */
+    const void *alpha, *beta;     /* one value of A's type each, on the host; NULL: 1 and 0   */
+    uint64_t    memory_limit;     /* bytes of workspace; 0: what the device has free          */
+    int         op_a;             /* tulle_op                                                 */
+    int         threads;          /* 0: the context's                                         */
+    int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
+    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies */
+    int         time_stages;      /* 1: stats tell the time of each stage                     */
+    uint64_t    reserved[7];      /* must be zero                                             */
+} tulle_spmm_options;
+
 /* What one accumulator took of a product. */
 typedef struct tulle_share {
     const char *name;
@@ -152,7 +180,7 @@ typedef struct tulle_stage {
 
 typedef struct tulle_stats {
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish, sec_total;
-    int64_t     a_nnz, b_nnz, c_nnz, products;
+    int64_t     a_nnz, b_nnz, c_nnz, products;     /* tulle_spmm(): b, c are X, Y */
     uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
     uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not */
     int         threads;
@@ -260,6 +288,25 @@ TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);      /* its place 
 TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
 TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 
+/* ---------------------------------------------------------- dense matrices */
+
+TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
+                                       void *values, tulle_type val_type);
+/* Zeros, without gaps. */
+TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
+                                          tulle_type val_type, tulle_dense_matrix **out);
+/* A copy on the host without gaps, in another order or type; complex to real keeps the real part.  val_type
+ * 0: as it is. */
+TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order,
+                                           tulle_type val_type, tulle_dense_matrix **out);
+/* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
+ * array files (plain or gzipped; values become double or complex double), told apart by content. */
+TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
+/* The format follows the name: .npy or .mtx.  Written beside it and renamed. */
+TULLE_API tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A);
+TULLE_API tulle_dense  tulle_dense_view(const tulle_dense_matrix *A);
+TULLE_API void         tulle_dense_free(tulle_dense_matrix *A);
+
 /* ------------------------------------------------------- files and gallery */
 
 /* .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content.  Values become double or
@@ -308,6 +355,30 @@ TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, co
                                       void *c_values);
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
 TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
+
+/* --------------------------------------------------- a sparse times a dense */
+
+/* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is written
+ * only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise infinities
+ * and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex number.  X and
+ * Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled half way.
+ *
+ * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
+ * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same bits
+ * whatever stands beside it, in any order of X and Y, for any number of threads. */
+TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
+                                  const tulle_spmm_options *options);
+
+/* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
+ * plan refers to A's arrays, which must stay as long as it is run; their values may change in between, but
+ * of a transposed A it holds a copy.  alpha and beta are given to each run; here they must be NULL. */
+TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
+                                              const tulle_spmm_options *options, tulle_spmm_plan **plan);
+TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
+                                           const void *beta, tulle_dense *Y);
+TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);    /* before its context */
+TULLE_API const char  *tulle_spmm_policy_name(int i);                  /* NULL past the last */
+TULLE_API const char  *tulle_spmm_policy_text(int i);
 
 /* ------------------------------------------------------------------ trials */
 

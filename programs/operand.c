@@ -105,6 +105,11 @@ int operand_load(session *s, const char *name, operand *a)
     return code;
 }
 
+int operand_convert(session *s, operand *a, int type)
+{
+    return convert(s, a, type, 0);
+}
+
 void operand_free(operand *a)
 {
     tulle_matrix_free(a->matrix);
@@ -113,8 +118,7 @@ void operand_free(operand *a)
 
 /* ---- a pair */
 
-/* The narrowest type that holds values of both. */
-static int common_type(int a, int b)
+int common_type(int a, int b)
 {
     bool is_complex = a >= TULLE_C32 || b >= TULLE_C32;
     bool is_double = a == TULLE_F64 || a == TULLE_C64 || b == TULLE_F64 || b == TULLE_C64;

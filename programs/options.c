@@ -29,31 +29,51 @@ typedef struct option {
 enum {
     PRODUCT = FOR_MULTIPLY | FOR_EXPLAIN | FOR_BENCH,
     LOADS   = PRODUCT | FOR_INFO | FOR_CONVERT | FOR_SPY,
-    WORKS   = LOADS | FOR_GEN,
-    REPORTS = PRODUCT | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
+    WORKS   = LOADS | FOR_GEN | FOR_SPMM,
+    REPORTS = PRODUCT | FOR_SPMM | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
 };
 
 static const option table[] = {
     {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT | FOR_SPY | FOR_BENCH,
      "write the result there: .mtx, .mtx.gz or .tulle (spy, bench accumulators: .png)"},
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_SPMM,
+     "write Y there: .npy or .mtx"},
+    {"columns", 'n', NUMBER, "N", AT(columns), 0, 1 << 24, FOR_SPMM,
+     "columns of a random X; 32 when not given"},
+    {"seed", 0, NUMBER, "N", AT(seed), 0, 1 << 30, FOR_SPMM,
+     "another random X for each"},
+    {"alpha", 0, WORD, "A", AT(alpha), 0, 0, FOR_SPMM,
+     "a factor of the product: 1.5, or 1.5,-2 for 1.5-2i"},
+    {"beta", 0, WORD, "B", AT(beta), 0, 0, FOR_SPMM,
+     "a factor of what Y holds before; 0 when not given"},
+    {"y", 0, WORD, "FILE", AT(y), 0, 0, FOR_SPMM,
+     "what Y holds before; random when not given"},
+    {"column-major", 0, FLAG, NULL, AT(column_major), 1, 0, FOR_SPMM,
+     "X and Y column by column, whatever the file has"},
+    {"allow-tf32", 0, FLAG, NULL, AT(allow_tf32), 1, 0, FOR_SPMM,
+     "a GPU may round floats to 10 bits before it multiplies"},
     {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, WORKS,
      "threads to use; all cores when not given"},
     {"type", 0, TYPE, "TYPE", AT(type), 0, 0, WORKS,
      "values as f32, f64, c32 or c64"},
     {"index", 0, INDEX, "TYPE", AT(index), 0, 0, WORKS,
      "indices as i32 or i64, of operands and result"},
-    {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PRODUCT | FOR_CONVERT,
+    {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PRODUCT | FOR_CONVERT | FOR_SPMM,
      "take the transpose of A"},
     {"transpose-b", 0, FLAG, NULL, AT(product.op_b), TULLE_TRANSPOSE, 0, PRODUCT,
      "take the transpose of B"},
-    {"adjoint-a", 0, FLAG, NULL, AT(product.op_a), TULLE_ADJOINT, 0, PRODUCT | FOR_CONVERT,
+    {"adjoint-a", 0, FLAG, NULL, AT(product.op_a), TULLE_ADJOINT, 0, PRODUCT | FOR_CONVERT | FOR_SPMM,
      "take the conjugate transpose of A"},
     {"adjoint-b", 0, FLAG, NULL, AT(product.op_b), TULLE_ADJOINT, 0, PRODUCT,
      "take the conjugate transpose of B"},
     {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, PRODUCT,
      "at most so much for C and workspace: 500M, 2G"},
+    {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, FOR_SPMM,
+     "at most so much for workspace: 500M, 2G"},
     {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN,
      "how accumulators are chosen; explain --list shows the names"},
+    {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_SPMM,
+     "how it is computed: auto"},
     {"policy", 'p', WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
      "policies to time: names with commas, or all"},
     {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
@@ -66,7 +86,9 @@ static const option table[] = {
      "accept unsorted rows and duplicates in the operands"},
     {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_MULTIPLY | FOR_BENCH,
      "verify the product: C*x against A*(B*x) for random x"},
-    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH,
+    {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_SPMM,
+     "verify the product: Y*w against A*(X*w) for random w"},
+    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH | FOR_SPMM,
      "multiply N times and report the median"},
     {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS,
      "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
@@ -289,4 +311,13 @@ int check_names(const options *o)
         at += length + 1;
     }
     return code;
+}
+
+int check_spmm_policy(const options *o)
+{
+    const char *name = o->product.policy;
+    if (!name || listed(name, tulle_spmm_policy_name)) return END_OK;
+    const char *near = nearest(name, tulle_spmm_policy_name);
+    if (near) return complain(END_USAGE, "spmm has no policy \"%s\"; did you mean %s?", name, near);
+    return complain(END_USAGE, "spmm has no policy \"%s\"; \"tulle help spmm\" shows them", name);
 }

@@ -41,6 +41,14 @@ int output_check(const char *path)
     return output_check_folder(path);
 }
 
+int output_check_dense(const char *path)
+{
+    if (!path) return END_OK;
+    if (!ends_with(path, ".npy") && !ends_with(path, ".mtx"))
+        return complain(END_USAGE, "the name \"%s\" does not end in .npy or .mtx", path);
+    return output_check_folder(path);
+}
+
 int output_write(session *s, const char *path, const tulle_csr *A, double *sec)
 {
     double begun = seconds();

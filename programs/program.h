@@ -65,7 +65,7 @@ bool        listed(const char *word, words_fn words);
 enum {                          /* which subcommand an option belongs to */
     FOR_MULTIPLY = 1 << 0, FOR_INFO    = 1 << 1, FOR_EXPLAIN = 1 << 2, FOR_GEN     = 1 << 3,
     FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
-    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10
+    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -75,9 +75,10 @@ typedef struct options {
     const char   *operand[OPERANDS_MAX];
     int           operands;
     const char   *output, *device, *policies;
+    const char   *alpha, *beta, *y;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
-    int           threads, repeat, size;
-    int           check, json, quiet, quick, trace, list, clear, help;
+    int           threads, repeat, size, columns, seed;
+    int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32;
     tulle_options product;
 } options;
 
@@ -93,6 +94,7 @@ int  parse_options(const command *command, int argc, char **argv, options *o);
 void print_options(unsigned bit, FILE *out);
 /* Are --policy, --accumulator and --policies names that the library knows? */
 int  check_names(const options *o);
+int  check_spmm_policy(const options *o);
 
 /* ---- signal.c, progress.c, session.c */
 
@@ -136,6 +138,8 @@ typedef struct operand {
 
 int  operand_load(session *s, const char *name, operand *a);
 void operand_free(operand *a);
+int  operand_convert(session *s, operand *a, int type);
+int  common_type(int a, int b);         /* the narrowest type that holds values of both */
 /* A, B and the operations of the product that the operands ask for; B->matrix is NULL where B is A. */
 typedef struct pair {
     operand       a, b;
@@ -160,6 +164,7 @@ bool ends_with(const char *name, const char *end);
 bool is_directory(const char *path);
 /* Says early, before hours of work, that a matrix cannot be written there. */
 int  output_check(const char *path);
+int  output_check_dense(const char *path);              /* the same for a dense one */
 int  output_check_folder(const char *path);
 int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
 
@@ -233,6 +238,7 @@ int  bench_accumulators(const options *o);
 extern const command commands[];
 const char *command_name(int i);
 int run_multiply(const options *o);
+int run_spmm(const options *o);
 int run_info(const options *o);
 int run_explain(const options *o);
 int run_gen(const options *o);

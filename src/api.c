@@ -252,6 +252,68 @@ tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A)
     return tl_gallery(&ctx->base, recipe, A);
 }
 
+/* ---- dense matrices */
+
+tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order, void *values,
+                             tulle_type val_type)
+{
+    return (tulle_dense){.rows = rows, .cols = cols, .ld = ld, .val_type = val_type, .order = order, .values = values};
+}
+
+tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order, tulle_type val_type,
+                                tulle_dense_matrix **out)
+{
+    NEED_CTX;
+    NEED(out);
+    *out = NULL;
+    tulle_status status = tl_dense_create(&ctx->base, rows, cols, order, val_type, out);
+    if (status == TULLE_OK) memset((*out)->view.values, 0, (size_t)tl_dense_bytes(&(*out)->view));
+    return status;
+}
+
+tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order, tulle_type val_type,
+                                 tulle_dense_matrix **out)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(out);
+    *out = NULL;
+    tulle_dense view = *A;
+    tulle_status status = tl_dense_check(&ctx->base, &view, "A", true);
+    if (status != TULLE_OK) return status;
+    return tl_dense_convert(&ctx->base, &view, order, (int)val_type, out);
+}
+
+tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(out);
+    *out = NULL;
+    return tl_dense_read(&ctx->base, path, out);
+}
+
+tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(A);
+    tulle_dense view = *A;
+    tulle_status status = tl_dense_check(&ctx->base, &view, "A", true);
+    return status == TULLE_OK ? tl_dense_write(&ctx->base, path, &view) : status;
+}
+
+tulle_dense tulle_dense_view(const tulle_dense_matrix *A)
+{
+    static const tulle_dense none;
+    return A ? A->view : none;
+}
+
+void tulle_dense_free(tulle_dense_matrix *A)
+{
+    tl_dense_free(NULL, A);
+}
+
 /* ---- products */
 
 tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
@@ -347,4 +409,42 @@ tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *option
     NEED(result);
     memset(result, 0, sizeof *result);
     return tl_merge_trial(ctx, options, result);
+}
+
+/* ---- a sparse times a dense */
+
+tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
+                        const tulle_spmm_options *options)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(X);
+    NEED(Y);
+    return tl_spmm(ctx, A, X, Y, options);
+}
+
+tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *options,
+                                    tulle_spmm_plan **plan)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(plan);
+    *plan = NULL;
+    return tl_spmm_plan_create(ctx, A, options, plan);
+}
+
+tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,
+                                 tulle_dense *Y)
+{
+    if (!plan) return TULLE_EINVAL;
+    tulle_ctx *ctx = plan->ctx;
+    NEED_CTX;
+    NEED(X);
+    NEED(Y);
+    return tl_spmm_plan_run(plan, alpha, X, beta, Y);
+}
+
+void tulle_spmm_plan_free(tulle_spmm_plan *plan)
+{
+    tl_spmm_plan_free(plan);
 }

@@ -3,6 +3,7 @@
 #ifndef TL_CTX_H
 #define TL_CTX_H
 #include "cpu/cpu.h"
+#include "cpu/spmm.h"
 #include "gpu/gpu.h"
 
 struct tulle_ctx {
@@ -106,5 +107,25 @@ struct tulle_plan {
 };
 
 void tl_plan_free(tulle_plan *plan);
+
+/* spmm.c: a sparse matrix times a dense one */
+tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
+                     const tulle_spmm_options *o);
+tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *o,
+                                 tulle_spmm_plan **plan);
+tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,
+                              tulle_dense *Y);
+void         tl_spmm_plan_free(tulle_spmm_plan *plan);
+
+struct tulle_spmm_plan {
+    tulle_ctx         *ctx;
+    tulle_spmm_options options;
+    tulle_csr          given, A;        /* as the caller gave it, as it is multiplied */
+    tulle_matrix      *own;             /* A transposed, if it is                   */
+    uint64_t           copied;          /* bytes of that                            */
+    tl_spmm_pieces     pieces;          /* on the CPU                               */
+    tulle_stats        stats;
+    uint64_t           held;            /* bytes before it began                    */
+};
 
 #endif

@@ -22,8 +22,8 @@ _tulle() {
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^accumulators/,/^$/s/^  ([^ ]+).*/\1/p')
         ;;
     --device | -d) words=$("$tulle" devices 2>/dev/null | sed -nE '/^$/q;s/^([^ ]+) .*/\1/p') ;;
-    --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s) return ;;
-    --output | -o)
+    --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s | --columns | -n | --seed | --alpha | --beta) return ;;
+    --output | -o | --y)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
@@ -32,7 +32,7 @@ _tulle() {
         if [ "$command" = help ]; then
             words=$("$tulle" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')
         elif [[ $cur == -* ]]; then
-            words=$("$tulle" help "$command" 2>/dev/null | sed -nE 's/^ .*(--[a-z-]+).*/\1/p')
+            words=$("$tulle" help "$command" 2>/dev/null | sed -nE 's/^ .*(--[a-z0-9-]+).*/\1/p')
         else
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

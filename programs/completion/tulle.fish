@@ -7,7 +7,7 @@ end
 
 function __tulle_options
     set -l command (commandline -opc)[2]
-    tulle help $command 2>/dev/null | string replace -rf '^ .*(--[a-z-]+)(?: [A-Z]+)? +(.*)' '$1\t$2'
+    tulle help $command 2>/dev/null | string replace -rf '^ .*(--[a-z0-9-]+)(?: [A-Z]+)? +(.*)' '$1\t$2'
 end
 
 function __tulle_recipes
@@ -40,7 +40,7 @@ end
 function __tulle_operand
     not __tulle_needs_command
     and not __tulle_after help --type --index --policy -p --policies --accumulator --device -d --threads -t \
-        --memory-limit -m --repeat -r --size -s --output -o
+        --memory-limit -m --repeat -r --size -s --output -o --columns -n --seed --alpha --beta --y
 end
 
 complete -c tulle -f -n __tulle_needs_command -a '(__tulle_commands)'
@@ -51,8 +51,8 @@ complete -c tulle -f -n '__tulle_after --policy -p' -a '(__tulle_listed policies
 complete -c tulle -f -n '__tulle_after --policies' -a 'all (__tulle_listed policies)'
 complete -c tulle -f -n '__tulle_after --accumulator' -a '(__tulle_listed accumulators)'
 complete -c tulle -f -n '__tulle_after --device -d' -a '(__tulle_devices)'
-complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -r --size -s'
-complete -c tulle -F -n '__tulle_after --output -o'
+complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -r --size -s --columns -n --seed --alpha --beta'
+complete -c tulle -F -n '__tulle_after --output -o --y'
 complete -c tulle -F -n __tulle_operand -a '(__tulle_options)'
 complete -c tulle -n __tulle_operand -a '(__tulle_recipes)'
 complete -c tulle -n '__tulle_after bench' -a '(__tulle_benches)'

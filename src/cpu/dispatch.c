@@ -4,11 +4,15 @@
  *
  * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has. */
 #include "cpu/cpu.h"
+#include "cpu/spmm.h"
 #include <stdio.h>
 #include <string.h>
 
 #define DECLARE(stem, isa, v, i)                                                                  \
     int64_t stem##isa##_##v##_##i(const tl_job *, tl_scratch *, const tl_piece *, void *, void *, int64_t *);
+#define DECLARE_SPMM(isa, v)                                                                      \
+    const tl_spmm_kernels *tl_spmm_##isa##_##v##_i32(void);                                       \
+    const tl_spmm_kernels *tl_spmm_##isa##_##v##_i64(void);
 #define DECLARE_ISA(isa)                                                                          \
     DECLARE(tl_symbolic_, isa, f64, i32) DECLARE(tl_symbolic_, isa, f64, i64)                     \
     DECLARE(tl_fused_, isa, f32, i32) DECLARE(tl_fused_, isa, f32, i64)                           \
@@ -18,13 +22,15 @@
     DECLARE(tl_numeric_, isa, f32, i32) DECLARE(tl_numeric_, isa, f32, i64)                       \
     DECLARE(tl_numeric_, isa, f64, i32) DECLARE(tl_numeric_, isa, f64, i64)                       \
     DECLARE(tl_numeric_, isa, c32, i32) DECLARE(tl_numeric_, isa, c32, i64)                       \
-    DECLARE(tl_numeric_, isa, c64, i32) DECLARE(tl_numeric_, isa, c64, i64)
+    DECLARE(tl_numeric_, isa, c64, i32) DECLARE(tl_numeric_, isa, c64, i64)                       \
+    DECLARE_SPMM(isa, f32) DECLARE_SPMM(isa, f64) DECLARE_SPMM(isa, c32) DECLARE_SPMM(isa, c64)
 
 #define PAIR(stem, isa, v) {stem##isa##_##v##_i32, stem##isa##_##v##_i64}
 #define TABLE(isa)                                                                                \
     {#isa, PAIR(tl_symbolic_, isa, f64),                                                          \
      {PAIR(tl_fused_, isa, f32), PAIR(tl_fused_, isa, f64), PAIR(tl_fused_, isa, c32), PAIR(tl_fused_, isa, c64)}, \
-     {PAIR(tl_numeric_, isa, f32), PAIR(tl_numeric_, isa, f64), PAIR(tl_numeric_, isa, c32), PAIR(tl_numeric_, isa, c64)}}
+     {PAIR(tl_numeric_, isa, f32), PAIR(tl_numeric_, isa, f64), PAIR(tl_numeric_, isa, c32), PAIR(tl_numeric_, isa, c64)}, \
+     {PAIR(tl_spmm_, isa, f32), PAIR(tl_spmm_, isa, f64), PAIR(tl_spmm_, isa, c32), PAIR(tl_spmm_, isa, c64)}}
 
 DECLARE_ISA(base)
 #if defined(TL_HAVE_AVX2)
@@ -38,6 +44,7 @@ typedef struct isa_table {
     const char *name;
     tl_piece_fn symbolic[2];            /* by index type            */
     tl_piece_fn fused[4][2], numeric[4][2];     /* by value, index  */
+    const tl_spmm_kernels *(*spmm[4][2])(void);
 } isa_table;
 
 static const isa_table tables[] = {     /* the best one last */
@@ -80,6 +87,11 @@ tl_kernels tl_kernels_for(tulle_type value, tulle_index index)
     const isa_table *t = table();
     int v = value - TULLE_F32, i = index - TULLE_I32;
     return (tl_kernels){t->symbolic[i], t->fused[v][i], t->numeric[v][i], t->name};
+}
+
+const tl_spmm_kernels *tl_spmm_kernels_for(tulle_type value, tulle_index index)
+{
+    return table()->spmm[value - TULLE_F32][index - TULLE_I32]();
 }
 
 const char *tl_cpu_isa(void)

@@ -6,6 +6,7 @@
  *                 |    \---------> binary.c  (hash.c)
  *     source.c bytes, through gz.c and tar.c
  *     write.c  by the name ------> mtx_write.c, binary.c
+ *     dense.c  dense matrices ---> npy.c, mtx_dense.c
  *     file.c   a temporary name, then a rename
  *     number.c, number_print.c, number_table.c   decimals to and from double, exactly */
 #ifndef TL_FILES_H
@@ -144,8 +145,12 @@ typedef struct tl_mtx_all {
     void       *row, *col, *val;
     int64_t     diagonal;
     bool        by_row, by_col;
+    double      seconds;                /* it took to read */
+    int         threads;
 } tl_mtx_all;
 
+/* The caller frees row, col and val, also after a failure. */
+tulle_status tl_mtx_read_all(tl_source *s, tl_mtx_all *all);
 tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out);
 tulle_status tl_mtx_build(tl_base *b, tl_mtx_all *all, tulle_matrix **out);
 tulle_status tl_mtx_build_array(tl_base *b, tl_mtx_all *all, tulle_matrix **out);
@@ -169,6 +174,17 @@ void         tl_out_close(tl_out *o);   /* removes the temporary file unless it 
 const char  *tl_errno_text(int error, char *text, size_t room);
 
 tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz);
+
+/* ---- npy.c, mtx_dense.c: dense matrices, ld never 0 */
+
+bool         tl_npy_begins(const char *head, int64_t bytes);
+tulle_status tl_npy_read(tl_source *s, tulle_dense_matrix **out);
+tulle_status tl_npy_write(tl_base *b, const char *path, const tulle_dense *A);
+tulle_status tl_mtx_read_dense(tl_source *s, tulle_dense_matrix **out);
+tulle_status tl_mtx_write_dense(tl_base *b, const char *path, const tulle_dense *A);
+
+/* ---- write.c: does a name end so, in capitals or not? */
+bool         tl_name_ends(const char *path, const char *with);
 
 /* ---- binary.c, hash.c */
 

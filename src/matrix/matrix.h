@@ -23,6 +23,11 @@ struct tulle_matrix {
     void    (*disown)(tulle_matrix *A);
 };
 
+/* An owned dense matrix; view.values is its one block, without gaps. */
+struct tulle_dense_matrix {
+    tulle_dense view;
+};
+
 typedef struct { float  re, im; } tl_c32;
 typedef struct { double re, im; } tl_c64;
 
@@ -81,5 +86,17 @@ tulle_status tl_csr_apply(tl_base *b, const tulle_csr *A, const void *x, void *y
 tulle_status tl_read(tl_base *b, const char *path, tulle_matrix **out);
 tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A);
 tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out);
+
+/* ---- dense.c.  The check touches no value and sets an ld of 0 to what it stands for; values says whether they
+ * are needed.  All others take views that were checked. */
+tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool values);
+uint64_t     tl_dense_bytes(const tulle_dense *A);      /* from the first value to the last */
+/* Values uninitialised. */
+tulle_status tl_dense_create(tl_base *b, int64_t rows, int64_t cols, tulle_order order, tulle_type type,
+                             tulle_dense_matrix **out);
+void         tl_dense_free(tl_base *b, tulle_dense_matrix *A);
+tulle_status tl_dense_convert(tl_base *b, const tulle_dense *A, tulle_order order, int type, tulle_dense_matrix **out);
+tulle_status tl_dense_read(tl_base *b, const char *path, tulle_dense_matrix **out);
+tulle_status tl_dense_write(tl_base *b, const char *path, const tulle_dense *A);
 
 #endif

@@ -257,14 +257,13 @@ static void free_scratch(tl_base *b, job *j, int threads)
     j->rest = NULL;
 }
 
-tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out)
+tulle_status tl_mtx_read_all(tl_source *s, tl_mtx_all *all)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = s->b;
-    tl_mtx_all all = {.name = s->name, .by_row = true, .by_col = true};
-    job j = {.s = s, .all = &all, .last_row = -1, .last_col = -1};
+    *all = (tl_mtx_all){.name = s->name, .by_row = true, .by_col = true};
+    job j = {.s = s, .all = all, .last_row = -1, .last_col = -1};
     int threads = tl_team_size(b->team);
-    *out = NULL;
     pthread_mutex_init(&j.lock, NULL);
     pthread_cond_init(&j.moved, NULL);
     TRY(tl_alloc(b, &j.rest, PIECE + 1, 1, "a piece of text"));
@@ -272,8 +271,8 @@ tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out)
     TRY(tl_alloc(b, &j.scratch[0].text, PIECE + 1 + TL_TEXT_PAD, 1, "a piece of text"));
     TRY(read_head(&j, j.scratch[0].text));
     TRY(plausible(&j));
-    all.idx_type = tl_fits(TULLE_I32, all.head.cols) && tl_fits(TULLE_I32, all.head.rows - 1)
-                 ? TULLE_I32 : TULLE_I64;
+    all->idx_type = tl_fits(TULLE_I32, all->head.cols) && tl_fits(TULLE_I32, all->head.rows - 1)
+                  ? TULLE_I32 : TULLE_I64;
     int64_t pieces = tl_source_bound(s) / PIECE + 1;
     if (j.end || pieces < 1) pieces = 1;
     if (threads > pieces) threads = (int)pieces;
@@ -281,23 +280,35 @@ tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out)
     double start = tl_now();
     tl_team_run(b->team, threads, work, &j);
     TRY(j.status);
-    if (j.entries < all.head.entries) {
+    if (j.entries < all->head.entries) {
         status = tl_fail(b, TULLE_EFORMAT, "%s:%" PRId64 ": the file ends here with %" PRId64
-                         " entries; it promises %" PRId64, s->name, j.lines, j.entries, all.head.entries);
+                         " entries; it promises %" PRId64, s->name, j.lines, j.entries, all->head.entries);
         goto done;
     }
+    all->seconds = tl_now() - start;
+    all->threads = threads;
+done:
     free_scratch(b, &j, tl_team_size(b->team));
+    pthread_cond_destroy(&j.moved);
+    pthread_mutex_destroy(&j.lock);
+    return status;
+}
+
+tulle_status tl_mtx_read(tl_source *s, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
+    tl_mtx_all all = {0};
+    *out = NULL;
+    TRY(tl_mtx_read_all(s, &all));
     double parsed = tl_now();
     TRY(all.head.layout == TL_ARRAY ? tl_mtx_build_array(b, &all, out) : tl_mtx_build(b, &all, out));
     tl_trace(b, "read %s: %" PRId64 " entries sorted %s, text %.3f s, rows %.3f s, %d threads", s->name,
              all.head.entries, all.by_row ? "by row" : all.by_col ? "by column" : "otherwise",
-             parsed - start, tl_now() - parsed, threads);
+             all.seconds, tl_now() - parsed, all.threads);
 done:
-    free_scratch(b, &j, tl_team_size(b->team));
     tl_free(b, all.row);
     tl_free(b, all.col);
     tl_free(b, all.val);
-    pthread_cond_destroy(&j.moved);
-    pthread_mutex_destroy(&j.lock);
     return status;
 }

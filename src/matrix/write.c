@@ -3,7 +3,7 @@
 #include "matrix/files.h"
 #include <string.h>
 
-static bool ends(const char *path, const char *with)
+bool tl_name_ends(const char *path, const char *with)
 {
     size_t n = strlen(path), m = strlen(with);
     if (n <= m) return false;
@@ -18,7 +18,7 @@ static bool ends(const char *path, const char *with)
 tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
-    bool gz = ends(path, ".mtx.gz"), text = gz || ends(path, ".mtx"), binary = ends(path, ".tulle");
+    bool gz = tl_name_ends(path, ".mtx.gz"), text = gz || tl_name_ends(path, ".mtx"), binary = tl_name_ends(path, ".tulle");
     if (!text && !binary) {
         status = tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx, .mtx.gz or .tulle, which says"
                          " what to write", path);

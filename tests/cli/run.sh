@@ -49,8 +49,8 @@ mask() {
         -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
         -e 's/(this machine has) .*/\1 .../' \
         -e '/^\[1\][+] +Exit /d' \
-        -e 's/^(GFLOPS) +[0-9.]+/\1 SPEED/' \
-        -e 's/^(peak memory|memory) +(about )?[0-9.]+ [KMGT]?i?B?(ytes)?.*/\1 BYTES/' \
+        -e 's/^(GFLOPS|GB.s) +[0-9.]+/\1 SPEED/' \
+        -e 's/^(peak memory|memory|workspace) +(about )?[0-9.]+ [KMGT]?i?B?(ytes)?.*/\1 BYTES/' \
         -e 's/^(device +cpu) .*(policy.*)/\1 MACHINE, \2/' \
         -e 's/^(check: [a-zA-Z]+; .* by) [-+0-9.einf]+$/\1 ERROR/' \
         -e 's/^(blocks +)[0-9,]+ /\1N /' \
@@ -119,7 +119,7 @@ if [ -z "$part" ]; then
     missing=0
     for word in $(tulle help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
         grep -q "Cm $word" "$root/docs/tulle.1" || { echo "tulle.1 lacks $word"; missing=1; }
-        for option in $(tulle help "$word" | sed -nE 's/^ .*--([a-z-]+).*/\1/p'); do
+        for option in $(tulle help "$word" | sed -nE 's/^ .*--([a-z0-9-]+).*/\1/p'); do
             grep -qE "Fl -$option( |$)" "$root/docs/tulle.1" || { echo "tulle.1 lacks --$option"; missing=1; }
         done
     done

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench_spmm.c - Y = A*X by tulle and by Eigen in one run, at equal threads, X and Y dense, for N = 1, 8, 32 and 128
+ * columns in float and double, over gallery matrices of several kinds.
+ *
+ * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measured
+ * just before (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
+ * of it fits a cache a product may well be faster than that.
+ *
+ * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns,
+ * twice each, and the second time counts; medians.  Y is compared once.  The last line is
+ * `geomean_vs_eigen=X min=Y vs_bound=X worst=Y`. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "peers.h"
+#include "tulle.h"
+
+static const struct { const char *name, *recipe; } suite[] = {
+    {"poisson2d_500",  "poisson2d:500"},
+    {"poisson3d27_40", "poisson3d:40,points=27"},
+    {"elasticity_24",  "elasticity3d:24,dof=3"},
+    {"banded_40k",     "banded:40000,lower=20,upper=20"},
+    {"cage11",         "cage:11"},
+    {"rmat_15_12",     "rmat:15,edges=12"},
+    {"er_60k_12",      "er:60000,per_row=12"},
+};
+enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40 };
+
+typedef struct settings {
+    int         threads;
+    double      seconds;                /* for each contestant */
+    const char *only;
+    bool        columns, no_peer, best;
+} settings;
+
+/* ---- the probe */
+
+typedef struct probe {
+    double   *a, *b, *c;
+    int64_t   n;
+    int       threads, kind;
+    pthread_barrier_t barrier;
+    double    sum[256];
+} probe;
+
+typedef struct prober { probe *p; int thread; pthread_t id; double best[5]; } prober;
+
+static const double moved[5] = {2, 2, 3, 3, 1};         /* arrays */
+
+static void *probe_work(void *arg)
+{
+    prober *me = arg;
+    probe *p = me->p;
+    int64_t from = p->n / p->threads * me->thread, to = me->thread + 1 == p->threads ? p->n : from + p->n / p->threads;
+    double *a = p->a, *b = p->b, *c = p->c;
+    for (int64_t i = from; i < to; i++) a[i] = 1, b[i] = 2, c[i] = 3;
+    for (int kind = 0; kind < 5; kind++)
+        for (int run = 0; run < 6; run++) {
+            double sum[8] = {0};
+            pthread_barrier_wait(&p->barrier);
+            double start = peer_now();
+            switch (kind) {
+            case 0: for (int64_t i = from; i < to; i++) c[i] = a[i]; break;
+            case 1: for (int64_t i = from; i < to; i++) b[i] = 3 * c[i]; break;
+            case 2: for (int64_t i = from; i < to; i++) c[i] = a[i] + b[i]; break;
+            case 3: for (int64_t i = from; i < to; i++) a[i] = b[i] + 3 * c[i]; break;
+            default:
+                for (int64_t i = from; i + 8 <= to; i += 8)
+                    for (int k = 0; k < 8; k++) sum[k] += a[i + k];
+            }
+            pthread_barrier_wait(&p->barrier);
+            double speed = moved[kind] * 8 * (double)p->n / (peer_now() - start);
+            for (int k = 0; k < 8; k++) p->sum[me->thread] += sum[k];
+            if (speed > me->best[kind]) me->best[kind] = speed;
+        }
+    return NULL;
+}
+
+/* Bytes a second. */
+static double bandwidth(int threads)
+{
+    probe p = {.n = 12 << 20, .threads = threads};
+    prober *all = calloc((size_t)threads, sizeof *all);
+    double best = 0;
+    p.a = malloc(sizeof(double) * (size_t)p.n);
+    p.b = malloc(sizeof(double) * (size_t)p.n);
+    p.c = malloc(sizeof(double) * (size_t)p.n);
+    if (!all || !p.a || !p.b || !p.c || threads > 256) abort();
+    pthread_barrier_init(&p.barrier, NULL, (unsigned)threads);
+    for (int t = 0; t < threads; t++) {
+        all[t] = (prober){.p = &p, .thread = t};
+        if (pthread_create(&all[t].id, NULL, probe_work, &all[t])) abort();
+    }
+    for (int t = 0; t < threads; t++) pthread_join(all[t].id, NULL);
+    printf("bandwidth in GB/s: copy %.1f, scale %.1f, add %.1f, triad %.1f, read %.1f\n", 1e-9 * all[0].best[0],
+           1e-9 * all[0].best[1], 1e-9 * all[0].best[2], 1e-9 * all[0].best[3], 1e-9 * all[0].best[4]);
+    for (int k = 0; k < 5; k++)
+        if (all[0].best[k] > best) best = all[0].best[k];
+    pthread_barrier_destroy(&p.barrier);
+    free(p.a), free(p.b), free(p.c), free(all);
+    return best;
+}
+
+/* ---- one line */
+
+typedef struct line {
+    tulle_csr   A;
+    tulle_dense X, Y, Z;
+    int64_t     n;
+} line;
+
+typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound; int lines; } tally;
+
+static int by_time(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+static double typical(const settings *s, double *t, int runs)
+{
+    qsort(t, (size_t)runs, sizeof *t, by_time);
+    return t[s->best ? 0 : runs / 2];
+}
+
+static double value_at(const tulle_dense *M, int64_t k)
+{
+    return M->val_type == TULLE_F64 ? ((const double *)M->values)[k] : (double)((const float *)M->values)[k];
+}
+
+static void fill(const tulle_dense *M)
+{
+    for (int64_t k = 0; k < M->rows * M->cols; k++) {
+        double v = (double)((uint64_t)(k + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 40) / 16777216.0 - 0.5;
+        if (M->val_type == TULLE_F64) ((double *)M->values)[k] = v;
+        else ((float *)M->values)[k] = (float)v;
+    }
+}
+
+static bool agree(const tulle_dense *Y, const tulle_dense *Z)
+{
+    double allowed = Y->val_type == TULLE_F64 ? 1e-10 : 1e-2, worst = 0, size = 0;
+    for (int64_t k = 0; k < Y->rows * Y->cols; k++) {
+        worst = fmax(worst, fabs(value_at(Y, k) - value_at(Z, k)));
+        size = fmax(size, fabs(value_at(Z, k)));
+    }
+    return worst <= allowed * size;
+}
+
+static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, double speed, tally *sum)
+{
+    const tulle_csr *A = &l->A;
+    double tulle[RUNS], eigen[2][RUNS], checked[RUNS], spent = 0;
+    size_t size = A->val_type == TULLE_F64 ? 8 : 4;
+    tulle_spmm_plan *plan = NULL;
+    int runs = 0;
+    if (tulle_spmm_plan_create(ctx, A, NULL, &plan) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
+    peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx, .val = A->values,
+                   .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
+                   .threads = s->threads};
+    while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
+        double start = 0;
+        nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
+        for (int twice = 0; twice < 2; twice++) {       /* the second time counts, for everybody */
+            start = peer_now();
+            if (tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y) != TULLE_OK)
+                return printf("%s\n", tulle_ctx_error(ctx)), false;
+            tulle[runs] = peer_now() - start;
+        }
+        start = peer_now();
+        if (tulle_spmm(ctx, A, &l->X, &l->Y, NULL) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
+        checked[runs] = peer_now() - start;
+        for (int way = 0; way < 2; way++) {
+            p.by_cols = way == 0 ? s->columns : !s->columns;
+            for (int twice = 0; twice < 2; twice++) eigen[way][runs] = s->no_peer ? 1 : peer_eigen_spmm(&p);
+            if (way == 0 && runs == 0 && !s->no_peer && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
+        }
+        spent += tulle[runs++] * 2;
+    }
+    tulle_spmm_plan_free(plan);
+    double bytes = (double)A->nnz * (double)(size + 4) + 4.0 * (double)(A->rows + 1)
+                   + (double)size * (double)l->n * (double)(A->rows + A->cols);
+    double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
+    double bound = bytes / speed;
+    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
+           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 2e-9 * (double)A->nnz * (double)l->n / t,
+           1e-9 * bytes / t, e / t, t / bound);
+    fflush(stdout);
+    sum->log_eigen += log(e / t);
+    sum->log_bound += log(t / bound);
+    if (sum->lines == 0 || e / t < sum->least_eigen) sum->least_eigen = e / t;
+    if (t / bound > sum->most_bound) sum->most_bound = t / bound;
+    sum->lines++;
+    return true;
+}
+
+static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, double speed, tally *sum)
+{
+    static const int64_t columns[] = {1, 8, 32, 128};
+    tulle_matrix *made = NULL;
+    bool ok = tulle_gallery(ctx, recipe, &made) == TULLE_OK;
+    if (!ok) printf("%s: %s\n", name, tulle_ctx_error(ctx));
+    for (int type = TULLE_F32; ok && type <= TULLE_F64; type++) {
+        tulle_csr view = tulle_matrix_view(made);
+        tulle_matrix *A = NULL;
+        ok = tulle_csr_convert(ctx, &view, (tulle_type)type, TULLE_I32, TULLE_I32, &A) == TULLE_OK;
+        for (int i = 0; ok && i < 4; i++) {
+            tulle_dense_matrix *M[3] = {0};
+            tulle_order order = s->columns ? TULLE_BY_COLS : TULLE_BY_ROWS;
+            line l = {.A = tulle_matrix_view(A), .n = columns[i]};
+            for (int k = 0; ok && k < 3; k++)
+                ok = tulle_dense_create(ctx, k ? l.A.rows : l.A.cols, l.n, order, (tulle_type)type, &M[k]) == TULLE_OK;
+            if (ok) {
+                l.X = tulle_dense_view(M[0]);
+                l.Y = tulle_dense_view(M[1]);
+                l.Z = tulle_dense_view(M[2]);
+                fill(&l.X);
+                ok = measure(ctx, s, name, &l, speed, sum);
+            }
+            for (int k = 0; k < 3; k++) tulle_dense_free(M[k]);
+        }
+        tulle_matrix_free(A);
+    }
+    tulle_matrix_free(made);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    settings s = {.threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .seconds = 0.4};
+    tulle_ctx *ctx = NULL;
+    tally sum = {0};
+    bool ok = true;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--columns") == 0) s.columns = true;
+        else if (strcmp(argv[i], "--no-peer") == 0) s.no_peer = true;
+        else if (strcmp(argv[i], "--cpu-time") == 0) peer_use_cpu_time();       /* with one thread */
+        else if (strcmp(argv[i], "--best") == 0) s.best = true;         /* for machines that are busy otherwise */
+        else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
+        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] "
+                           "[--cpu-time]\n"), 2;
+    }
+    if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
+    double speed = bandwidth(s.threads);
+    printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(),
+           s.columns ? "columns" : "rows");
+    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
+           "GFLOPS", "GB/s", "vs Eigen", "vs bound");
+    for (int i = 0; i < SUITE && ok; i++)
+        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, speed, &sum);
+    if (sum.lines > 0)
+        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f\n", exp(sum.log_eigen / sum.lines),
+               sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound);
+    tulle_ctx_free(ctx);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * kernel_strip.h - up to eight vectors of a row of Y at once, in registers: the inner loop of spmm_kernels.c,
+ * which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.
+ *
+ * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may overlap
+ * the one before it; of its values only the last `fresh` are written. */
+
+typedef real V(vec) __attribute__((vector_size(VEC_BYTES)));
+
+enum { V(REALS) = VEC_BYTES / (int)sizeof(real), V(VALUES) = VEC_BYTES / (int)sizeof(val) };
+
+INLINE V(vec) V(load)(const val *p)
+{
+    V(vec) v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+INLINE void V(store)(val *p, V(vec) v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* Past the caches, to an aligned place. */
+INLINE void V(stream)(val *p, V(vec) v)
+{
+#if VEC_BYTES == 64
+    __m512i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm512_stream_si512((__m512i *)(void *)p, whole);
+#elif VEC_BYTES == 32
+    __m256i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm256_stream_si256((__m256i *)(void *)p, whole);
+#elif defined(__SSE2__)
+    __m128i whole;
+    memcpy(&whole, &v, sizeof whole);
+    _mm_stream_si128((__m128i *)(void *)p, whole);
+#else
+    V(store)(p, v);
+#endif
+}
+
+/* A value that multiplies vectors. */
+typedef struct V(factor) {
+    V(vec) re;
+#if KIND > 2
+    V(vec) im;                          /* -im, im, -im, im ... */
+#endif
+} V(factor);
+
+#if KIND <= 2
+INLINE V(factor) V(spread)(val a)
+{
+    return (V(factor)){a - (V(vec)){0}};
+}
+
+INLINE V(vec) V(times)(V(factor) f, V(vec) x)
+{
+    return f.re * x;
+}
+#else
+#if VEC_BYTES / KIND_REAL == 2
+#define SIGNS -1, 1
+#define SWAP 1, 0
+#elif VEC_BYTES / KIND_REAL == 4
+#define SIGNS -1, 1, -1, 1
+#define SWAP 1, 0, 3, 2
+#elif VEC_BYTES / KIND_REAL == 8
+#define SIGNS -1, 1, -1, 1, -1, 1, -1, 1
+#define SWAP 1, 0, 3, 2, 5, 4, 7, 6
+#else
+#define SIGNS -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1
+#define SWAP 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#endif
+
+INLINE V(factor) V(spread)(val a)
+{
+    return (V(factor)){a.re - (V(vec)){0}, a.im * (V(vec)){SIGNS}};
+}
+
+/* (re*x - im*y) + (re*y + im*x)i, rounded as mul() rounds it */
+INLINE V(vec) V(times)(V(factor) f, V(vec) x)
+{
+    return f.re * x + f.im * __builtin_shufflevector(x, x, SWAP);
+}
+
+#undef SIGNS
+#undef SWAP
+#endif
+
+/* The sums of a strip to y where it takes more than storing them. */
+static __attribute__((noinline)) void V(write)(const ending *e, int count, const V(vec) *sum, int64_t last,
+                                               int64_t fresh, val *y)
+{
+    for (int v = 0; v < count; v++) {
+        int64_t at = v < count - 1 ? v * V(VALUES) : last, skip = v < count - 1 ? 0 : V(VALUES) - fresh;
+        val one[V(VALUES)];
+        V(store)(one, sum[v]);
+        for (int64_t i = skip; i < V(VALUES); i++) y[at + i] = ended(e, one[i], y[at + i]);
+    }
+}
+
+/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`. */
+INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end, const val *x,
+                     int64_t last, int64_t fresh, val *y)
+{
+    V(vec) sum[8];
+    UNROLL for (int v = 0; v < count; v++) sum[v] = (V(vec)){0};
+    for (int64_t k = begin; k < end; k++) {
+        const val *row = x + (int64_t)j->col[k] * j->x_ld;
+        V(factor) f = V(spread)(j->val[k]);
+        if (far) {
+            const char *ahead = (const char *)(x + (int64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * j->x_ld);
+            UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(ahead + b);
+        }
+        UNROLL for (int v = 0; v < count - 1; v++) sum[v] += V(times)(f, V(load)(row + v * V(VALUES)));
+        sum[count - 1] += V(times)(f, V(load)(row + last));
+    }
+    if (fresh < V(VALUES) || !j->end.plain) {
+        V(vec) kept[8];
+        UNROLL for (int v = 0; v < count; v++) kept[v] = sum[v];
+        V(write)(&j->end, count, kept, last, fresh, y);
+        return;
+    }
+    if (j->stream && (uintptr_t)y % VEC_BYTES == 0) {
+        UNROLL for (int v = 0; v < count; v++) V(stream)(y + v * V(VALUES), sum[v]);
+        return;
+    }
+    UNROLL for (int v = 0; v < count - 1; v++) V(store)(y + v * V(VALUES), sum[v]);
+    V(store)(y + last, sum[count - 1]);
+}
+
+INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val *x, int64_t last,
+                          int64_t fresh, val *y)
+{
+    for (int64_t i = rows.first; i < rows.end; i++) {
+        int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
+        if (j->far) V(strip)(count, true, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
+        else V(strip)(count, false, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
+    }
+}
+
+/* Columns at..at+width of some rows, as strips of at most eight vectors; width >= a vector. */
+static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, val *y)
+{
+    while (width > 0) {
+        int64_t count = (width + V(VALUES) - 1) / V(VALUES);
+        if (count > 8) count = 8;
+        int64_t taken = count * V(VALUES) < width ? count * V(VALUES) : width;
+        int64_t last = taken - V(VALUES), fresh = taken - (count - 1) * V(VALUES);
+        const val *x = j->x + at;
+        val *to = y + at;
+        if (count == 1 && fresh < V(VALUES)) {    /* a rest alone: begins in what is done already */
+            x -= V(VALUES) - fresh;
+            to -= V(VALUES) - fresh;
+            last = 0;
+        }
+        switch (count) {
+        case 1: V(strip_rows)(1, j, rows, x, last, fresh, to); break;
+        case 2: V(strip_rows)(2, j, rows, x, last, fresh, to); break;
+        case 3: V(strip_rows)(3, j, rows, x, last, fresh, to); break;
+        case 4: V(strip_rows)(4, j, rows, x, last, fresh, to); break;
+        case 5: V(strip_rows)(5, j, rows, x, last, fresh, to); break;
+        case 6: V(strip_rows)(6, j, rows, x, last, fresh, to); break;
+        case 7: V(strip_rows)(7, j, rows, x, last, fresh, to); break;
+        default: V(strip_rows)(8, j, rows, x, last, fresh, to); break;
+        }
+        at += taken;
+        width -= taken;
+    }
+}
+
+#undef VEC_BYTES

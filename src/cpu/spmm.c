@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm.c - Y = alpha*A*X + beta*Y by all threads.
+ *
+ * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
+ * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then, and always
+ * where it lies column by column, it is first copied, block by block, so that an entry of A finds its values of X side by
+ * side and the rows of a block are near each other.  A row of more than TL_SPMM_PART entries is summed in parts of
+ * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor the
+ * threads can be seen in the result.
+ *
+ * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit); a row of Y for each part of a long row;
+ * 40 bytes a piece. */
+#include "cpu/spmm.h"
+#include "matrix/parts.h"
+#include <inttypes.h>
+
+enum {
+    PIECE_LEAST = 2048,                 /* entries and rows of a piece */
+    PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
+    PIECES_EACH = 16,                   /* for each thread */
+    PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
+    BLOCK_BYTES = 256,                  /* the same of X by rows                             */
+    SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
+};
+static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 64 << 20, .wide_bytes = 512,
+                                        .wide_entries = 8};
+
+/* ---- pieces */
+
+/* The first row that begins at or behind `target` entries and rows. */
+static int64_t cut(const tulle_csr *A, int64_t from, int64_t target)
+{
+    int64_t low = from, high = A->rows;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (tl_row_begin(A, middle) + middle < target) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static int64_t parts_of(const tulle_csr *A, int64_t row)
+{
+    int64_t n = tl_row_begin(A, row + 1) - tl_row_begin(A, row);
+    return n > TL_SPMM_PART ? (n - 1) / TL_SPMM_PART + 1 : 0;
+}
+
+static void put_rows(tl_spmm_pieces *p, int64_t row0, int64_t row1)
+{
+    if (row0 < row1) p->piece[p->count++] = (tl_spmm_piece){.row0 = row0, .row1 = row1};
+}
+
+static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int64_t parts)
+{
+    int64_t at = tl_row_begin(A, row), end = tl_row_begin(A, row + 1);
+    p->row[p->rows++] = (tl_spmm_row){row, p->parts, parts};
+    for (; at < end; at += TL_SPMM_PART)
+        p->piece[p->count++] = (tl_spmm_piece){row, row + 1, at, end - at < TL_SPMM_PART ? end : at + TL_SPMM_PART,
+                                               p->parts++};
+}
+
+/* How many entries of row i have one of row i - 1 near them, of how many. */
+static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t *seen)
+{
+    enum { NEAR = 2, MOST = 256 };
+    int64_t k = tl_row_begin(A, i - 1), middle = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
+    if (middle - k > MOST) k = middle - MOST;
+    if (end - middle > MOST) end = middle + MOST;
+    for (int64_t e = middle; e < end; e++) {
+        int64_t c = tl_get(A->col_idx, A->idx_type, e);
+        while (k < middle && tl_get(A->col_idx, A->idx_type, k) < c - NEAR) k++;
+        *found += k < middle && tl_get(A->col_idx, A->idx_type, k) <= c + NEAR;
+        ++*seen;
+    }
+}
+
+static bool is_scattered(const tulle_csr *A)
+{
+    int64_t found = 0, seen = 0;
+    for (int s = 1; s < SAMPLES && A->rows >= SAMPLES; s++)
+        compare_rows(A, tl_part(A->rows, s, SAMPLES), &found, &seen);
+    return found * 2 < seen;
+}
+
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *p)
+{
+    tulle_status status = TULLE_OK;
+    int64_t work = A->nnz + A->rows, size = work / ((int64_t)threads * PIECES_EACH) + 1;
+    if (size < PIECE_LEAST) size = PIECE_LEAST;
+    if (size > PIECE_MOST) size = PIECE_MOST;
+    int64_t cuts = work / size + 1, longest = A->nnz / TL_SPMM_PART + 1;
+    *p = (tl_spmm_pieces){0};
+    TRY(tl_alloc(b, &p->piece, 2 * cuts + 2 * longest, sizeof *p->piece, "pieces of a product"));
+    TRY(tl_alloc(b, &p->row, longest, sizeof *p->row, "rows in parts"));
+    int64_t row = 0;
+    for (int64_t target = size; row < A->rows; target += size) {
+        int64_t end = target < work ? cut(A, row, target) : A->rows;
+        if (end == row) continue;       /* a row reaches over several cuts */
+        int64_t parts = parts_of(A, end - 1);
+        put_rows(p, row, parts ? end - 1 : end);
+        if (parts) put_long_row(p, A, end - 1, parts);
+        row = end;
+    }
+    p->scattered = is_scattered(A);
+done:
+    if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
+    return status;
+}
+
+void tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *p)
+{
+    tl_free(b, p->piece);
+    tl_free(b, p->row);
+    *p = (tl_spmm_pieces){0};
+}
+
+int tl_spmm_threads(const tl_base *b, int wanted, const tulle_csr *A, int64_t cols)
+{
+    int64_t work = A->nnz + A->rows, limit = (int64_t)1 << 40;
+    return tl_threads_for(b, wanted, work < limit && cols < 1024 ? work * (cols + 1) / 2 : limit);
+}
+
+/* ---- a run */
+
+typedef struct run {
+    tl_base               *b;
+    const tl_spmm_kernels *k;
+    const tl_spmm_pieces  *pieces;
+    const tl_spmm_tuning  *tuning;
+    tl_spmm_job            job;         /* all columns of Y, and of X where it is not packed */
+    int64_t                cols, block, blocks;
+    int64_t                first;       /* block of the first task                        */
+    int64_t                tasks, all;  /* of the round under way, of all rounds          */
+    atomic_llong           next;
+    size_t                 size;
+    /* X copied block by block */
+    const tulle_dense     *X;
+    char                  *packed;
+    char                  *sums;        /* of the parts, a row of Y each                  */
+} run;
+
+/* The job of the columns of block i. */
+static tl_spmm_job block_of(const run *r, int64_t i)
+{
+    tl_spmm_job job = r->job;
+    int64_t at = i * r->block;
+    job.cols = r->cols - at < r->block ? r->cols - at : r->block;
+    job.y = (char *)job.y + (size_t)(job.y_by_cols ? at * job.y_ld : at) * r->size;
+    job.x = r->packed ? r->packed : (const char *)job.x + (size_t)at * r->size;
+    job.x_ld = r->packed ? job.cols : job.x_ld;
+    return job;
+}
+
+static void multiply_work(void *arg, int thread, int threads)
+{
+    run *r = arg;
+    (void)threads;
+    for (;;) {
+        int64_t i = atomic_fetch_add(&r->next, 1);
+        if (i >= r->tasks) return;
+        int64_t block = r->first + i / r->pieces->count;
+        const tl_spmm_piece *p = &r->pieces->piece[i % r->pieces->count];
+        if (thread == 0)
+            tl_progress(r->b, "numeric", (double)(r->first * r->pieces->count + i) / (double)r->all);
+        if (atomic_load_explicit(&r->b->cancelled, memory_order_relaxed)) return;
+        tl_spmm_job job = block_of(r, block);
+        if (p->begin < p->end)
+            r->k->part(&job, p->begin, p->end, r->sums + (size_t)(p->part * r->cols + block * r->block) * r->size);
+        else
+            r->k->rows(&job, p->row0, p->row1);
+    }
+}
+
+static void pack_work(void *arg, int thread, int threads)
+{
+    const run *r = arg;
+    int64_t at = r->first * r->block, cols = r->cols - at < r->block ? r->cols - at : r->block;
+    bool by_cols = r->X->order == TULLE_BY_COLS;
+    r->k->pack((const char *)r->X->values + (size_t)(by_cols ? at * r->X->ld : at) * r->size, r->X->ld, by_cols, cols,
+               tl_part(r->X->rows, thread, threads), tl_part(r->X->rows, thread + 1, threads), r->packed);
+}
+
+/* One row in parts, all columns. */
+static void join_work(void *arg, int thread, int threads)
+{
+    run *r = arg;
+    (void)thread;
+    (void)threads;
+    for (;;) {
+        int64_t i = atomic_fetch_add(&r->next, 1);
+        if (i >= r->pieces->rows) return;
+        const tl_spmm_row *row = &r->pieces->row[i];
+        tl_spmm_job job = r->job;
+        job.cols = r->cols;
+        r->k->join(&job, row->row, r->sums + (size_t)(row->part * r->cols) * r->size, row->parts, r->cols);
+    }
+}
+
+/* Columns a block has, and room for a copy of them where X needs one.  X by rows is copied where its rows are long and
+ * used often: a block of them stays in nearer caches. */
+static tulle_status make_room(run *r, const tl_spmm_request *q)
+{
+    tulle_status status = TULLE_OK;
+    int64_t parts = r->pieces->parts, rows = r->X->rows, size = (int64_t)r->size;
+    bool pack = r->X->order == TULLE_BY_COLS;
+    bool wide = !pack && r->cols * size > r->tuning->wide_bytes && q->A->nnz / r->tuning->wide_entries >= rows;
+    r->block = pack ? PACK_BYTES / size : wide ? BLOCK_BYTES / size : r->job.y_by_cols ? TL_SPMM_TILE / size : r->cols;
+    if (r->block > r->cols) r->block = r->cols;
+    double sums = (double)parts * (double)r->cols * (double)size, copy = pack ? (double)rows * (double)size : 0;
+    double need = sums + copy * (double)r->block, limit = (double)q->memory_limit;
+    if (q->memory_limit == 0) limit = need < 67108864.0 ? need : (double)tl_memory_free();
+    while (need > limit && pack && r->block > 1) need = sums + copy * (double)--r->block;
+    if (need > limit) {
+        status = tl_fail(r->b, TULLE_ELIMIT, "the product needs %.0f bytes of workspace, the limit is %.0f", need,
+                         limit);
+        goto done;
+    }
+    r->blocks = (r->cols - 1) / r->block + 1;
+    if (parts > 0) TRY(tl_alloc(r->b, &r->sums, parts * r->cols, r->size, "sums of long rows"));
+    if (pack) TRY(tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X"));
+    if (wide && sums + (double)rows * BLOCK_BYTES <= (q->memory_limit ? limit : (double)tl_memory_free()))
+        if (tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
+            r->b->error[0] = 0;         /* it goes without */
+done:
+    return status;
+}
+
+/* A single column is a row-by-row matrix, too. */
+static tulle_dense by_rows(const tulle_dense *M)
+{
+    tulle_dense view = *M;
+    if (M->order == TULLE_BY_COLS && M->cols == 1) {
+        view.order = TULLE_BY_ROWS;
+        view.ld = 1;
+    }
+    return view;
+}
+
+tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *A = q->A;
+    tulle_dense X = by_rows(q->X), Y = by_rows(q->Y);
+    run r = {.b = b, .k = tl_spmm_kernels_for(A->val_type, A->idx_type), .pieces = q->pieces, .cols = Y.cols,
+             .tuning = q->tuning ? q->tuning : &measured, .size = tl_type_size(A->val_type), .X = &X};
+    if (Y.rows == 0 || Y.cols == 0) return TULLE_OK;
+    r.job = (tl_spmm_job){.ptr = A->row_ptr, .col = A->col_idx, .val = A->values, .ptr64 = A->ptr_type == TULLE_I64,
+                          .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
+                          .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
+    TRY(make_room(&r, q));
+    bool pack = r.packed;
+    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
+    r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
+    r.all = r.pieces->count * r.blocks;
+    r.tasks = pack ? r.pieces->count : r.all;
+    for (int64_t i = 0; i < (pack ? r.blocks : 1) && !atomic_load(&b->cancelled); i++) {
+        r.first = i;
+        if (pack) tl_team_run(b->team, q->threads, pack_work, &r);
+        atomic_store(&r.next, 0);
+        tl_team_run(b->team, q->threads, multiply_work, &r);
+    }
+    if (atomic_load(&b->cancelled)) {
+        status = tl_fail(b, TULLE_ECANCEL, "the product was cancelled");
+        goto done;
+    }
+    atomic_store(&r.next, 0);
+    if (r.pieces->rows > 0) tl_team_run(b->team, q->threads, join_work, &r);
+done:
+    tl_free(b, r.sums);
+    tl_free(b, r.packed);
+    return status;
+}
+
+/* ---- alpha is 0 */
+
+typedef struct scaling {
+    const tl_spmm_request *q;
+    const tl_spmm_kernels *k;
+    int64_t                lines, length;
+} scaling;
+
+static void scale_work(void *arg, int thread, int threads)
+{
+    const scaling *s = arg;
+    const tulle_dense *Y = s->q->Y;
+    size_t size = tl_type_size(Y->val_type);
+    bool whole = Y->ld == s->length;    /* no gaps: one long line */
+    int64_t count = whole ? s->lines * s->length : s->lines;
+    int64_t begin = tl_part(count, thread, threads), end = tl_part(count, thread + 1, threads);
+    if (whole) s->k->scale(s->q->beta, (char *)Y->values + (size_t)begin * size, end - begin);
+    for (int64_t i = begin; i < end && !whole; i++)
+        s->k->scale(s->q->beta, (char *)Y->values + (size_t)(i * Y->ld) * size, s->length);
+}
+
+tulle_status tl_spmm_scale(tl_base *b, const tl_spmm_request *q)
+{
+    const tulle_dense *Y = q->Y;
+    scaling s = {.q = q, .k = tl_spmm_kernels_for(Y->val_type, TULLE_I32),
+                 .lines = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows,
+                 .length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols};
+    if (s.lines > 0 && s.length > 0)
+        tl_team_run(b->team, tl_threads_for(b, q->threads, s.lines * s.length), scale_work, &s);
+    return TULLE_OK;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm.h - Y = alpha*A*X + beta*Y on the CPU, X and Y dense.
+ *
+ *   spmm_kernels.c   rows of Y, for one value type, one index type and one instruction set; kernel_strip.h is
+ *                    its inner loop
+ *   dispatch.c       picks them
+ *   spmm.c           rows cut into pieces, columns into blocks, threads */
+#ifndef TL_SPMM_H
+#define TL_SPMM_H
+#include "plan/plan.h"
+
+enum {
+    TL_SPMM_PART = 32768                /* longer rows are summed in parts of so many entries */
+};
+
+/* What the kernels see: some columns of X and Y. */
+typedef struct tl_spmm_job {
+    const void *ptr, *col, *val;        /* of A                                         */
+    bool        ptr64;
+    int64_t     nnz;
+    const void *x;                      /* always row by row                            */
+    int64_t     x_ld;
+    void       *y;
+    int64_t     y_ld;
+    bool        y_by_cols;
+    int64_t     cols;
+    bool        far;                    /* rows of X are best fetched ahead of their use */
+    bool        stream;                 /* Y is too large for any cache                 */
+    tl_c64      alpha, beta;
+} tl_spmm_job;
+
+typedef struct tl_spmm_kernels {
+    /* Rows row0..row1 of Y.  Blocks of Y by columns have at most TL_SPMM_TILE bytes a row. */
+    void (*rows)(const tl_spmm_job *job, int64_t row0, int64_t row1);
+    /* Sums over the entries begin..end of A alone: job->cols values. */
+    void (*part)(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums);
+    /* A row of Y from `count` such sums, each ld values behind the one before. */
+    void (*join)(const tl_spmm_job *job, int64_t row, void *sums, int64_t count, int64_t ld);
+    /* Rows row0..row1 of `cols` columns, row by row without gaps. */
+    void (*pack)(const void *x, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to);
+    /* y[i] = beta*y[i], or zero without reading it. */
+    void (*scale)(tl_c64 beta, void *y, int64_t count);
+    const char *isa;
+} tl_spmm_kernels;
+
+enum { TL_SPMM_TILE = 256 };
+
+const tl_spmm_kernels *tl_spmm_kernels_for(tulle_type value, tulle_index index);
+
+/* ---- spmm.c */
+
+/* How the rows of one matrix are divided. */
+typedef struct tl_spmm_piece {
+    int64_t row0, row1;
+    int64_t begin, end;                 /* begin < end: only these entries of the one row row0 */
+    int64_t part;                       /* and the number of this part among all              */
+} tl_spmm_piece;
+
+typedef struct tl_spmm_row {            /* a row summed in parts */
+    int64_t row, part, parts;
+} tl_spmm_row;
+
+typedef struct tl_spmm_pieces {
+    tl_spmm_piece *piece;
+    tl_spmm_row   *row;
+    int64_t        count, rows, parts;
+    bool           scattered;           /* rows that follow each other have few columns in common or near */
+} tl_spmm_pieces;
+
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
+void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
+
+/* From which sizes on something else is done. */
+typedef struct tl_spmm_tuning {
+    int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
+    int64_t cache_bytes;                /* a larger Y stays in no cache                                 */
+    int64_t wide_bytes;                 /* longer rows of X are copied in blocks ...                    */
+    int64_t wide_entries;               /* ... where each is used so often                              */
+} tl_spmm_tuning;
+
+typedef struct tl_spmm_request {
+    const tulle_csr      *A;            /* transposed already where that is wanted; rows that are in bounds */
+    const tl_spmm_pieces *pieces;
+    const tulle_dense    *X;            /* ld is never 0                       */
+    tulle_dense          *Y;
+    tl_c64                alpha, beta;
+    int                   threads;
+    uint64_t              memory_limit; /* for the workspace                   */
+    const tl_spmm_tuning *tuning;       /* NULL: as it was measured            */
+} tl_spmm_request;
+
+/* How many threads a product is worth. */
+int          tl_spmm_threads(const tl_base *b, int wanted, const tulle_csr *A, int64_t cols);
+tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *request);
+/* Y = beta*Y. */
+tulle_status tl_spmm_scale(tl_base *b, const tl_spmm_request *request);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm_kernels.c - rows of Y = alpha*A*X + beta*Y on one thread.
+ *
+ * The build compiles this file as it does kernels.c.  X lies row by row, so an entry of A multiplies vectors of
+ * neighbouring columns; up to eight of them are summed in registers while a row of A goes by (kernel_strip.h).
+ * Fewer columns than the widest vector take narrow ones, and fewer than those single values, for which several
+ * rows are summed side by side: a chain of additions alone would wait for each of them.
+ *
+ * Every sum is (((0 + p1) + p2) + ...) in the order of the row of A, in each of these ways.
+ *
+ * Where Y lies column by column, rows are summed into a tile on the stack and turned from there. */
+#include "cpu/kernel_types.h"
+#include "cpu/spmm.h"
+
+#if KIND == 1 || KIND == 3
+typedef float real;
+#define KIND_REAL 4
+#else
+typedef double real;
+#define KIND_REAL 8
+#endif
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+enum {
+    AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
+    LINEAR = 64,                        /* entries of A that are fetched ahead          */
+    TILE_BYTES = 16 << 10,
+    TILE_ROWS = 64
+};
+
+/* ---- what comes after the sum */
+
+typedef enum { NO_FACTOR, ONE_FACTOR, REAL_FACTOR, ANY_FACTOR } factor_kind;
+
+typedef struct ending {
+    factor_kind alpha_kind, beta_kind;
+    real        alpha_re, beta_re;
+    val         alpha, beta;
+    bool        plain;                  /* alpha 1, beta 0 */
+} ending;
+
+#define PLAIN_ENDING ((ending){.alpha_kind = ONE_FACTOR, .plain = true})
+
+#if KIND <= 2
+INLINE val value_of(tl_c64 v) { return (val)v.re; }
+INLINE val scaled(real r, val x) { return r * x; }
+#else
+INLINE val value_of(tl_c64 v) { return (val){(real)v.re, (real)v.im}; }
+INLINE val scaled(real r, val x) { return (val){r * x.re, r * x.im}; }
+#endif
+
+static factor_kind kind_of(tl_c64 v)
+{
+    return v.im != 0 || v.im != v.im ? ANY_FACTOR : v.re == 0 ? NO_FACTOR : v.re == 1 ? ONE_FACTOR : REAL_FACTOR;
+}
+
+static ending ending_of(const tl_spmm_job *job)
+{
+    factor_kind alpha = kind_of(job->alpha), beta = kind_of(job->beta);
+    return (ending){alpha, beta, (real)job->alpha.re, (real)job->beta.re, value_of(job->alpha), value_of(job->beta),
+                    alpha == ONE_FACTOR && beta == NO_FACTOR};
+}
+
+/* y is not read where beta is 0. */
+#define ended(e, sum, y) ((e)->beta_kind == NO_FACTOR ? with_alpha(e, sum) : add(with_alpha(e, sum), with_beta(e, y)))
+
+INLINE val with_alpha(const ending *e, val sum)
+{
+    return e->alpha_kind == REAL_FACTOR ? scaled(e->alpha_re, sum)
+         : e->alpha_kind == ANY_FACTOR ? mul(e->alpha, sum) : sum;
+}
+
+INLINE val with_beta(const ending *e, val y)
+{
+    return e->beta_kind == REAL_FACTOR ? scaled(e->beta_re, y)
+         : e->beta_kind == ANY_FACTOR ? mul(e->beta, y) : y;
+}
+
+/* ---- a job with its types */
+
+typedef struct job_of {
+    const int32_t *ptr32;
+    const int64_t *ptr64;               /* NULL: the other */
+    const idx     *col;
+    const val     *val;
+    const val     *x;
+    int64_t        x_ld, y_ld, nnz;
+    bool           far, stream;
+    ending         end;
+} job_of;
+
+/* Rows first..end, or, alone, the entries begin..stop as if they were a row. */
+typedef struct span {
+    int64_t first, end, begin, stop;
+    bool    alone;
+} span;
+
+INLINE int64_t row_at(const job_of *j, int64_t i)
+{
+    return j->ptr64 ? j->ptr64[i] : j->ptr32[i];
+}
+
+#if defined(__AVX512F__)
+#define WIDEST 64
+#elif defined(__AVX2__)
+#define WIDEST 32
+#else
+#define WIDEST 16
+#endif
+
+#define VEC_BYTES 16
+#define V(name) JOIN(narrow_, name)
+#include "cpu/kernel_strip.h"
+#undef V
+#if WIDEST > 16
+#define VEC_BYTES WIDEST
+#define V(name) JOIN(wide_, name)
+#include "cpu/kernel_strip.h"
+#undef V
+#endif
+
+/* ---- fewer columns than a narrow vector has */
+
+#if KIND != 4                           /* one value is a vector there */
+INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t end, val *y)
+{
+    val sum[4];
+    UNROLL for (int c = 0; c < count; c++) sum[c] = zero();
+    for (int64_t k = begin; k < end; k++) {
+        const val *x = j->x + (int64_t)j->col[k] * j->x_ld;
+        val a = j->val[k];
+        UNROLL for (int c = 0; c < count; c++) sum[c] = add(sum[c], mul(a, x[c]));
+    }
+    UNROLL for (int c = 0; c < count; c++) y[c] = ended(&j->end, sum[c], y[c]);
+}
+
+/* One column: four rows side by side as far as the shortest goes; ld is j->x_ld. */
+INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
+{
+    int64_t i = rows.first;
+    if (rows.alone) {
+        few_columns(1, j, rows.begin, rows.stop, y);
+        return;
+    }
+    for (; i + 4 <= rows.end; i += 4) {
+        int64_t at[5], least = INT64_MAX;
+        val sum[4];
+        UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
+        UNROLL for (int r = 0; r < 4; r++) {
+            if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
+            sum[r] = zero();
+        }
+        for (int64_t k = 0; k < least; k++) {
+            __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);        /* four streams at once are not foreseen */
+            __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
+            UNROLL for (int r = 0; r < 4; r++)
+                sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
+        }
+        UNROLL for (int r = 0; r < 4; r++) {
+            val s = sum[r];
+            for (int64_t k = at[r] + least; k < at[r + 1]; k++)
+                s = add(s, mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
+            val *to = y + (i + r - rows.first) * j->y_ld;
+            *to = ended(&j->end, s, *to);
+        }
+    }
+    for (; i < rows.end; i++) few_columns(1, j, row_at(j, i), row_at(j, i + 1), y + (i - rows.first) * j->y_ld);
+}
+
+static void single_values(const job_of *j, span rows, int64_t cols, val *y)
+{
+    if (cols == 1) {
+        if (j->x_ld == 1) one_column(j, rows, 1, y);
+        else one_column(j, rows, j->x_ld, y);
+        return;
+    }
+    for (int64_t i = rows.first; i < rows.end; i++) {
+        int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
+        val *to = y + (i - rows.first) * j->y_ld;
+        if (cols == 2) few_columns(2, j, begin, end, to);
+        else few_columns(3, j, begin, end, to);
+    }
+}
+#endif
+
+/* ---- rows of all columns, y at the first row of the span */
+
+static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
+{
+#if KIND != 4
+    if (cols < narrow_VALUES) {
+        single_values(j, rows, cols, y);
+        return;
+    }
+#endif
+#if WIDEST > 16
+    if (cols >= wide_VALUES) {
+        wide_columns(j, rows, 0, cols, y);
+        return;
+    }
+#endif
+    narrow_columns(j, rows, 0, cols, y);
+}
+
+/* Where there is more than one strip, a row goes through all of them before the next: strips of a row of X lie
+ * side by side, and those of the rows around it would push each other out of the cache where ld is a power of 2. */
+static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols, val *y)
+{
+    int64_t step = cols * (int64_t)sizeof(val) > 8 * WIDEST ? 1 : row1 - row0;
+    for (int64_t i = row0; i < row1; i += step) {
+        int64_t end = row1 - i < step ? row1 : i + step;
+        all_columns(j, (span){.first = i, .end = end}, cols, y + (i - row0) * j->y_ld);
+    }
+}
+
+static job_of typed(const tl_spmm_job *job)
+{
+    return (job_of){.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col, .val = job->val,
+                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far,
+                    .stream = job->stream,
+                    .end = ending_of(job)};
+}
+
+/* Sums without ending to a tile, turned into the columns of Y. */
+static void rows_to_columns(const tl_spmm_job *job, int64_t row0, int64_t row1)
+{
+    _Alignas(64) char bytes[TILE_BYTES];
+    val *tile = (val *)(void *)bytes;
+    job_of j = typed(job);
+    ending end = j.end;
+    int64_t cols = job->cols, most = TILE_BYTES / (int64_t)sizeof(val) / cols;
+    if (most > TILE_ROWS) most = TILE_ROWS;
+    j.y_ld = cols;
+    j.stream = false;                   /* the tile is read again at once */
+    j.end = PLAIN_ENDING;
+    for (int64_t i = row0; i < row1; i += most) {
+        int64_t n = row1 - i < most ? row1 - i : most;
+        all_columns(&j, (span){.first = i, .end = i + n}, cols, tile);
+        for (int64_t c = 0; c < cols; c++) {
+            val *y = (val *)job->y + c * job->y_ld + i;
+            for (int64_t r = 0; r < n; r++) y[r] = ended(&end, tile[r * cols + c], y[r]);
+        }
+    }
+}
+
+static void rows(const tl_spmm_job *job, int64_t row0, int64_t row1)
+{
+    if (job->y_by_cols) {
+        rows_to_columns(job, row0, row1);
+        return;
+    }
+    job_of j = typed(job);
+    one_by_one(&j, row0, row1, job->cols, (val *)job->y + row0 * job->y_ld);
+#if defined(__SSE2__)
+    if (j.stream) _mm_sfence();
+#endif
+}
+
+static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
+{
+    job_of j = typed(job);
+    j.stream = false;
+    j.end = PLAIN_ENDING;
+    all_columns(&j, (span){0, 1, begin, end, true}, job->cols, sums);
+}
+
+static void join(const tl_spmm_job *job, int64_t row, void *sums, int64_t count, int64_t ld)
+{
+    ending end = ending_of(job);
+    val *sum = sums;
+    for (int64_t p = 1; p < count; p++)
+        for (int64_t c = 0; c < job->cols; c++) sum[c] = add(sum[c], sum[p * ld + c]);
+    int64_t step = job->y_by_cols ? job->y_ld : 1;
+    val *y = (val *)job->y + row * (job->y_by_cols ? 1 : job->y_ld);
+    for (int64_t c = 0; c < job->cols; c++) y[c * step] = ended(&end, sum[c], y[c * step]);
+}
+
+static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to)
+{
+    enum { STEP = 16 };                 /* rows at a time, so that lines of `to` are written whole */
+    for (int64_t r = row0; r < row1 && !by_cols; r++)
+        memcpy((val *)to + r * cols, (const val *)from + r * ld, (size_t)cols * sizeof(val));
+    if (!by_cols) return;
+    for (int64_t i = row0; i < row1; i += STEP) {
+        int64_t end = row1 - i < STEP ? row1 : i + STEP;
+        for (int64_t c = 0; c < cols; c++) {
+            const val *x = (const val *)from + c * ld;
+            val *y = (val *)to + c;
+            for (int64_t r = i; r < end; r++) y[r * cols] = x[r];
+        }
+    }
+}
+
+static void scale(tl_c64 beta, void *array, int64_t count)
+{
+    val *y = array;
+    ending e = {.alpha_kind = ONE_FACTOR, .beta_kind = kind_of(beta), .beta_re = (real)beta.re,
+                .beta = value_of(beta)};
+    if (e.beta_kind == NO_FACTOR) memset(y, 0, (size_t)count * sizeof *y);
+    else if (e.beta_kind != ONE_FACTOR)
+        for (int64_t i = 0; i < count; i++) y[i] = with_beta(&e, y[i]);
+}
+
+/* ---- what dispatch.c calls */
+
+#define STRING2(x) #x
+#define STRING(x) STRING2(x)
+#define NAME JOIN(JOIN(JOIN(tl_spmm_, TL_ISA), JOIN(_, TL_VAL)), JOIN(_, TL_IDX))
+
+const tl_spmm_kernels *NAME(void);
+const tl_spmm_kernels *NAME(void)
+{
+    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, STRING(TL_ISA)};
+    return &kernels;
+}

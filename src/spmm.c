@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm.c - a sparse matrix times a dense one: options, views and the plan that an engine runs.
+ *
+ * A plan holds A as the engine wants it (a view over the caller's arrays, or a transposed copy) and how its rows are
+ * divided.  A single product is a plan that is run once; what can be refused is refused before A is read. */
+#include "ctx.h"
+#include "matrix/parts.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- policies */
+
+static const struct { const char *name, *text; int where; } policies[] = {
+    {"auto", "rows in CSR, several columns at once, long rows in parts", TL_ON_BOTH},
+};
+
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+const char *tulle_spmm_policy_name(int i)
+{
+    return i >= 0 && i < POLICIES ? policies[i].name : NULL;
+}
+
+const char *tulle_spmm_policy_text(int i)
+{
+    return i >= 0 && i < POLICIES ? policies[i].text : NULL;
+}
+
+static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
+{
+    *found = 0;
+    for (int i = 0; name && i < POLICIES; i++)
+        if (strcmp(name, policies[i].name) == 0) return *found = i, TULLE_OK;
+    if (!name) return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name,
+                   policies[0].name);
+}
+
+/* ---- arguments */
+
+static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *options, tulle_spmm_options *out)
+{
+    static const tulle_spmm_options defaults;
+    tl_base *b = &ctx->base;
+    *out = options ? *options : defaults;
+    const struct { const char *name; int value, most; } fields[] = {
+        {"op_a", out->op_a, TULLE_ADJOINT},
+        {"threads", out->threads, 1 << 16},
+        {"trust_inputs", out->trust_inputs, 1},
+        {"allow_tf32", out->allow_tf32, 1},
+        {"time_stages", out->time_stages, 1},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].value < 0 || fields[i].value > fields[i].most)
+            return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
+                           fields[i].most);
+    for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
+        if (out->reserved[i]) return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
+    return TULLE_OK;
+}
+
+static tulle_status check_device(tulle_ctx *ctx)
+{
+    if (!ctx->gpu) return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EDEVICE, "sparse times dense is not on %s yet: use a context on cpu",
+                   ctx->device);
+}
+
+static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
+{
+    tulle_status status = tl_view_check(ctx, A, "A");
+    if (status == TULLE_OK && !tl_type_known((int)A->val_type))
+        status = tl_fail(&ctx->base, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64",
+                         (int)A->val_type);
+    return status;
+}
+
+/* Where the values of a view begin and end. */
+typedef struct range { uintptr_t begin, end; } range;
+
+static range range_of(const tulle_dense *M)
+{
+    return (range){(uintptr_t)M->values, (uintptr_t)M->values + tl_dense_bytes(M)};
+}
+
+/* Columns beside each other in the rows of one array (or rows in its columns) lie between each other without
+ * touching. */
+static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
+{
+    size_t size = tl_type_size(X->val_type);
+    if (X->order != Y->order || X->ld != Y->ld) return false;
+    const tulle_dense *low = (uintptr_t)X->values < (uintptr_t)Y->values ? X : Y, *high = low == X ? Y : X;
+    uint64_t apart = (uintptr_t)high->values - (uintptr_t)low->values;
+    if (apart % size != 0) return false;
+    uint64_t offset = apart / size % (uint64_t)X->ld;
+    bool by_cols = X->order == TULLE_BY_COLS;
+    uint64_t low_line = (uint64_t)(by_cols ? low->rows : low->cols);
+    uint64_t high_line = (uint64_t)(by_cols ? high->rows : high->cols);
+    return offset >= low_line && offset + high_line <= (uint64_t)X->ld;
+}
+
+static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y)
+{
+    tl_base *b = &ctx->base;
+    range y = range_of(Y), x = range_of(X);
+    if (y.begin == y.end) return TULLE_OK;
+    if (x.begin < y.end && y.begin < x.end && !interleaved(X, Y))
+        return tl_fail(b, TULLE_EINVAL, "X and Y overlap: X takes the bytes %#" PRIxPTR " to %#" PRIxPTR
+                       ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
+    const struct { const char *name; const void *array; uint64_t bytes; } arrays[] = {
+        {"row_ptr", A->row_ptr, (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)},
+        {"col_idx", A->col_idx, (uint64_t)A->nnz * tl_index_size(A->idx_type)},
+        {"values", A->values, A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0},
+    };
+    for (int i = 0; i < 3; i++)
+        if ((uintptr_t)arrays[i].array < y.end && y.begin < (uintptr_t)arrays[i].array + arrays[i].bytes)
+            return tl_fail(b, TULLE_EINVAL, "Y overlaps the %s of A", arrays[i].name);
+    return TULLE_OK;
+}
+
+/* What can be said of a product without reading an array; X and Y come back with their ld. */
+static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tulle_dense *X, tulle_dense *Y,
+                                  bool reads)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    bool turned = op != TULLE_KEEP;
+    int64_t rows = turned ? A->cols : A->rows, cols = turned ? A->rows : A->cols;
+    static const char *const names[] = {"A", "A^T", "A^H"};
+    TRY(tl_dense_check(b, X, "X", reads));
+    TRY(tl_dense_check(b, Y, "Y", true));
+    if (A->val_type != X->val_type || A->val_type != Y->val_type) {
+        status = tl_fail(b, TULLE_ETYPE, "A has values of type %s, X of type %s, Y of type %s; they must be the same",
+                         tl_type_name(A->val_type), tl_type_name(X->val_type), tl_type_name(Y->val_type));
+        goto done;
+    }
+    if (X->rows != cols || Y->rows != rows || X->cols != Y->cols) {
+        status = tl_fail(b, TULLE_ESHAPE, "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64 ", Y is %"
+                         PRId64 " x %" PRId64 ": Y should be %" PRId64 " x %" PRId64 " and X have %" PRId64 " rows",
+                         names[op], rows, cols, X->rows, X->cols, Y->rows, Y->cols, rows, X->cols, cols);
+        goto done;
+    }
+    if (reads && !A->values && A->nnz > 0) {
+        status = tl_fail(b, TULLE_EINVAL, "A has no values");
+        goto done;
+    }
+    TRY(check_overlap(ctx, A, X, Y));
+done:
+    return status;
+}
+
+static tl_c64 scalar(const void *given, tulle_type type, double otherwise)
+{
+    return given ? tl_value_load(type, given, 0) : (tl_c64){otherwise, 0};
+}
+
+static bool is_zero(tl_c64 v)
+{
+    return v.re == 0 && v.im == 0;
+}
+
+/* ---- plans */
+
+/* A checked, transposed where that is wanted, and divided. */
+static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &p->ctx->base;
+    const tulle_spmm_options *o = &p->options;
+    double start = tl_now();
+    if (!o->trust_inputs) TRY(tl_csr_check(b, A, "A", o->threads));
+    p->stats.sec_check = tl_now() - start;
+    start = tl_now();
+    p->A = p->given = *A;
+    if (o->op_a != TULLE_KEEP) {
+        uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
+                         + (uint64_t)(A->cols + 1) * 8;
+        if (o->memory_limit && bytes > o->memory_limit) {
+            status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64,
+                             bytes, o->memory_limit);
+            goto done;
+        }
+        TRY(tl_csr_transpose(b, A, (tulle_op)o->op_a, &p->own, NULL));
+        p->A = p->own->view;
+        p->copied = bytes;
+    }
+    TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), &p->pieces));
+    p->stats.sec_analyze = tl_now() - start;
+    tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s", p->pieces.count,
+             p->pieces.rows, tl_cpu_isa(), p->own ? ", A transposed" : "");
+done:
+    return status;
+}
+
+static void name_stages(tulle_stats *t)
+{
+    const tulle_stage stage[] = {{"check", t->sec_check}, {"analyze", t->sec_analyze}, {"numeric", t->sec_numeric}};
+    t->stages = (int)(sizeof stage / sizeof *stage);
+    memcpy(t->stage, stage, sizeof stage);
+}
+
+/* The arguments are checked. */
+static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &p->ctx->base;
+    tulle_stats *t = &p->stats;
+    uint64_t limit = p->options.memory_limit;
+    double start = tl_now();
+    if (limit) limit = limit > p->copied ? limit - p->copied : 1;
+    tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
+                         .threads = tl_spmm_threads(b, p->options.threads, &p->A, Y->cols), .memory_limit = limit};
+    if (is_zero(alpha)) TRY(tl_spmm_scale(b, &q));
+    else TRY(tl_spmm_run(b, &q));
+    t->sec_numeric = tl_now() - start;
+    t->threads = q.threads;
+    t->b_nnz = X->rows * X->cols;
+    t->c_nnz = Y->rows * Y->cols;
+    t->products = is_zero(alpha) ? 0 : t->a_nnz * Y->cols;
+done:
+    return status;
+}
+
+static void begin(tulle_ctx *ctx, tulle_spmm_plan *p, const tulle_csr *A, const tulle_spmm_options *o, int policy)
+{
+    tl_base *b = &ctx->base;
+    *p = (tulle_spmm_plan){.ctx = ctx, .options = *o, .held = atomic_load(&b->held)};
+    p->stats = (tulle_stats){.a_nnz = A->nnz, .policy = policies[policy].name, .device = ctx->device,
+                             .isa = tl_cpu_isa()};
+    atomic_store(&b->peak, p->held);
+}
+
+static void end(tulle_spmm_plan *p, double seconds)
+{
+    tulle_stats *t = &p->stats;
+    t->sec_total = seconds;
+    t->peak_bytes = t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;
+    t->stages = 0;
+    if (p->options.time_stages) name_stages(t);
+    p->ctx->stats = *t;
+}
+
+static void clear(tl_base *b, tulle_spmm_plan *p)
+{
+    tl_spmm_pieces_done(b, &p->pieces);
+    tl_matrix_free(b, p->own);
+}
+
+tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
+                     const tulle_spmm_options *options)
+{
+    tulle_status status = TULLE_OK;
+    tulle_spmm_plan p = {0};
+    tulle_spmm_options o;
+    tulle_dense x = *X, y = *Y;
+    int policy = 0;
+    double start = tl_now();
+    TRY(check_options(ctx, options, &o));
+    TRY(find_policy(ctx, o.policy, &policy));
+    TRY(check_device(ctx));
+    TRY(check_matrix(ctx, A));
+    tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
+    TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
+    begin(ctx, &p, A, &o, policy);
+    if (!is_zero(alpha)) TRY(prepare(&p, A));
+    TRY(multiply(&p, alpha, &x, beta, &y));
+    end(&p, tl_now() - start);
+done:
+    clear(&ctx->base, &p);
+    return status;
+}
+
+tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *options,
+                                 tulle_spmm_plan **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_spmm_plan *p = NULL;
+    tulle_spmm_options o;
+    int policy = 0;
+    double start = tl_now();
+    TRY(check_options(ctx, options, &o));
+    TRY(find_policy(ctx, o.policy, &policy));
+    TRY(check_device(ctx));
+    if (o.alpha || o.beta) {
+        status = tl_fail(b, TULLE_EINVAL, "options: %s belongs to a run of the plan, not to the plan",
+                         o.alpha ? "alpha" : "beta");
+        goto done;
+    }
+    TRY(check_matrix(ctx, A));
+    if (!A->values && A->nnz > 0) {
+        status = tl_fail(b, TULLE_EINVAL, "A has no values");
+        goto done;
+    }
+    TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
+    begin(ctx, p, A, &o, policy);
+    TRY(prepare(p, A));
+    end(p, tl_now() - start);
+    *out = p;
+    p = NULL;
+done:
+    tl_spmm_plan_free(p);
+    return status;
+}
+
+tulle_status tl_spmm_plan_run(tulle_spmm_plan *p, const void *alpha, const tulle_dense *X, const void *beta,
+                              tulle_dense *Y)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &p->ctx->base;
+    tulle_dense x = *X, y = *Y;
+    tl_c64 a = scalar(alpha, p->A.val_type, 1), c = scalar(beta, p->A.val_type, 0);
+    double start = tl_now();
+    TRY(check_product(p->ctx, &p->given, p->options.op_a, &x, &y, !is_zero(a)));
+    p->held = atomic_load(&b->held);
+    atomic_store(&b->peak, p->held);
+    p->stats.sec_check = p->stats.sec_analyze = 0;
+    TRY(multiply(p, a, &x, c, &y));
+    end(p, tl_now() - start);
+done:
+    return status;
+}
+
+void tl_spmm_plan_free(tulle_spmm_plan *p)
+{
+    if (!p) return;
+    tl_base *b = &p->ctx->base;
+    clear(b, p);
+    tl_free(b, p);
+}
