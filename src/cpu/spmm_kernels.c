@@ -226,6 +226,38 @@ static job_of typed(const tl_spmm_job *job)
                     .end = ending_of(job)};
 }
 
+/* to[j*to_ld + i] = from[i*from_ld + j] for i < rows, j < cols; four by four in registers. */
+static void turn(const val *from, int64_t from_ld, int64_t rows, int64_t cols, val *to, int64_t to_ld)
+{
+    int64_t i4 = 0, j4 = 0;
+#if KIND != 4                           /* there a value fills a register */
+#if KIND == 1
+    typedef uint32_t word;
+#else
+    typedef uint64_t word;
+#endif
+    typedef word quad __attribute__((vector_size(4 * sizeof(word))));
+    i4 = rows & ~(int64_t)3;
+    j4 = cols & ~(int64_t)3;
+    for (int64_t i = 0; i < i4; i += 4)
+        for (int64_t j = 0; j < j4; j += 4) {
+            quad a[4], b[4], c[4];
+            UNROLL for (int k = 0; k < 4; k++) memcpy(&a[k], from + (i + k) * from_ld + j, sizeof *a);
+            UNROLL for (int k = 0; k < 4; k += 2) {
+                b[k] = __builtin_shufflevector(a[k], a[k + 1], 0, 4, 2, 6);
+                b[k + 1] = __builtin_shufflevector(a[k], a[k + 1], 1, 5, 3, 7);
+            }
+            UNROLL for (int k = 0; k < 2; k++) {
+                c[k] = __builtin_shufflevector(b[k], b[k + 2], 0, 1, 4, 5);
+                c[k + 2] = __builtin_shufflevector(b[k], b[k + 2], 2, 3, 6, 7);
+            }
+            UNROLL for (int k = 0; k < 4; k++) memcpy(to + (j + k) * to_ld + i, &c[k], sizeof *c);
+        }
+#endif
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < i4 ? j4 : 0; j < cols; j++) to[j * to_ld + i] = from[i * from_ld + j];
+}
+
 /* Sums without ending to a tile, turned into the columns of Y. */
 static void rows_to_columns(const tl_spmm_job *job, int64_t row0, int64_t row1)
 {
@@ -241,7 +273,8 @@ static void rows_to_columns(const tl_spmm_job *job, int64_t row0, int64_t row1)
     for (int64_t i = row0; i < row1; i += most) {
         int64_t n = row1 - i < most ? row1 - i : most;
         all_columns(&j, (span){.first = i, .end = i + n}, cols, tile);
-        for (int64_t c = 0; c < cols; c++) {
+        if (end.plain) turn(tile, cols, n, cols, (val *)job->y + i, job->y_ld);
+        for (int64_t c = 0; c < cols && !end.plain; c++) {
             val *y = (val *)job->y + c * job->y_ld + i;
             for (int64_t r = 0; r < n; r++) y[r] = ended(&end, tile[r * cols + c], y[r]);
         }
@@ -288,11 +321,7 @@ static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64
     if (!by_cols) return;
     for (int64_t i = row0; i < row1; i += STEP) {
         int64_t end = row1 - i < STEP ? row1 : i + STEP;
-        for (int64_t c = 0; c < cols; c++) {
-            const val *x = (const val *)from + c * ld;
-            val *y = (val *)to + c;
-            for (int64_t r = i; r < end; r++) y[r * cols] = x[r];
-        }
+        turn((const val *)from + i, ld, cols, end - i, (val *)to + i * cols, cols);
     }
 }
 
