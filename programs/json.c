@@ -137,3 +137,17 @@ void json_shares(json *j, const tulle_share *share, int shares)
     }
     json_close(j, ']');
 }
+
+void json_check(json *j, bool passed, double error)
+{
+    json_open(j, "check", '{');
+    json_bool(j, "passed", passed);
+    json_num(j, "error", error);
+    json_close(j, '}');
+}
+
+void json_output(json *j, const char *path, double sec_write)
+{
+    json_text(j, "output", path);
+    json_num(j, "sec_write", sec_write);
+}

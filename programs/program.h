@@ -200,6 +200,8 @@ void json_csr(json *j, const tulle_csr *A);             /* its members */
 void json_operand(json *j, const char *key, const operand *a);
 void json_shares(json *j, const tulle_share *share, int shares);
 void json_stages(json *j, const tulle_stats *stats);
+void json_check(json *j, bool passed, double error);
+void json_output(json *j, const char *path, double sec_write);
 
 /* ---- stream.c */
 

@@ -375,16 +375,8 @@ static void print_json(const options *o, const outcome *r, const char *text)
     json_int(&j, "products", t->products);
     json_num(&j, "gflops", ratio(2e-9 * (double)t->products, r->median));
     json_int(&j, "workspace_bytes", (int64_t)t->workspace_bytes);
-    if (r->checked) {
-        json_open(&j, "check", '{');
-        json_bool(&j, "passed", r->right);
-        json_num(&j, "error", r->error);
-        json_close(&j, '}');
-    }
-    if (o->output && r->right) {
-        json_text(&j, "output", o->output);
-        json_num(&j, "sec_write", r->sec_write);
-    }
+    if (r->checked) json_check(&j, r->right, r->error);
+    if (o->output && r->right) json_output(&j, o->output, r->sec_write);
     json_end(&j);
 }
 
