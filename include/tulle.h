@@ -159,7 +159,10 @@ typedef struct tulle_spmm_options {
     int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
     int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies */
     int         time_stages;      /* 1: stats tell the time of each stage                     */
-    uint64_t    reserved[7];      /* must be zero                                             */
+    int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
+    int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */
+    int         ellr_block;       /*   threads of a block, 32 to 1024; 0: chosen              */
+    uint64_t    reserved[6];      /* must be zero                                             */
 } tulle_spmm_options;
 
 /* What one accumulator took of a product. */

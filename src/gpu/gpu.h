@@ -9,6 +9,7 @@
  *   product.c   analyze -> symbolic -> numeric, two waits
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
+ *   spmm.h      sparse times dense: its files
  *   trial.c     five merge algorithms, tried and timed */
 #ifndef TL_GPU_H
 #define TL_GPU_H
@@ -77,6 +78,27 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
 tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *replay, const void *a_val, const void *b_val,
                                void *c_val);
 void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
+
+/* ---- spmm.c: a sparse matrix times a dense one */
+
+typedef struct tl_gpu_spmm tl_gpu_spmm; /* A ready on the device; counts as a user of it */
+
+typedef struct tl_gpu_spmm_request {
+    const tulle_csr *A;                 /* on the host or on this device, transposed already where that is wanted */
+    bool             ellr;              /* in ELLPACK-R, if that is reasonable           */
+    uint32_t         ellr_threads, ellr_columns, ellr_block;   /* 0: the model's choice  */
+    uint64_t         memory_limit;      /* device bytes beside A, X and Y; 0: what is free */
+    bool             trusted;           /* else A is checked on the device               */
+} tl_gpu_spmm_request;
+
+tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out,
+                              tulle_stats *stats);
+/* X and Y on the host or on the device, in any order; ld is never 0.  alpha is not 0. */
+tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
+                             tulle_stats *stats);
+/* Y = beta*Y. */
+tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y);
+void         tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *spmm);
 
 /* ---- trial.c: many pairs of sorted sequences of `length`, merged in shared memory */
 

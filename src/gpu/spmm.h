@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm.h - what the files of sparse times dense on a device share.
+ *
+ *   spmm.c      A made ready on the device, and what becomes of a product: which kernel, which chunks
+ *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
+ *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
+ *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
+ *
+ * Kernels see X and Y as chunks: some columns, row by row, on the device. */
+#ifndef TL_GPU_SPMM_H
+#define TL_GPU_SPMM_H
+#include "gpu/engine.h"
+
+typedef struct tl_chunk {
+    tl_dmem  x, y;
+    uint64_t x_at, y_at;                /* values before the first                       */
+    uint64_t x_ld, y_ld;                /* values from one row to the next               */
+    uint32_t cols;
+    int      lane;                      /* of the driver: 0, or between fork and join    */
+} tl_chunk;
+
+/* T, Lc and threads of a block; 0: the model's choice. */
+typedef struct tl_ellr_shape {
+    uint32_t threads, columns, block;
+} tl_ellr_shape;
+
+/* rl, E and J of the paper, padded to `pitch` rows; entry j of row i lies at T*(j/T*pitch + i) + j%T. */
+typedef struct tl_ellr {
+    tl_dmem       lengths, col, val;    /* handle 0: A is in CSR                         */
+    uint64_t      pitch, most;          /* most: entries of the longest row              */
+    uint64_t      bytes;
+    tl_ellr_shape shape;
+} tl_ellr;
+
+/* Rows of very different length: pieces of at most so many entries, longest first, and sums of those that are parts. */
+typedef struct tl_row_pieces {
+    tl_dmem  piece;                     /* handle 0: a piece is a row                    */
+    uint64_t pieces, parts, joined;     /* parts of long rows; long rows                 */
+    tl_dmem  join;                      /* long rows: which, their first part, how many  */
+} tl_row_pieces;
+
+struct tl_gpu_spmm {
+    tl_gpu       *gpu;
+    tl_types      types;
+    int64_t       rows, cols, nnz;
+    tulle_type    type;
+    tl_dmem       ptr, col, val;        /* CSR; handle 0: not needed any more (ellr)     */
+    tl_dmem       own[3];               /* of these, what the pool gave                  */
+    uint64_t      limit;                /* bytes for chunks and sums; 0: what is free    */
+    uint64_t      mean, most;           /* entries of a row                              */
+    tl_row_pieces pieces;
+    tl_ellr       ellr;
+};
+
+/* Y = alpha*A*X + beta*Y for one chunk, in the order of its lane; the host does not wait. */
+tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s);
+tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
+void         tl_rows_done(tl_gpu_spmm *s);
+/* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */
+tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
+tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
+void         tl_ellr_done(tl_gpu_spmm *s);
+/* Whichever of the two A was made ready for. */
+tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
+/* All of X and Y; returns when Y is complete, or in the queue where the queue is the caller's and Y is on the device. */
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
+                           tulle_stats *stats);
+
+#endif
