@@ -157,11 +157,12 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
+    if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     if (products >= limits[LIMIT_BITS_MIN] && products <= limits[LIMIT_BITS_MAX]
         && (u64)span <= (u64)products * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     const u32 need = products < span ? products : span;
     for (u32 i = 0; i < ROWS_SIZES && products <= limits[LIMIT_ROWS_MAX]; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
@@ -175,11 +176,12 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u3
 {
     if (nnz == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
+    if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
     if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     for (u32 i = 0; i < ROWS_SIZES; i++)
         if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
     if ((u64)span <= (u64)nnz * limits[LIMIT_BLOCK_PER])
