@@ -7,8 +7,8 @@
  * window are merged; middling ones are hashed.  Spans are in columns: 4 K doubles fill a first-level
  * cache, 64 K a second-level one.
  *
- * On a GPU it is spECK's table, but rows of few products are sorted in registers: three times as fast as hashing them, where the
- * product has at most 128; up to 512 where they are too scattered to be ranked (docs/papers.md). */
+ * On a GPU it is spECK's table, but rows of at most 128 products are sorted in registers, which takes a half to a
+ * third of the time of hashing them, and up to 512 where they are too scattered to be ranked (docs/papers.md). */
 #include "plan/plan.h"
 
 const tl_policy tl_policy_auto = {
