@@ -100,47 +100,16 @@
         OWN_SYNC(32u);                                                                                                  \
     }
 
-#define SORT_KERNEL(kernel, blocks, SIZES)                                                                              \
-    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
-        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
-        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
-        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
-        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
-    {                                                                                                                   \
-        SHARED_MEMORY                                                                                                   \
-        LANE_MEMORY                                                                                                     \
-        const crew_t c = crew_make(team_log2);                                                                          \
-        const u32 slots = c.pitch << each_log2, crews = thread_count() >> team_log2;                                    \
-        SHARED val_t *vals = (SHARED val_t *)(shared_memory + slab * c.slab);                                           \
-        SHARED ptr_t *deltas = (SHARED ptr_t *)(vals + slots);                                                          \
-        SHARED u32 *starts = (SHARED u32 *)(deltas + slots);                                                            \
-        SHARED key_t *keys = (SHARED key_t *)deltas;            /* when those are done with */                          \
-        (void)room;                                                                                                     \
-        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
-            const u64 i = first + c.mine;                                                                               \
-            u32 r = 0, entries = 0, nnz = 0;                                                                            \
-            ptr_t begin = 0, to = 0;                                                                                    \
-            idx_t low = 0;                                                                                              \
-            if (i < count) {                                                                                            \
-                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
-                begin = a_ptr[r];                                                                                       \
-                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
-                to = c_ptr[r];                                                                                          \
-                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
-                low = lo[r];                                                                                            \
-            }                                                                                                           \
-            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, vals, pass);        \
-            SIZES                                                                                                       \
-            for (u32 j = c.lane; j < nnz; j += c.size) {                                                                \
-                const u32 at = crew_at(c, j);                                                                           \
-                c_col[to + j] = low + (idx_t)keys[at];                                                                  \
-                c_val[to + j] = vals[at];                                                                               \
-            }                                                                                                           \
-            OWN_SYNC(32u);                                                                                              \
-        }                                                                                                               \
+#define SORT_SETUP                                                                                                      \
+    SHARED key_t *keys = (SHARED key_t *)deltas;                /* when those are done with */
+#define SORT_WRITE                                                                                                      \
+    for (u32 j = c.lane; j < nnz; j += c.size) {                                                                        \
+        const u32 at = crew_at(c, j);                                                                                   \
+        c_col[to + j] = low + (idx_t)keys[at];                                                                          \
+        c_val[to + j] = factors[at];                                                                                    \
     }
-#define SORT_CALL(W, E) W##_row_##E(c, starts, deltas, vals, keys, found, bits, low, b_col, b_val, pass)
+#define SORT_KERNEL(kernel, blocks, SIZES) CREW_KERNEL(kernel, blocks, SORT_SETUP, SIZES SORT_WRITE)
+#define SORT_CALL(W, E) W##_row_##E(c, starts, deltas, factors, keys, found, bits, low, b_col, b_val, pass)
 
 SORT_ROW(wide, 2)
 SORT_ROW(wide, 4)
