@@ -21,7 +21,7 @@
  * On the CPU the result of a product is the same bit for bit for any number of threads, any memory limit and
  * any policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.  A GPU
  * gives the same bits for every row that one team of threads serves; the long rows that several teams share
- * (policy "speck") are added up in any order, and may differ in the last bits from run to run.
+ * are added up in any order, and may differ in the last bits from run to run.
  * The structure of a product depends on the patterns alone, never on values, unless drop_zeros is asked for.
  *
  * Arrays of a view may lie in the memory of the context's device: see tulle_csr_move(), and tulle_cuda.h and

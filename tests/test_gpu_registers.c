@@ -2,7 +2,8 @@
  *
  * test_gpu_registers.c - rows of at most 512 products by the register-aware accumulators: each of the three, each bin at
  * both of its ends, rows of A of every length, no, some and all columns equal, rows of B without entries; by lists of rows
- * and by all rows in order; types, far columns, small scratchpads.  Integers, bit for bit. */
+ * and by all rows in order; types, far columns, small scratchpads.  Integers, bit for bit; and reals, where products are
+ * sorted in registers: every sum is taken in the order of A, so they have the bits of the CPU. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -201,6 +202,37 @@ static void far_columns(void)
     tulle_ctx_free(ctx);
 }
 
+/* Sums that reach over one thread and over all of them, of equal columns and of some that differ; by regsort, and by auto,
+ * which takes the rows up to 128 products, and longer ones unless ranks do. */
+static void reals_have_the_bits_of_the_cpu(void)
+{
+    static shape shapes[SHAPES_MAX];
+    tulle_ctx *ctx = ctx_of(NULL, "on");
+    for (int v = 0; v < 4; v++) {
+        int count = all_shapes(1, v == 1 ? 512 : 64, shapes);
+        pair p = rows_of_shapes(shapes, count, 1, 2000, ref_types_at(v));
+        ref_fill(&p.A, REF_REALS, 7);
+        ref_fill(&p.B, REF_REALS, 8);
+        tulle_matrix *C = cpu_product(&p.A.view, &p.B.view, NULL);
+        tulle_csr want = tulle_matrix_view(C);
+        for (int k = 0; k < 2; k++) {
+            const char *policy = k ? "auto" : "regsort";
+            char name[96];
+            snprintf(name, sizeof name, "reals, %s, %s", ref_types_name(ref_types_at(v)), policy);
+            gpu_product_is(ctx, &p.A.view, &p.B.view, &(tulle_options){.policy = policy}, 0, &want, name);
+            tulle_stats s;
+            int64_t found = 0;
+            tulle_ctx_stats(ctx, &s);
+            for (int i = 0; i < s.shares; i++)
+                if (strcmp(s.share[i].name, "regsort") == 0) found += s.share[i].products;
+            CHECK(found >= products_up_to(shapes, count, k ? 128 : 512), "%s: %" PRId64 " products", name, found);
+        }
+        tulle_matrix_free(C);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
 /* Zeros that come out of a product stay, minus zeros do not, and a plan runs the same kernels. */
 static void cancelled_and_again(void)
 {
@@ -231,4 +263,4 @@ static void cancelled_and_again(void)
 }
 
 TEST_MAIN(TEST(every_shape), TEST(every_bin_alone), TEST(one_bin_for_all), TEST(every_type), TEST(far_columns),
-          TEST(cancelled_and_again))
+          TEST(reals_have_the_bits_of_the_cpu), TEST(cancelled_and_again))

@@ -285,9 +285,9 @@ static bool looks_tiny(const tl_product *p)
 {
     const tl_gpu_request *r = &p->request;
     const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
-    return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0 && r->recipe->few == TL_DIRECT
-           && p->gpu->balance < 0 && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS)
-           && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
+    return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0
+           && (r->recipe->few == TL_DIRECT || r->recipe->few_rows[1].first < 512) && p->gpu->balance < 0
+           && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS) && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
 }
 
 /* *done_so = false: a row was too long for it. */
@@ -344,13 +344,15 @@ static void forget_pattern(tl_product *p)
     }
 }
 
-/* What each class of rows gets. */
-static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric)
+/* What each class of rows gets; rows of few products are nothing special on the short road. */
+static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric, bool few)
 {
+    tl_recipe recipe = *p->request.recipe;
+    if (!few) recipe.few = TL_DIRECT;
     /* before anything is known the rows of B that count are taken to be of average length */
     uint64_t mean = p->request.B->rows ? (uint64_t)(p->request.B->nnz / p->request.B->rows) : 0;
-    tl_sizes_symbolic(p->gpu, p->request.recipe, keys, mean, &p->sizes[0]);
-    if (numeric) tl_sizes_numeric(p->gpu, p->request.recipe, keys, mean, &p->sizes[1]);
+    tl_sizes_symbolic(p->gpu, &recipe, keys, mean, &p->sizes[0]);
+    if (numeric) tl_sizes_numeric(p->gpu, &recipe, keys, mean, &p->sizes[1]);
     return send_limits(p);
 }
 
@@ -379,7 +381,7 @@ done:
 tulle_status tl_product_analyze(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    TRY(set_sizes(p, p->types, true));
+    TRY(set_sizes(p, p->types, true, true));
     TRY(first_look(p));
 done:
     return status;
@@ -407,15 +409,18 @@ tulle_status tl_product_pattern(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_types keys = p->types;
-    TRY(set_sizes(p, keys, true));
-    bool was_tiny = false;
-    if (looks_tiny(p)) TRY(tiny(p, &was_tiny));
-    if (was_tiny) goto done;
+    if (looks_tiny(p)) {
+        bool was_tiny = false;
+        TRY(set_sizes(p, keys, true, false));
+        TRY(tiny(p, &was_tiny));
+        if (was_tiny) goto done;
+    }
+    TRY(set_sizes(p, keys, true, true));
     TRY(first_look(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
         keys.key = 64;
-        TRY(set_sizes(p, keys, span >= UINT32_MAX));
+        TRY(set_sizes(p, keys, span >= UINT32_MAX, true));
         TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_SUM));
         TRY(analyze(p));
     }

@@ -157,8 +157,9 @@ tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int b
 /* Bins while they fit; whatever widths row pointers and rows of A will turn out to have. */
 static void few_classes(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, bool numeric, tl_sizes *z)
 {
+    const tl_few *rows = &recipe->few_rows[numeric];
     types.ptr = 64;
-    for (int bin = 0; bin < FEW_SIZES && recipe->few != TL_DIRECT; bin++) {
+    for (int bin = 0; bin < FEW_SIZES && recipe->few != TL_DIRECT && FEW_MOST(bin) <= rows->most; bin++) {
         tl_accumulator few = numeric ? recipe->few : TL_DIRECT;
         tl_size many = tl_size_few(gpu, few, types, bin, UINT64_MAX, UINT64_MAX, 1);
         tl_size some = tl_size_few(gpu, few, types, bin, UINT64_MAX, 0, 1);     /* fewer threads, more for each */
@@ -166,6 +167,7 @@ static void few_classes(const tl_gpu *gpu, const tl_recipe *recipe, tl_types typ
         z->size[CLASS_FEW + bin] = many;
         z->limits[LIMIT_FEW] = FEW_MOST(bin);
     }
+    z->limits[LIMIT_FEW_FIRST] = least(rows->first, z->limits[LIMIT_FEW]);
 }
 
 static void common_limits(const tl_gpu_step *step, uint32_t *limits)

@@ -41,6 +41,11 @@ static bool takes_all(const tl_product *p, int step, int c, uint64_t need)
     return c >= CLASS_BITS && (step ? bytes : span) <= z->limits[LIMIT_BITS + c - CLASS_BITS];
 }
 
+static bool has_few(const tl_product *p, int step)
+{
+    return p->sizes[step].limits[LIMIT_FEW] > 0;
+}
+
 /* Is it worth sorting rows into classes?  If not, *only is the class for all of them. */
 static bool decide(tl_product *p, int step, int *only)
 {
@@ -70,7 +75,8 @@ static bool decide(tl_product *p, int step, int *only)
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
-    if (classes > 1 && p->request.recipe->few != TL_DIRECT) return true;    /* bins are what these policies are about */
+    /* Bins are what policies of few products are about; they pay where there are rows enough. */
+    if (classes > 1 && has_few(p, step) && (p->request.recipe->few_rows[step].first >= 512 || p->rows >= s->rows)) return true;
     if (p->tiny && *only < CLASS_HASH) {            /* a team takes the entries of A one by one: too many wait too long */
         if (p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp && takes_all(p, step, CLASS_BLOCK, need)) *only = CLASS_BLOCK;
         return false;

@@ -40,7 +40,8 @@
 #define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow          */
 #define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK                                */
 #define LIMIT_FEW       28      /* products of a row of CLASS_FEW, at most                                  */
-#define LIMITS          29
+#define LIMIT_FEW_FIRST 29      /* up to so many before bits and ranks are looked at                        */
+#define LIMITS          30
 
 /* Lists of classes start at multiples of 512 bytes. */
 #define LIST_ROUND(n)   (((n) + 127) & ~127u)

@@ -189,11 +189,12 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
+    if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     if (products >= limits[LIMIT_BITS_MIN] && products <= limits[LIMIT_BITS_MAX]
         && (u64)span <= (u64)products * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     const u32 need = products < span ? products : span;
     for (u32 i = 0; i < ROWS_SIZES && products <= limits[LIMIT_ROWS_MAX]; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
@@ -207,11 +208,12 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u3
 {
     if (nnz == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
+    if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
     if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
+    if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
     for (u32 i = 0; i < ROWS_SIZES; i++)
         if (nnz <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
     if ((u64)span <= (u64)nnz * limits[LIMIT_BLOCK_PER])
@@ -495,6 +497,45 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
         if (i + d < count && starts[crew_at(c, i + d)] <= q) i += d;
     return crew_at(c, i);
 }
+
+/* A kernel for the values of such rows, a crew a row: SETUP once, beside what a row of B takes in shared memory; then ROW for
+ * each row (those beyond the last have nothing in them), with its products laid out by crew_segments. */
+#define CREW_KERNEL(kernel, blocks, SETUP, ROW)                                                                         \
+    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
+        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
+        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
+        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
+        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
+        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
+    {                                                                                                                   \
+        SHARED_MEMORY                                                                                                   \
+        LANE_MEMORY                                                                                                     \
+        const crew_t c = crew_make(team_log2);                                                                          \
+        const u32 spread = c.pitch << each_log2, crews = thread_count() >> team_log2;                                   \
+        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                        \
+        SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + spread);                                                      \
+        SHARED u32 *starts = (SHARED u32 *)(deltas + spread);                                                           \
+        (void)room;                                                                                                     \
+        (void)bits;                                                                                                     \
+        SETUP                                                                                                           \
+        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
+            const u64 i = first + c.mine;                                                                               \
+            u32 r = 0, entries = 0, nnz = 0;                                                                            \
+            ptr_t begin = 0, to = 0;                                                                                    \
+            idx_t low = 0;                                                                                              \
+            if (i < count) {                                                                                            \
+                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
+                begin = a_ptr[r];                                                                                       \
+                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
+                to = c_ptr[r];                                                                                          \
+                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
+                low = lo[r];                                                                                            \
+            }                                                                                                           \
+            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, factors, pass);     \
+            ROW                                                                                                         \
+            OWN_SYNC(32u);                                                                                              \
+        }                                                                                                               \
+    }
 
 #if VAL
 #if VAL == 1 || VAL == 2

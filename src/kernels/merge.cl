@@ -43,6 +43,20 @@ typedef struct source_t {
     ptr_t  begin, all;                  /* the row of B of this thread in the next batch, fetched ahead */
 } source_t;
 
+INLINE source_t source_make(GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
+                            GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, u32 batch, u32 bits)
+{
+    source_t s;
+    s.a_col = a_col;
+    s.a_val = a_val;
+    s.b_ptr = b_ptr;
+    s.b_col = b_col;
+    s.b_val = b_val;
+    s.batch = batch;
+    s.bits = bits;
+    return s;
+}
+
 /* Entries of A that a batch looks at. */
 INLINE u32 source_entries(const source_t *s, ptr_t at)
 {
@@ -254,14 +268,7 @@ KERNEL(merge)(SHARED_ARG u32 first, u32 count, GLOBAL const u32 *list, GLOBAL u6
     const pad_t pad = pad_make(shared_memory, room, batch, scan, mark);
     const u32 t = thread_id(), threads = thread_count();
     const bool begun = first == NOTHING32;
-    source_t s;
-    s.a_col = a_col;
-    s.a_val = a_val;
-    s.b_ptr = b_ptr;
-    s.b_col = b_col;
-    s.b_val = b_val;
-    s.batch = batch;
-    s.bits = bits;
+    source_t s = source_make(a_col, a_val, b_ptr, b_col, b_val, batch, bits);
     for (u32 i = block_id(); i < count; i += block_count()) {
         GLOBAL u64 *w = waiting + (begun ? (u64)i * WAIT_WORDS : 0);
         const u32 r = begun ? (u32)w[WAIT_ROW] : list[first + i];
@@ -305,14 +312,7 @@ KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t
     STATIC_SHARED u32 mark[4];
     const pad_t pad = pad_make(shared_memory, room, batch, scan, mark);
     const u32 t = thread_id(), threads = thread_count();
-    source_t s;
-    s.a_col = a_col;
-    s.a_val = a_val;
-    s.b_ptr = b_ptr;
-    s.b_col = b_col;
-    s.b_val = b_val;
-    s.batch = batch;
-    s.bits = bits;
+    source_t s = source_make(a_col, a_val, b_ptr, b_col, b_val, batch, bits);
     for (u32 i = block_id(); i < count; i += block_count()) {
         GLOBAL u64 *w = waiting + (u64)i * WAIT_WORDS;
         const u32 r = (u32)w[WAIT_ROW], need = products[r] < span[r] ? products[r] : span[r];

@@ -62,6 +62,8 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 #define LANE_XOR(type, to, x, d, width, pass)   ((to) = __shfl_xor_sync(0xffffffffu, x, (int)(d)))
 #define LANE_UP(type, to, x, d, width, pass)    ((to) = __shfl_up_sync(0xffffffffu, x, d, (int)(width)))
 #define LANE_GET(type, to, x, j, width, pass)   ((to) = __shfl_sync(0xffffffffu, x, (int)(j), (int)(width)))
+/* to = bit j: thread j of the warp says yes; of the work group, of at most 32, where there are no lanes. */
+#define LANE_VOTE(to, yes, pass)                ((to) = __ballot_sync(0xffffffffu, yes))
 
 /* Over the lanes of a warp, all of them here, or those of a mask. */
 INLINE u32 lanes_sum_of(u32 mask, u32 x)

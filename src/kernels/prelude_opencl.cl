@@ -65,6 +65,14 @@ typedef long   i64;
 #define LANE_UP(type, to, x, d, width, pass) \
     LANE_PASS(type, to, x, thread_id() >= (d) ? thread_id() - (d) : thread_id(), pass)
 #define LANE_GET(type, to, x, j, width, pass)   LANE_PASS(type, to, x, j, pass)
+#define LANE_VOTE(to, yes, pass)                                                                \
+    do {                                                                                        \
+        ((__local u32 *)(pass))[thread_id()] = (yes) ? 1u : 0u;                                 \
+        BARRIER();                                                                              \
+        (to) = 0;                                                                               \
+        for (u32 tl_j = 0; tl_j < thread_count(); tl_j++) (to) |= ((__local u32 *)(pass))[tl_j] << tl_j; \
+        BARRIER();                                                                              \
+    } while (0)
 
 #define ATOMIC_ADD32(p, v)      atomic_add((p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atom_add((p), (u64)(v))

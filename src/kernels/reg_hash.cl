@@ -104,42 +104,11 @@
     } while (0)
 #endif
 
-#define HASH_KERNEL(kernel, blocks, SIZES)                                                                              \
-    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
-        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
-        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
-        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
-        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
-    {                                                                                                                   \
-        SHARED_MEMORY                                                                                                   \
-        LANE_MEMORY                                                                                                     \
-        const crew_t c = crew_make(team_log2);                                                                          \
-        const u32 spread = c.pitch << each_log2, crews = thread_count() >> team_log2, tables = (c.pitch - 1u) >> team_log2; \
-        const u32 base = room * (c.stage >> team_log2);                                                                 \
-        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                        \
-        SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + spread);                                                      \
-        SHARED u32 *starts = (SHARED u32 *)(deltas + spread);                                                           \
-        SHARED val_t *sums = factors + base;                    /* when those are done with */                          \
-        SHARED key_t *keys = (SHARED key_t *)(factors + room * tables) + base;                                          \
-        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
-            const u64 i = first + c.mine;                                                                               \
-            u32 r = 0, entries = 0, nnz = 0;                                                                            \
-            ptr_t begin = 0, to = 0;                                                                                    \
-            idx_t low = 0;                                                                                              \
-            if (i < count) {                                                                                            \
-                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
-                begin = a_ptr[r];                                                                                       \
-                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
-                to = c_ptr[r];                                                                                          \
-                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
-                low = lo[r];                                                                                            \
-            }                                                                                                           \
-            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, factors, pass);     \
-            SIZES                                                                                                       \
-            OWN_SYNC(32u);                                                                                              \
-        }                                                                                                               \
-    }
+#define HASH_SETUP                                                                                                      \
+    const u32 tables = (c.pitch - 1u) >> team_log2, base = room * (c.stage >> team_log2);                               \
+    SHARED val_t *sums = factors + base;                        /* when those are done with */                          \
+    SHARED key_t *keys = (SHARED key_t *)(factors + room * tables) + base;
+#define HASH_KERNEL(kernel, blocks, SIZES) CREW_KERNEL(kernel, blocks, HASH_SETUP, SIZES)
 #define HASH_CALL(W, E)                                                                                                 \
     W##_row_##E(c, starts, deltas, factors, sums, keys, base, found, bits, low, b_col, b_val, nnz, to, c_col, c_val, pass)
 

@@ -77,42 +77,9 @@
         }                                                                                                               \
     }
 
-#define MERGE_KERNEL(kernel, blocks, SIZES)                                                                             \
-    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
-        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
-        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
-        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
-        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
-    {                                                                                                                   \
-        SHARED_MEMORY                                                                                                   \
-        LANE_MEMORY                                                                                                     \
-        const crew_t c = crew_make(team_log2);                                                                          \
-        const u32 slots = c.pitch << each_log2, crews = thread_count() >> team_log2;                                    \
-        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                        \
-        SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + slots);                                                       \
-        SHARED u32 *starts = (SHARED u32 *)(deltas + slots);                                                            \
-        (void)room;                                                                                                     \
-        (void)bits;                                                                                                     \
-        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
-            const u64 i = first + c.mine;                                                                               \
-            u32 r = 0, entries = 0, nnz = 0;                                                                            \
-            ptr_t begin = 0, to = 0;                                                                                    \
-            idx_t low = 0;                                                                                              \
-            if (i < count) {                                                                                            \
-                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
-                begin = a_ptr[r];                                                                                       \
-                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
-                to = c_ptr[r];                                                                                          \
-                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
-                low = lo[r];                                                                                            \
-            }                                                                                                           \
-            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, factors, pass);     \
-            const u32 most = lanes_max(found >> 16);                                                                    \
-            SIZES                                                                                                       \
-            OWN_SYNC(32u);                                                                                              \
-        }                                                                                                               \
-    }
+#define MERGE_SETUP
+#define MERGE_KERNEL(kernel, blocks, SIZES) \
+    CREW_KERNEL(kernel, blocks, MERGE_SETUP, const u32 most = lanes_max(found >> 16); SIZES)
 #define MERGE_CALL(H) merge_row_##H(c, starts, deltas, factors, found, low, b_col, b_val, nnz, to, c_col, c_val, pass)
 
 MERGE_ROW(2)

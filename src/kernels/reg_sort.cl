@@ -5,9 +5,11 @@
  *
  * A crew of threads owns a row, each thread has E of its products: column and number in one word.  Values wait in shared
  * memory while the words go through the sorting network; then each thread takes the values of its words, E neighbours of
- * the sorted row, and adds up what has one column: first within the thread, then what reaches over from the threads before
- * (a segmented sum; bits mark the first product of each column).  Products of a column stay in the order of A.  The row
- * passes through shared memory once more, so that threads side by side write it side by side.
+ * the sorted row, and adds up what has one column.  Products of a column stay in the order of A and are added in it, one
+ * by one: a thread whose column began before it waits for the sum so far of the thread before, and goes on with that.
+ * Bits mark the first product of each column, so all know who waits; few columns reach over more than one thread.  So
+ * every sum has the bits of the CPU.  The row passes through shared memory once more, so that threads side by side write
+ * it side by side.
  *
  *   each_log2   E as a power of two; crew * E products are the most a row has
  *   bits        of the number of a product, reg_sort and reg_sort_long: key and number fit 32 bits there
@@ -24,7 +26,7 @@
         const u32 n = found & 0xffffu;                                                                                  \
         W##_t x[E], before;                                                                                             \
         val_t v[E], carry, sum;                                                                                         \
-        u32 at[E], heads = 0, next;                                                                                     \
+        u32 at[E], heads = 0, opens, waits;                                                                             \
         /* all loads first: the factors come when the values are there */                                               \
         UNROLL for (u32 e = 0; e < E; e++) {                                                                            \
             const u32 q = (e << c.log2) + c.lane;                                                                       \
@@ -54,81 +56,60 @@
             }                                                                                                           \
             before = x[e];                                                                                              \
         }                                                                                                               \
+        /* Columns that begin here are summed; what comes before the first of them waits for the thread before. */      \
         sum = VAL_ZERO;                                                                                                 \
-        UNROLL for (u32 e = 0; e < E; e++) {                                                                            \
-            sum = VAL_ADD(heads >> e & 1u ? VAL_ZERO : sum, v[e]);                                                      \
-            v[e] = sum;                                                                                                 \
+        UNROLL for (u32 e = 0; e < E; e++)                                                                              \
+            if (heads & ((2u << e) - 1u)) {                                                                             \
+                sum = VAL_ADD(heads >> e & 1u ? VAL_ZERO : sum, v[e]);                                                  \
+                v[e] = sum;                                                                                             \
+            }                                                                                                           \
+        LANE_VOTE(opens, c.lane * E < n && !(heads & 1u), pass);                                                        \
+        LANE_VOTE(waits, c.lane * E < n && heads == 0u, pass);                                                          \
+        for (u32 left = opens; left != 0u;) {                                                                           \
+            const u32 later = left & (left & waits) << 1;       /* the thread before has no sum to hand on yet */       \
+            VAL_UP(carry, sum, 1u, c.size, pass);                                                                       \
+            if ((left & ~later) >> (c.stage + c.lane) & 1u) {                                                           \
+                UNROLL for (u32 e = 0; e < E; e++)                                                                      \
+                    if (!(heads & ((2u << e) - 1u))) {                                                                  \
+                        carry = VAL_ADD(carry, v[e]);                                                                   \
+                        v[e] = carry;                                                                                   \
+                    }                                                                                                   \
+                if (heads == 0u) sum = carry;                                                                           \
+            }                                                                                                           \
+            left = later;                                                                                               \
         }                                                                                                               \
-        /* threads: how many columns begin up to this one, and the sum of the last of them */                           \
+        /* how many columns begin before this thread */                                                                 \
         u32 rank = popcount32(heads);                                                                                   \
         for (u32 d = 1; d < c.size; d <<= 1) {                                                                          \
-            u32 left;                                                                                                   \
-            VAL_UP(carry, sum, d, c.size, pass);                                                                        \
-            LANE_UP(u32, left, rank, d, c.size, pass);                                                                  \
-            if (c.lane >= d && rank == 0u) sum = VAL_ADD(carry, sum);                                                   \
-            if (c.lane >= d) rank += left;                                                                              \
+            u32 more;                                                                                                   \
+            LANE_UP(u32, more, rank, d, c.size, pass);                                                                  \
+            if (c.lane >= d) rank += more;                                                                              \
         }                                                                                                               \
-        VAL_UP(carry, sum, 1u, c.size, pass);                                                                           \
-        LANE_GET(u32, next, heads, (c.lane + 1u) & (c.size - 1u), c.size, pass);                                        \
         OWN_SYNC(32u);                                                                                                  \
         rank -= popcount32(heads);                                                                                      \
-        bool open = true;                                       /* a column that began before this thread */            \
+        opens = opens >> (c.stage + c.lane) >> 1;               /* does the next thread go on with this one's column? */\
         UNROLL for (u32 e = 0; e < E; e++) {                                                                            \
             const u32 i = c.lane * E + e;                                                                               \
-            if (heads >> e & 1u) {                                                                                      \
-                rank++;                                                                                                 \
-                open = false;                                                                                           \
-            }                                                                                                           \
-            if (i < n && (i + 1u == n || (e + 1u < E ? heads >> (e + 1u) & 1u : next & 1u))) {                          \
+            rank += heads >> e & 1u;                                                                                    \
+            if (i < n && (i + 1u == n || (e + 1u < E ? heads >> (e + 1u) & 1u : !(opens & 1u)))) {                      \
                 const u32 to = crew_at(c, rank - 1u);                                                                   \
-                vals[to] = open ? VAL_ADD(carry, v[e]) : v[e];                                                          \
+                vals[to] = v[e];                                                                                        \
                 keys[to] = W##_key(x[e], bits);                                                                         \
             }                                                                                                           \
         }                                                                                                               \
         OWN_SYNC(32u);                                                                                                  \
     }
 
-#define SORT_KERNEL(kernel, blocks, SIZES)                                                                              \
-    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
-        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
-        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
-        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
-        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
-    {                                                                                                                   \
-        SHARED_MEMORY                                                                                                   \
-        LANE_MEMORY                                                                                                     \
-        const crew_t c = crew_make(team_log2);                                                                          \
-        const u32 slots = c.pitch << each_log2, crews = thread_count() >> team_log2;                                    \
-        SHARED val_t *vals = (SHARED val_t *)(shared_memory + slab * c.slab);                                           \
-        SHARED ptr_t *deltas = (SHARED ptr_t *)(vals + slots);                                                          \
-        SHARED u32 *starts = (SHARED u32 *)(deltas + slots);                                                            \
-        SHARED key_t *keys = (SHARED key_t *)deltas;            /* when those are done with */                          \
-        (void)room;                                                                                                     \
-        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
-            const u64 i = first + c.mine;                                                                               \
-            u32 r = 0, entries = 0, nnz = 0;                                                                            \
-            ptr_t begin = 0, to = 0;                                                                                    \
-            idx_t low = 0;                                                                                              \
-            if (i < count) {                                                                                            \
-                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
-                begin = a_ptr[r];                                                                                       \
-                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
-                to = c_ptr[r];                                                                                          \
-                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
-                low = lo[r];                                                                                            \
-            }                                                                                                           \
-            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, vals, pass);        \
-            SIZES                                                                                                       \
-            for (u32 j = c.lane; j < nnz; j += c.size) {                                                                \
-                const u32 at = crew_at(c, j);                                                                           \
-                c_col[to + j] = low + (idx_t)keys[at];                                                                  \
-                c_val[to + j] = vals[at];                                                                               \
-            }                                                                                                           \
-            OWN_SYNC(32u);                                                                                              \
-        }                                                                                                               \
+#define SORT_SETUP                                                                                                      \
+    SHARED key_t *keys = (SHARED key_t *)deltas;                /* when those are done with */
+#define SORT_WRITE                                                                                                      \
+    for (u32 j = c.lane; j < nnz; j += c.size) {                                                                        \
+        const u32 at = crew_at(c, j);                                                                                   \
+        c_col[to + j] = low + (idx_t)keys[at];                                                                          \
+        c_val[to + j] = factors[at];                                                                                    \
     }
-#define SORT_CALL(W, E) W##_row_##E(c, starts, deltas, vals, keys, found, bits, low, b_col, b_val, pass)
+#define SORT_KERNEL(kernel, blocks, SIZES) CREW_KERNEL(kernel, blocks, SORT_SETUP, SIZES SORT_WRITE)
+#define SORT_CALL(W, E) W##_row_##E(c, starts, deltas, factors, keys, found, bits, low, b_col, b_val, pass)
 
 SORT_ROW(wide, 2)
 SORT_ROW(wide, 4)

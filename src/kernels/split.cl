@@ -48,23 +48,36 @@ INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *
     return x;
 }
 
+/* The products of the slice: their columns are marked, or their values added to the row of C. */
+INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
+                           GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)
+{
+    const u32 team = 1u << x.team_log2, lane = thread_id() & (team - 1u);
+    for (ptr_t p = x.first + (thread_id() >> x.team_log2); p < x.last; p += thread_count() >> x.team_log2) {
+        const idx_t k = a_col[p];
+        const ptr_t end = b_ptr[k + 1];
+        val_t a = VAL_ZERO;
+        if (add) a = a_val[p];
+        for (ptr_t q = b_ptr[k] + lane; q < end; q += team) {
+            const u32 column = (u32)(b_col[q] - low), bit = 1u << (column & 31u);
+            GLOBAL u32 *pair = pairs + 2u * (column >> 5);
+            if (add) {
+                const u32 rank = pair[1] + popcount32(pair[0] & (bit - 1u));
+                const val_t product = VAL_MUL(a, b_val[q]);
+                SUM_ADD(sums + rank, product);
+            } else if (!(PEEK32(pair) & bit)) {
+                ATOMIC_OR32(pair, bit);
+            }
+        }
+    }
+}
+
 KERNEL(split_mark)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                    GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products, GLOBAL const idx_t *lo,
                    u64 words, GLOBAL u32 *pairs)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
-    const u32 team = 1u << x.team_log2, lane = thread_id() & (team - 1u);
-    const idx_t low = lo[x.r];
-    GLOBAL u32 *mine = pairs + (u64)x.i * 2u * words;
-    for (ptr_t p = x.first + (thread_id() >> x.team_log2); p < x.last; p += thread_count() >> x.team_log2) {
-        const idx_t k = a_col[p];
-        const ptr_t end = b_ptr[k + 1];
-        for (ptr_t q = b_ptr[k] + lane; q < end; q += team) {
-            const u32 column = (u32)(b_col[q] - low), bit = 1u << (column & 31u);
-            GLOBAL u32 *word = mine + 2u * (column >> 5);
-            if (!(PEEK32(word) & bit)) ATOMIC_OR32(word, bit);
-        }
-    }
+    slice_products(x, false, a_col, 0, b_ptr, b_col, 0, lo[x.r], pairs + (u64)x.i * 2u * words, 0);
 }
 
 KERNEL(split_count)(GLOBAL const u32 *rows, u64 words, GLOBAL const u32 *pairs, GLOBAL ptr_t *c_count)
@@ -106,24 +119,9 @@ KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GL
 
 KERNEL(split_add)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
                   GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
-                  GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words, GLOBAL const u32 *pairs,
-                  GLOBAL const ptr_t *c_ptr, GLOBAL val_t *c_val)
+                  GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr,
+                  GLOBAL val_t *c_val)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
-    const u32 team = 1u << x.team_log2, lane = thread_id() & (team - 1u);
-    const idx_t low = lo[x.r];
-    GLOBAL const u32 *mine = pairs + (u64)x.i * 2u * words;
-    GLOBAL val_t *sums = c_val + c_ptr[x.r];
-    for (ptr_t p = x.first + (thread_id() >> x.team_log2); p < x.last; p += thread_count() >> x.team_log2) {
-        const idx_t k = a_col[p];
-        const val_t a = a_val[p];
-        const ptr_t end = b_ptr[k + 1];
-        for (ptr_t q = b_ptr[k] + lane; q < end; q += team) {
-            const u32 column = (u32)(b_col[q] - low);
-            GLOBAL const u32 *pair = mine + 2u * (column >> 5);
-            const u32 rank = pair[1] + popcount32(pair[0] & ((1u << (column & 31u)) - 1u));
-            const val_t product = VAL_MUL(a, b_val[q]);
-            SUM_ADD(sums + rank, product);
-        }
-    }
+    slice_products(x, true, a_col, a_val, b_ptr, b_col, b_val, lo[x.r], pairs + (u64)x.i * 2u * words, c_val + c_ptr[x.r]);
 }

@@ -70,6 +70,11 @@ typedef struct tl_gpu_steps {
 
 extern const tl_gpu_steps tl_gpu_speck;
 
+/* Rows of few products: up to `first` before anything else is tried, up to `most` where ranks do not take them. */
+typedef struct tl_few {
+    uint16_t first, most;
+} tl_few;
+
 typedef struct tl_policy {
     const char *name, *text;
     bool        alike;                  /* look for rows like the row before them    */
@@ -77,7 +82,8 @@ typedef struct tl_policy {
     /* on a GPU */
     const tl_gpu_steps *gpu;
     bool        once;                   /* one step over upper bounds, as bhSPARSE does */
-    tl_accumulator few;                 /* two steps: what takes rows of at most 512 products; TL_DIRECT: gpu's numbers decide */
+    tl_accumulator few;                 /* two steps: what takes rows of few products; TL_DIRECT: gpu's numbers decide */
+    tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
 } tl_policy;
 
 extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse, tl_policy_regsort, tl_policy_regmerge,
@@ -92,6 +98,7 @@ typedef struct tl_recipe {
     bool             alike;
     bool             once;              /* on a GPU: as in the policy, or as the accumulator needs it */
     tl_accumulator   few;
+    tl_few           few_rows[2];
 } tl_recipe;
 
 /* Is an accumulator to be had there (TL_ON_CPU, TL_ON_GPU)?  If not, a sentence that lists those that are. */

@@ -13,6 +13,7 @@ const tl_policy tl_policy_regsort = {
     .rules = {{512, 0, TL_SORT}, {4096, 2 << 20, TL_HASH}, {INT64_MAX, INT64_MAX, TL_DENSE}},
     .gpu = &tl_gpu_speck,
     .few = TL_REG_SORT,
+    .few_rows = {{512, 512}, {512, 512}},
 };
 
 const tl_policy tl_policy_regmerge = {
@@ -21,6 +22,7 @@ const tl_policy tl_policy_regmerge = {
     .rules = {{512, 0, TL_SORT}, {4096, 2 << 20, TL_HASH}, {INT64_MAX, INT64_MAX, TL_DENSE}},
     .gpu = &tl_gpu_speck,
     .few = TL_REG_MERGE,
+    .few_rows = {{512, 512}, {512, 512}},
 };
 
 const tl_policy tl_policy_reghash = {
@@ -29,4 +31,5 @@ const tl_policy tl_policy_reghash = {
     .rules = {{512, 0, TL_HASH}, {4096, 2 << 20, TL_HASH}, {INT64_MAX, INT64_MAX, TL_DENSE}},
     .gpu = &tl_gpu_speck,
     .few = TL_REG_HASH,
+    .few_rows = {{512, 512}, {512, 512}},
 };

@@ -71,6 +71,7 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
     recipe->alike = recipe->policy->alike;
     recipe->once = recipe->policy->once;
     recipe->few = recipe->policy->few;
+    memcpy(recipe->few_rows, recipe->policy->few_rows, sizeof recipe->few_rows);
     if (options->accumulator) {
         recipe->forced = find(tulle_accumulator_name, options->accumulator);
         if (recipe->forced < 0)
@@ -80,6 +81,7 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
         recipe->once = recipe->forced == TL_HEAP || recipe->forced == TL_ESC || recipe->forced == TL_MERGE;
         bool few = recipe->forced == TL_REG_SORT || recipe->forced == TL_REG_MERGE || recipe->forced == TL_REG_HASH;
         recipe->few = few ? (tl_accumulator)recipe->forced : TL_DIRECT;
+        recipe->few_rows[0] = recipe->few_rows[1] = (tl_few){512, 512};
     }
     return TULLE_OK;
 }
