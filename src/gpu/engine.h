@@ -34,7 +34,8 @@
     X(heap,               128,  true,  true)                                                      \
     X(esc,                256,  true,  true)                                                      \
     X(merge,              1024, true,  true)                                                      \
-    X(arrange,            256,  false, true)
+    X(arrange,            256,  false, true)                                                      \
+    X(dense,              256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -92,7 +93,9 @@ typedef enum tl_file_id {
     X(MERGE,               merge,          merge)                                                 \
     X(MERGE_DEEP,          merge,          merge_deep)                                            \
     X(ARRANGE,             arrange,        arrange)                                               \
-    X(ARRANGE_AREA,        arrange,        arrange_area)
+    X(ARRANGE_AREA,        arrange,        arrange_area)                                          \
+    X(TURN,                dense,          turn)                                                  \
+    X(SCALE,               dense,          scale)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -148,6 +151,8 @@ struct tl_gpu {
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
     bool             foreign;           /* work goes to the caller's queue           */
+    void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
+    uint64_t         staging_bytes;
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
 
