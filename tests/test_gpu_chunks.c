@@ -110,6 +110,7 @@ typedef struct setting {
     int64_t     x_gap, y_gap, cols;
     ref_value   alpha, beta;
     uint64_t    limit;
+    const tulle_csr *there;             /* A on the device; NULL: on the host                       */
 } setting;
 
 static tulle_status multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y, const setting *s)
@@ -143,7 +144,11 @@ static tulle_status product_on(tulle_ctx *ctx, tulle_ctx *cpu, const tulle_csr *
     tulle_dense x = X.view, y = Y.view;
     if (s.x_place == TULLE_DEVICE) x = to_device(ctx, &X, &x_mem);
     if (s.y_place == TULLE_DEVICE) y = to_device(ctx, &Y, &y_mem);
-    tulle_status status = multiply(ctx, A, &x, &y, &s);
+    uint64_t held = tl_dmem_held(ctx->gpu);
+    tl_dmem_peak(ctx->gpu, true);
+    tulle_status status = multiply(ctx, s.there ? s.there : A, &x, &y, &s);
+    uint64_t took = tl_dmem_peak(ctx->gpu, false) - held;
+    if (s.limit && s.there) CHECK(took <= s.limit, "%d bytes were taken: %s", (int)took, what);
     if (s.x_place == TULLE_DEVICE) from_device(ctx, &X, x_mem);
     if (s.y_place == TULLE_DEVICE) from_device(ctx, &Y, y_mem);
     if (status == TULLE_OK) CHECK(den_same(&Y, &want, what), "%s", what);
@@ -258,16 +263,16 @@ static void limits_down_to_one_column(void)
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
     ref A = ref_random(9, 100, 80, 4, REF_INTEGERS, f64);
     tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);
+    tulle_csr view = tulle_matrix_view(there);
     for (int i = 0; i < LYINGS; i++) {
         setting s = lying(i, 21, i % 2 ? other : none);
+        s.there = &view;
         bool x_as_it_lies = s.x_place == TULLE_DEVICE && s.x_order == TULLE_BY_ROWS;
         bool y_as_it_lies = s.y_place == TULLE_DEVICE && s.y_order == TULLE_BY_ROWS;
         uint64_t column = (x_as_it_lies ? 0 : 2 * TL_ALIGN) + (y_as_it_lies ? 0 : 2 * TL_ALIGN);       /* 640 and 800 bytes */
         for (uint64_t columns = 1; columns <= 64; columns = columns * 2 + 1) {
             s.limit = column * columns + 7;
             right(ctx, cpu, &A.view, s);
-            tulle_stats stats;
-            tulle_ctx_stats(ctx, &stats);
         }
         if (!column) continue;
         s.limit = column - 1;
@@ -303,16 +308,16 @@ static void waits_only_where_it_must(void)
         void *queue = foreign ? tl_gpu_native(ctx->gpu, TL_NATIVE_QUEUE) : NULL;
         CHECK(tl_gpu_queue(&ctx->base, ctx->gpu, queue) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int turned = 0; turned < 2; turned++) {
-            tulle_stats stats;
+            uint64_t held = tl_dmem_held(ctx->gpu);
+            tl_dmem_peak(ctx->gpu, true);
             y.order = turned ? TULLE_BY_COLS : TULLE_BY_ROWS;
             y.ld = turned ? 60 : 8;
             uint64_t waits = ctx->gpu->driver->waits(ctx->gpu->device);
             CHECK(tulle_spmm_plan_run(plan, NULL, &x, NULL, &y) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             waits = ctx->gpu->driver->waits(ctx->gpu->device) - waits;
             CHECK(waits == (foreign ? 0 : 1), "%d waits", (int)waits);
-            tulle_ctx_stats(ctx, &stats);
-            CHECK(turned ? stats.workspace_bytes >= 60 * 8 * 8 : stats.workspace_bytes == 0, "%d bytes of workspace",
-                  (int)stats.workspace_bytes);
+            held = tl_dmem_peak(ctx->gpu, false) - held;
+            CHECK(turned ? held >= 60 * 8 * 8 : held == 0, "%d bytes of workspace", (int)held);
         }
     }
     y.order = TULLE_BY_ROWS;

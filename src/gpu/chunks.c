@@ -17,7 +17,6 @@
  * Device memory: a chunk of each of X and Y that is not used as it lies, for each lane; as many columns as the limit
  * allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
-#include "gpu/product.h"
 #include "gpu/spmm.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -87,6 +86,13 @@ static bool is_zero(tl_c64 v)
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
+static int64_t pitch_of(const run *r, const side *m, int64_t cols)
+{
+    int64_t vector = VECTOR / (int64_t)r->size;
+    return m->road == TURNED && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
 static int64_t chunks_of(const run *r)
@@ -260,7 +266,7 @@ static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col,
         *place = (lines){whole, (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
-    *place = (lines){m->chunk[way], 0, (uint64_t)cols};
+    *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(r, m, cols)};
     if (!read) return TULLE_OK;
     if (m->road == FROM_HOST) return pass(r, m, way, lane, col, cols, false);
     return turn(r, lane, cols, M->rows, (lines){whole, (uint64_t)(col * M->ld), (uint64_t)M->ld}, *place);
@@ -332,13 +338,19 @@ static uint64_t column_bytes(const run *r)
     return rows * r->size;
 }
 
-/* Of chunks of so many columns for so many lanes, as the pool counts them. */
-static uint64_t chunk_bytes(const run *r, int64_t width, int ways)
+/* Of a chunk of so many columns. */
+static uint64_t side_bytes(const run *r, const side *m, int64_t cols)
 {
-    const uint64_t rows[] = {r->s->pieces.parts, r->X.road != AS_IT_LIES ? (uint64_t)r->X.M.rows : 0,
-                             r->Y.road != AS_IT_LIES ? (uint64_t)r->Y.M.rows : 0};
+    return m->road == AS_IT_LIES ? 0 : (uint64_t)m->M.rows * (uint64_t)pitch_of(r, m, cols) * r->size;
+}
+
+/* Of all chunks and sums for so many lanes, as the pool counts them. */
+static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
+{
+    const uint64_t parts[] = {side_bytes(r, &r->X, cols), side_bytes(r, &r->Y, cols),
+                              r->s->pieces.parts * (uint64_t)cols * r->size};
     uint64_t bytes = 0;
-    for (int i = 0; i < TL_COUNT(rows); i++) bytes += (rows[i] * (uint64_t)width * r->size + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
+    for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
     return bytes * (uint64_t)ways;
 }
 
@@ -421,12 +433,11 @@ static void free_chunks(run *r)
 static tulle_status ask_chunks(run *r)
 {
     tulle_status status = TULLE_OK;
-    uint64_t row = (uint64_t)r->width * r->size;
     for (int i = 0; i < r->ways; i++) {
         if (r->X.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, (uint64_t)r->X.M.rows * row, "columns of X", &r->X.chunk[i]));
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->X, r->width), "columns of X", &r->X.chunk[i]));
         if (r->Y.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, (uint64_t)r->Y.M.rows * row, "columns of Y", &r->Y.chunk[i]));
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
     }
 done:
     if (status != TULLE_OK) free_chunks(r);
@@ -541,7 +552,7 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
     TRY(tl_gpu_need(b, gpu, types, needed, TL_COUNT(needed)));
     tl_dmem whole = {(uint64_t)(uintptr_t)Y->values, 0};
     const tl_arg args[] = {TL_U64(count), TL_U64(length), TL_MEM(whole), TL_U64(0), TL_U64(Y->ld),
-                           {.kind = TL_ARG_F64, .as.f64 = beta.re}, {.kind = TL_ARG_F64, .as.f64 = beta.im}};
+                           TL_F64(beta.re), TL_F64(beta.im)};
     uint64_t values = (uint64_t)count * (uint64_t)length, each = 4 * (uint64_t)threads_for(gpu);
     TRY(gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, types, TL_K_SCALE),
                             &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1), .threads = threads_for(gpu),
