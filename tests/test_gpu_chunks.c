@@ -247,7 +247,7 @@ static void more_than_a_slot(void)
 #if defined(TULLE_SANITIZED)
     enum { ROWS = 150000 };
 #else
-    enum { ROWS = 600000 };
+    enum { ROWS = 300000 };
 #endif
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
     ref A = ref_band(ROWS, 0, REF_INTEGERS, f64);
@@ -271,7 +271,7 @@ static void limits_down_to_one_column(void)
         bool y_as_it_lies = s.y_place == TULLE_DEVICE && s.y_order == TULLE_BY_ROWS;
         uint64_t column = (x_as_it_lies ? 0 : 2 * TL_ALIGN) + (y_as_it_lies ? 0 : 2 * TL_ALIGN);       /* 640 and 800 bytes */
         for (uint64_t columns = 1; columns <= 64; columns = columns * 2 + 1) {
-            s.limit = column * columns + 7;
+            s.limit = column * columns + TL_ALIGN;    /* lengths of rows take some, before */
             right(ctx, cpu, &A.view, s);
         }
         if (!column) continue;
@@ -372,7 +372,7 @@ static void requests_that_fail(void)
     tulle_ctx *cpu = cpu_ctx();
     ref A = ref_random(15, 80, 80, 4, REF_INTEGERS, f64);
     int refused = 0;
-    for (int i = 0; i < LYINGS; i++)
+    for (int i = 0; i < LYINGS; i += 5)
         for (int n = 1; n < 40; n++) {
             char text[16];
             snprintf(text, sizeof text, "%d", n);
