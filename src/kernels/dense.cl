@@ -9,11 +9,12 @@
  * lines, more where lines are short (eight columns row by row: 128 lines of 8), fewer where there are few. */
 
 #define TILE        1024u
-#define TILE_LINES  256u                /* of a tile at most, and at least 4 */
+#define TILE_LINES  256u                /* of a tile at most, and at least 4                      */
+#define TURN_AHEAD  4u                  /* values that a thread has asked for before it has one   */
 
 /* to[j*to_ld + i] = from[i*from_ld + j] for i < lines, j < length; any number of blocks. */
-KERNEL(turn)(u64 lines, u64 length, u32 lines_log2, GLOBAL const val_t *RESTRICT from, u64 from_at, u64 from_ld,
-             GLOBAL val_t *RESTRICT to, u64 to_at, u64 to_ld)
+KERNEL_FOR(4, turn)(u64 lines, u64 length, u32 lines_log2, GLOBAL const val_t *RESTRICT from, u64 from_at, u64 from_ld,
+                    GLOBAL val_t *RESTRICT to, u64 to_at, u64 to_ld)
 {
     STATIC_SHARED val_t tile[TILE + TILE_LINES];
     const u32 high = 1u << lines_log2, wide_log2 = 10u - lines_log2, wide = 1u << wide_log2;
@@ -21,14 +22,24 @@ KERNEL(turn)(u64 lines, u64 length, u32 lines_log2, GLOBAL const val_t *RESTRICT
     const u64 across = (length + wide - 1u) >> wide_log2, tiles = across * ((lines + high - 1u) >> lines_log2);
     for (u64 k = block_id(); k < tiles; k += block_count()) {
         const u64 line = k / across << lines_log2, at = k % across << wide_log2;
-        for (u32 e = thread_id(); e < TILE; e += thread_count()) {
-            const u32 i = e >> wide_log2, j = e & (wide - 1u);
-            if (line + i < lines && at + j < length) tile[i * pitch + j] = from[from_at + (line + i) * from_ld + at + j];
+        const u32 rows = lines - line < high ? (u32)(lines - line) : high;
+        const u32 cols = length - at < wide ? (u32)(length - at) : wide;
+        for (u32 e = thread_id(); e < TILE; e += TURN_AHEAD * thread_count()) {
+            val_t v[TURN_AHEAD];
+            UNROLL for (u32 q = 0; q < TURN_AHEAD; q++) {
+                const u32 i = (e + q * thread_count()) >> wide_log2, j = (e + q * thread_count()) & (wide - 1u);
+                if (i < rows && j < cols) v[q] = from[from_at + (line + i) * from_ld + at + j];
+                else v[q] = VAL_ZERO;
+            }
+            UNROLL for (u32 q = 0; q < TURN_AHEAD; q++) {
+                const u32 i = (e + q * thread_count()) >> wide_log2, j = (e + q * thread_count()) & (wide - 1u);
+                if (i < rows && j < cols) tile[i * pitch + j] = v[q];
+            }
         }
         BARRIER();
         for (u32 e = thread_id(); e < TILE; e += thread_count()) {
             const u32 i = e & (high - 1u), j = e >> lines_log2;
-            if (line + i < lines && at + j < length) to[to_at + (at + j) * to_ld + line + i] = tile[i * pitch + j];
+            if (i < rows && j < cols) to[to_at + (at + j) * to_ld + line + i] = tile[i * pitch + j];
         }
         BARRIER();
     }
