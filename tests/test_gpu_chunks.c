@@ -241,6 +241,26 @@ static void any_width_over_any_lanes(void)
     tulle_ctx_free(cpu);
 }
 
+/* Rows in parts have sums of their own in each lane. */
+static void long_rows_in_chunks(void)
+{
+    tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
+    ref A = ref_arrow(700, REF_INTEGERS, f64);
+    setenv("TULLE_SPMM_OVERLAP", "2", 1);
+    for (int i = 0; i < LYINGS; i++) {
+        setenv("TULLE_SPMM_CHUNK", i % 2 ? "3" : "8", 1);
+        setting s = lying(i, 29, i % 3 ? none : other);
+        right(ctx, cpu, &A.view, s);
+        s.limit = 64 << 10;
+        right(ctx, cpu, &A.view, s);
+    }
+    unsetenv("TULLE_SPMM_CHUNK");
+    unsetenv("TULLE_SPMM_OVERLAP");
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+    tulle_ctx_free(cpu);
+}
+
 /* Long columns: lanes are worth it, and a part is more than a slot. */
 static void more_than_a_slot(void)
 {
@@ -461,6 +481,6 @@ static void infinities_in_y(void)
 }
 
 TEST_MAIN(TEST(every_place_order_and_type), TEST(shapes_with_nothing_in_them), TEST(any_width_over_any_lanes),
-          TEST(more_than_a_slot), TEST(limits_down_to_one_column), TEST(waits_only_where_it_must),
+          TEST(long_rows_in_chunks), TEST(more_than_a_slot), TEST(limits_down_to_one_column), TEST(waits_only_where_it_must),
           TEST(cancelled_between_chunks), TEST(requests_that_fail), TEST(trimmed_between_products),
           TEST(scaled_in_every_order), TEST(infinities_in_y))
