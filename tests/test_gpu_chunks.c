@@ -390,7 +390,7 @@ static void cancelled_between_chunks(void)
 static void requests_that_fail(void)
 {
     tulle_ctx *cpu = cpu_ctx();
-    ref A = ref_random(15, 80, 80, 4, REF_INTEGERS, f64);
+    ref A = ref_arrow(200, REF_INTEGERS, f64);            /* with rows in parts */
     int refused = 0;
     for (int i = 0; i < LYINGS; i += 5)
         for (int n = 1; n < 40; n++) {

@@ -95,6 +95,11 @@ static int64_t pitch_of(const run *r, const side *m, int64_t cols)
     return m->road == TURNED && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
+static int lane_of(const run *r, int way)
+{
+    return r->ways > 1 ? 1 + way : 0;
+}
+
 static int64_t chunks_of(const run *r)
 {
     return (r->cols - 1) / r->width + 1;
@@ -284,7 +289,7 @@ static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t co
 static tulle_status one_chunk(run *r, int64_t i)
 {
     tulle_status status = TULLE_OK;
-    int way = (int)(i % r->ways), lane = r->ways > 1 ? 1 + way : 0;
+    int way = (int)(i % r->ways), lane = lane_of(r, way);
     int64_t col = i * r->width, cols = least(r->width, r->cols - col);
     lines x, y;
     TRY(bring(r, &r->X, way, lane, col, cols, true, &x));
@@ -434,6 +439,7 @@ static tulle_status ask_chunks(run *r)
 {
     tulle_status status = TULLE_OK;
     for (int i = 0; i < r->ways; i++) {
+        TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
         if (r->X.road != AS_IT_LIES)
             TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->X, r->width), "columns of X", &r->X.chunk[i]));
         if (r->Y.road != AS_IT_LIES)
