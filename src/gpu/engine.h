@@ -101,7 +101,8 @@ typedef enum tl_file_id {
     X(PIECES_FILL,         pieces,         pieces_fill)                                           \
     X(STRIPS_1,            spmm,           strips_1)                                              \
     X(STRIPS_2,            spmm,           strips_2)                                              \
-    X(STRIPS_4,            spmm,           strips_4)                                              \
+    X(STAGED_1,            spmm,           staged_1)                                              \
+    X(STAGED_2,            spmm,           staged_2)                                              \
     X(VALUES_1,            spmm,           values_1)                                              \
     X(VALUES_4,            spmm,           values_4)                                              \
     X(JOIN,                spmm,           join)                                                  \

@@ -15,10 +15,10 @@ enum {
     BLOCKS_MAX = 0x7fffffff
 };
 
-static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, int lane,
+static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, uint32_t shared, int lane,
                            const tl_arg *args, int count)
 {
-    tl_launch l = {.blocks = blocks, .threads = threads, .lane = lane, .count = count, .args = args};
+    tl_launch l = {.blocks = blocks, .threads = threads, .shared = shared, .lane = lane, .count = count, .args = args};
     return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
 }
 
@@ -54,7 +54,7 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
         TRY(tl_check_launch(b, s->gpu, A, s->rows, s->ptr, s->col, bad));
     }
     tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(totals)};
-    TRY(launch(b, s, id, look_blocks(s), look_threads(s), 0, args, TL_COUNT(args)));
+    TRY(launch(b, s, id, look_blocks(s), look_threads(s), 0, 0, args, TL_COUNT(args)));
     TRY(d->download(b, device, s->gpu->note, totals, sizeof r->total));
     if (!trusted) TRY(d->download(b, device, first_bad, bad, 8));
     TRY(d->wait(b, device));
@@ -93,9 +93,9 @@ tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s)
         TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
         TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
         tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
-        TRY(launch(b, s, ids[0], 2, look_threads(s), 0, place, TL_COUNT(place)));
+        TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
         tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
-        TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, fill, TL_COUNT(fill)));
+        TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
         tl_trace(b, "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64 " pieces, %" PRIu64
                  " rows in %" PRIu64 " parts", s->most, s->mean, r->pieces, r->joined, r->parts);
     }
@@ -123,25 +123,37 @@ static uint32_t log2_ceil(uint64_t x)
     return l;
 }
 
-/* The columns of a chunk over a warp at most, then strips beside each other in a thread, then tiles; entries over what is
- * left of the warp, as long as each thread has four of a row. */
+/* As measured on an H200.  The columns of a chunk lie over a warp at most, two strips a thread beside each other where rows
+ * are short and loads of X should be many; then come tiles.  Long rows take A by way of shared memory, and more threads where
+ * they, or the longest of them, are longer still; pieces of uneven rows until the device is full. */
 static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 {
     const tl_caps *caps = &s->gpu->caps;
+    const tl_row_pieces *r = &s->pieces;
     uint32_t warp_log2 = caps->cpu ? 3 : 5;
-    tl_rows_shape shape = {.strips = 1, .block = caps->cpu ? 32 : 128};
+    bool long_rows = s->mean >= 24, narrow = tl_type_size(s->type) == 4;
+    tl_rows_shape shape = {.strips = 1, .block = caps->cpu ? 32 : 64};
     if (s->forced.block) {
         shape = s->forced;
-        if (!whole && shape.strips == 2) shape.strips = 4;
+        if (!whole || strips % (shape.strips << shape.c_log2)) shape.strips = 1;
         return shape;
     }
     shape.c_log2 = log2_ceil(strips);
-    if (shape.c_log2 > warp_log2) {
-        shape.strips = strips > (uint64_t)2 << warp_log2 || !whole ? 4 : 2;
-        shape.c_log2 = warp_log2;
-        while (shape.c_log2 > 0 && (uint64_t)shape.strips << (shape.c_log2 - 1) >= strips) shape.c_log2--;
+    if (shape.c_log2 > warp_log2) shape.c_log2 = warp_log2;
+    if (!whole) {
+        if (strips % (4u << shape.c_log2) == 0) shape.strips = 4;
+    } else if (strips % 2 == 0 && (strips > 4 || (strips == 4 && s->mean < 8)) && (!long_rows || !narrow || strips > 32)) {
+        shape.strips = 2;
+        shape.c_log2 = log2_ceil(strips / 2);
+        while (shape.c_log2 > warp_log2 || strips % (2u << shape.c_log2)) shape.c_log2--;
     }
-    while (shape.c_log2 + shape.k_log2 < warp_log2 && (8u << shape.k_log2) <= s->mean && !caps->cpu) shape.k_log2++;
+    shape.staged = whole && long_rows && strips > 4;
+    if (shape.staged) shape.block = caps->cpu ? 32 : 128;
+    uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean, full = (uint64_t)caps->processors * caps->threads_processor;
+    while (shape.c_log2 + shape.k_log2 < warp_log2 && !caps->cpu
+           && (r->piece.handle ? shape.k_log2 < 2 && r->pieces << (shape.c_log2 + shape.k_log2) < full
+                               : (64u << shape.k_log2) < length))
+        shape.k_log2++;
     return shape;
 }
 
@@ -169,13 +181,20 @@ done:
     return status;
 }
 
+/* Of shared memory a thread: four columns and values. */
+static uint32_t quad_bytes(const tl_gpu_spmm *s)
+{
+    return 4 * (uint32_t)(s->types.idx / 8 + (int)tl_type_size(s->type));
+}
+
 /* Columns from..from+cols in strips of `width` values. */
 static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
                                  const tl_arg factor[4])
 {
-    static const tl_kernel_id kernels[2][5] = {
+    static const tl_kernel_id kernels[3][5] = {
         {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
-        {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2, [4] = TL_K_STRIPS_4}};
+        {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2},
+        {[1] = TL_K_STAGED_1, [2] = TL_K_STAGED_2}};
     tulle_status status = TULLE_OK;
     const tl_row_pieces *r = &s->pieces;
     uint64_t count = r->piece.handle ? r->pieces : (uint64_t)s->rows;
@@ -188,21 +207,23 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, 
         TRY(some_columns(b, s, k, from + half, cols - half, width, factor));
         goto done;
     }
-    tl_kernel_id id = kernels[width > 1 || s->type == TULLE_C64][shape.strips];
+    bool whole = width > 1 || s->type == TULLE_C64;
+    tl_kernel_id id = kernels[whole ? 1 + (shape.staged > 0) : 0][shape.strips];
+    uint32_t shared = whole && shape.staged && s->gpu->caps.warp ? shape.block * quad_bytes(s) : 0;
     const tl_arg args[] = {
-        TL_U64(count), TL_MEM(r->piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
-        TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U64(k->x_ld / width),
+        TL_U32(count), TL_MEM(r->piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
+        TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U32(k->x_ld * tl_type_size(s->type)),
         TL_MEM(k->y), TL_U64((k->y_at + from) / width), TL_U64(k->y_ld / width),
         TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_MEM(r->sums[k->lane]),
         factor[0], factor[1], factor[2], factor[3]};
-    TRY(launch(b, s, id, tile_blocks * tiles, shape.block, k->lane, args, TL_COUNT(args)));
+    TRY(launch(b, s, id, tile_blocks * tiles, shape.block, shared, k->lane, args, TL_COUNT(args)));
     if (r->joined) {
         uint32_t c_log2 = log2_ceil(cols), most = s->gpu->caps.cpu ? 3 : 5, threads = s->gpu->caps.cpu ? 32 : 256;
         if (c_log2 > most) c_log2 = most;
         uint64_t join_tiles = ((uint64_t)cols + (1u << c_log2) - 1) >> c_log2;
         const tl_arg join[] = {TL_MEM(r->join), TL_MEM(r->sums[k->lane]), TL_U32(cols), TL_MEM(k->y), TL_U64(k->y_at + from),
                                TL_U64(k->y_ld), TL_U32(c_log2), TL_U32(r->joined), factor[0], factor[1], factor[2], factor[3]};
-        TRY(launch(b, s, TL_K_JOIN, r->joined * join_tiles, threads, k->lane, join, TL_COUNT(join)));
+        TRY(launch(b, s, TL_K_JOIN, r->joined * join_tiles, threads, 0, k->lane, join, TL_COUNT(join)));
     }
 done:
     return status;
@@ -210,7 +231,8 @@ done:
 
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 alpha, tl_c64 beta)
 {
-    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STRIPS_4, TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
+    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_VALUES_1, TL_K_VALUES_4,
+                                       TL_K_JOIN};
     tulle_status status = TULLE_OK;
     uint32_t width = (uint32_t)(16 / tl_type_size(s->type));
     const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};

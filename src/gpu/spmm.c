@@ -35,13 +35,14 @@ done:
     return status;
 }
 
-/* TULLE_SPMM_SHAPE=c_log2,k_log2,strips,block: for tests and measurements. */
+/* TULLE_SPMM_SHAPE=c_log2,k_log2,strips,block,staged: for tests and measurements. */
 static tl_rows_shape forced_shape(void)
 {
     tl_rows_shape f = {0};
     const char *text = tl_env("TULLE_SPMM_SHAPE");
-    if (!text || sscanf(text, "%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32, &f.c_log2, &f.k_log2, &f.strips, &f.block) != 4
-        || f.c_log2 + f.k_log2 > 5 || (f.strips != 1 && f.strips != 2 && f.strips != 4) || f.block < 32 || f.block > 256
+    const char *format = "%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32;
+    if (!text || sscanf(text, format, &f.c_log2, &f.k_log2, &f.strips, &f.block, &f.staged) != 5
+        || f.c_log2 + f.k_log2 > 5 || f.strips < 1 || f.strips > 2 || f.staged > 1 || f.block < 32 || f.block > 256
         || (f.block & (f.block - 1)))
         f.block = 0;
     return f;

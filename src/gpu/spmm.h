@@ -48,9 +48,10 @@ typedef struct tl_row_pieces {
     uint64_t sums_bytes[TL_LANES];
 } tl_row_pieces;
 
-/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread. */
+/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread; do
+ * they take entries of A by way of shared memory? */
 typedef struct tl_rows_shape {
-    uint32_t c_log2, k_log2, strips, block;
+    uint32_t c_log2, k_log2, strips, block, staged;
 } tl_rows_shape;
 
 struct tl_gpu_spmm {

@@ -110,6 +110,21 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #endif
 
 #if VAL
+/* a*b + c, without rounding in between where the device can. */
+#if TULLE_CUDA || (VAL % 2 == 1 && defined(FP_FAST_FMAF)) || (VAL % 2 == 0 && defined(FP_FAST_FMA))
+#define REAL_FMA(a, b, c)   fma(a, b, c)
+#else
+#define REAL_FMA(a, b, c)   ((c) + (a) * (b))
+#endif
+#if VAL == 1 || VAL == 2
+#define VAL_FMA(a, b, c)    REAL_FMA(a, b, c)
+#else
+INLINE val_t val_fma(val_t a, val_t b, val_t c)
+{
+    return val_make(REAL_FMA(-a.im, b.im, REAL_FMA(a.re, b.re, c.re)), REAL_FMA(a.im, b.re, REAL_FMA(a.re, b.im, c.im)));
+}
+#define VAL_FMA(a, b, c)    val_fma(a, b, c)
+#endif
 /* alpha*sum + beta*was; was is not looked at where beta is 0, and a factor without imaginary part multiplies both parts. */
 INLINE val_t val_scale(double re, double im, val_t v)
 {

@@ -21,6 +21,7 @@ typedef long long          i64;
 #define RESTRICT        __restrict__
 #define ALIGNED(n)      __align__(n)            /* of a struct                               */
 #define UNROLL          _Pragma("unroll")
+#define ROLLED          _Pragma("unroll 1") /* registers matter more               */
 #define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all ones */
 
 #define thread_id()     ((u32)threadIdx.x)

@@ -24,6 +24,7 @@ typedef long   i64;
 #define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does not know */
 #define ALIGNED(n)      __attribute__((aligned(n)))
 #define UNROLL
+#define ROLLED
 #define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* what is not given is a buffer of ones: see driver_opencl.c */
 
 #define thread_id()     ((u32)get_local_id(0))

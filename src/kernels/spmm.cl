@@ -4,15 +4,15 @@
  *
  * A team of C*K threads takes a row of A, or a piece of one.  The columns lie side by side over C of its threads, each with V
  * strips: a strip is 16 bytes (kernels strips_*), or one value where X and Y are not aligned to that (values_*).
- * The entries of A go round over the other K, four at a time, which are one load of columns and one or two of values for
- * all C threads; so a thread has 4*V loads of X under way, and the next four entries of A with them.  In the end the K sums
- * of a column are added in a tree.  A sum is always made in the same way, and with K = 1 in the order of the row.
+ * The entries of A go round over the other K, four or eight at a time: four are one load of columns and one or two of values
+ * for all C threads.  In the end the K sums of a column are added in a tree.  A sum is always made in the same way, and
+ * with K = 1 in the order of the row.
  *
  * Blocks come tile by tile: all rows for the first C*V strips, then all for the next, so that neighbours share what they
  * read of X.
  *
  *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone
- *   x_at, x_ld ...  in strips
+ *   x_at, y_at, y_ld  in strips; x_ld in bytes
  *
  * No shared memory but what an exchange needs where there are no lanes. */
 
@@ -31,117 +31,198 @@ typedef struct ALIGNED(16) { val_t v[4]; } vals_t;
 /* As src/gpu/rows.c has it. */
 typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
 
-typedef struct { cols_t c; vals_t v; } quad_t;
-
-/* Entries 4q to 4q+3; those past the last are not read. */
-INLINE quad_t quad_load(GLOBAL const idx_t *RESTRICT col, GLOBAL const val_t *RESTRICT val, u64 q, u64 nnz)
-{
-    quad_t a;
-    if (4u * q + 4u <= nnz) {
-        a.c = ((GLOBAL const cols_t *)col)[q];
-        a.v = ((GLOBAL const vals_t *)val)[q];
-    } else {
-        UNROLL for (u32 e = 0; e < 4u; e++) {
-            const u64 p = 4u * q + e < nnz ? 4u * q + e : nnz - 1u;
-            a.c.c[e] = col[p];
-            a.v.v[e] = val[p];
-        }
-    }
-    return a;
-}
-
-#define SPMM_ROWS(name, strip, W, V)                                                                                    \
-KERNEL(name)(u64 count, GLOBAL const u32 *pieces, GLOBAL const ptr_t *RESTRICT ptr, GLOBAL const idx_t *RESTRICT col,   \
-             GLOBAL const val_t *RESTRICT val, u64 nnz, GLOBAL const val_t *RESTRICT x, u64 x_at, u64 x_ld,             \
-             GLOBAL val_t *y, u64 y_at, u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks,                  \
-             GLOBAL val_t *sums, double alpha_re, double alpha_im, double beta_re, double beta_im)                      \
-{                                                                                                                       \
-    LANE_MEMORY                                                                                                         \
-    const u32 team_log2 = c_log2 + k_log2, lane = thread_id() & ((1u << team_log2) - 1u);                               \
-    const u32 k = lane >> c_log2, tile = block_id() / tile_blocks;                                                      \
-    const u64 i = (u64)(block_id() - tile * tile_blocks) * (thread_count() >> team_log2) + (thread_id() >> team_log2);  \
-    const u32 at = (tile * V << c_log2) + (lane & ((1u << c_log2) - 1u));                                               \
-    u64 begin = 0, end = 0;                                                                                             \
-    u32 row = 0, part = NOTHING32;                                                                                      \
-    if (i < count) {                                                                                                    \
-        if (GIVEN(pieces)) {                                                                                            \
-            const piece_t piece = ((GLOBAL const piece_t *)pieces)[i];                                                  \
-            row = piece.row;                                                                                            \
-            part = piece.part;                                                                                          \
-            begin = piece.begin;                                                                                        \
-            end = begin + piece.length;                                                                                 \
-        } else {                                                                                                        \
-            row = (u32)i;                                                                                               \
-            begin = ptr[i];                                                                                             \
-            end = ptr[i + 1u];                                                                                          \
-        }                                                                                                               \
-    }                                                                                                                   \
-    val_t sum[V][W];                                                                                                    \
-    UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[v][w] = VAL_ZERO;                         \
-    if (at < strips) {                                                                                                  \
-        GLOBAL const strip *const from = (GLOBAL const strip *)x + x_at + at;                                           \
-        const u64 last = (end + 3u) >> 2;                                                                               \
-        u64 q = (begin >> 2) + k;                                                                                       \
-        quad_t a;                                                                                                       \
-        if (q < last && begin < end) a = quad_load(col, val, q, nnz);                                                   \
-        for (; q < last && begin < end; q += 1u << k_log2) {                                                            \
-            strip s[4][V];                                                                                              \
-            bool in[4];                                                                                                 \
-            UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
-                in[e] = 4u * q + e >= begin && 4u * q + e < end;                                                        \
-                if (in[e]) {                                                                                            \
-                    GLOBAL const strip *const line = from + X_ROW(a.c.c[e], x_ld);                                      \
-                    UNROLL for (u32 v = 0; v < V; v++)                                                                  \
-                        if (v == 0u || at + (v << c_log2) < strips) s[e][v] = line[v << c_log2];                        \
-                }                                                                                                       \
-            }                                                                                                           \
-            const u64 next = q + (1u << k_log2);                                                                        \
-            const vals_t f = a.v;                                                                                       \
-            if (next < last) a = quad_load(col, val, next, nnz);                                                        \
-            UNROLL for (u32 e = 0; e < 4u; e++)                                                                         \
-                if (in[e]) {                                                                                            \
-                    UNROLL for (u32 v = 0; v < V; v++)                                                                  \
-                        if (v == 0u || at + (v << c_log2) < strips)                                                     \
-                            UNROLL for (u32 w = 0; w < W; w++)                                                          \
-                                sum[v][w] = VAL_ADD(sum[v][w], VAL_MUL(f.v[e], s[e][v].v[w]));                          \
-                }                                                                                                       \
-        }                                                                                                               \
-    }                                                                                                                   \
-    for (u32 d = 1u << k_log2 >> 1; d > 0u; d >>= 1)                                                                    \
-        UNROLL for (u32 v = 0; v < V; v++)                                                                              \
-            UNROLL for (u32 w = 0; w < W; w++) {                                                                        \
-                val_t other;                                                                                            \
-                VAL_XOR(other, sum[v][w], d << c_log2, 32u, pass);                                                      \
-                sum[v][w] = VAL_ADD(sum[v][w], other);                                                                  \
-            }                                                                                                           \
-    if (i >= count || k != 0u) return;                                                                                  \
-    GLOBAL strip *const to = part == NOTHING32 ? (GLOBAL strip *)y + y_at + (u64)row * y_ld                             \
-                                               : (GLOBAL strip *)sums + (u64)part * strips;                             \
-    UNROLL for (u32 v = 0; v < V; v++) {                                                                                \
-        const u32 here = at + (v << c_log2);                                                                            \
-        if (here < strips) {                                                                                            \
-            strip s, was;                                                                                               \
-            if (part == NOTHING32 && (beta_re != 0.0 || beta_im != 0.0)) was = to[here];                                \
-            UNROLL for (u32 w = 0; w < W; w++)                                                                          \
-                s.v[w] = part != NOTHING32 ? sum[v][w]                                                                  \
-                                           : spmm_end(alpha_re, alpha_im, beta_re, beta_im, sum[v][w], was.v[w]);       \
-            to[here] = s;                                                                                               \
-        }                                                                                                               \
-    }                                                                                                                   \
-}
-
-/* A column times the distance of two rows of X. */
+/* A row of X, from where this thread's columns begin. */
 #if IDX == 32
-#define X_ROW(c, ld)    ((u64)(c) * (u32)(ld))
+#define X_LINE(strip, c)    ((GLOBAL const strip *)(from + (u64)(c) * x_ld))
 #else
-#define X_ROW(c, ld)    ((c) * (ld))
+#define X_LINE(strip, c)    ((GLOBAL const strip *)(from + (c) * (u64)x_ld))
 #endif
 
-SPMM_ROWS(strips_1, strip_t, STRIP, 1)
-SPMM_ROWS(strips_2, strip_t, STRIP, 2)
-SPMM_ROWS(strips_4, strip_t, STRIP, 4)
-SPMM_ROWS(values_1, value_t, 1, 1)
-SPMM_ROWS(values_4, value_t, 1, 4)
+#define SPMM_LOAD(strip, V, column)                                                                                                 \
+    {                                                                                                                       \
+        GLOBAL const strip *const line = X_LINE(strip, column);                                                \
+        UNROLL for (u32 v = 0; v < V; v++) s[e][v] = line[v << c_log2];                                                     \
+    }
+#define SPMM_ADD(W, V, factor)                                                                                                      \
+    UNROLL for (u32 v = 0; v < V; v++)                                                                                      \
+        UNROLL for (u32 w = 0; w < W; w++) sum[v][w] = VAL_FMA(factor, s[e][v].v[w], sum[v][w]);
+
+#define SPMM_ARGS                                                                                                           \
+    u32 count, GLOBAL const u32 *pieces, GLOBAL const ptr_t *RESTRICT ptr, GLOBAL const idx_t *RESTRICT col,                \
+    GLOBAL const val_t *RESTRICT val, u64 nnz, GLOBAL const val_t *RESTRICT x, u64 x_at, u32 x_ld, GLOBAL val_t *y, u64 y_at,\
+    u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, GLOBAL val_t *sums, double alpha_re, double alpha_im,    \
+    double beta_re, double beta_im
+
+#define SPMM_BEGIN(W, V)                                                                                                    \
+    const u32 team_log2 = c_log2 + k_log2, lane = thread_id() & ((1u << team_log2) - 1u);                                   \
+    const u32 k = lane >> c_log2, tile = block_id() / tile_blocks;                                                          \
+    const u32 i = (block_id() - tile * tile_blocks) * (thread_count() >> team_log2) + (thread_id() >> team_log2);           \
+    const u32 at = (tile * V << c_log2) + (lane & ((1u << c_log2) - 1u));                                                   \
+    u64 begin = 0;                                                                                                          \
+    u32 length = 0, row = i, part = NOTHING32;                                                                              \
+    if (i < count) {                                                                                                        \
+        if (GIVEN(pieces)) {                                                                                                \
+            const piece_t piece = ((GLOBAL const piece_t *)pieces)[i];                                                      \
+            row = piece.row;                                                                                                \
+            part = piece.part;                                                                                              \
+            begin = piece.begin;                                                                                            \
+            length = piece.length;                                                                                          \
+        } else {                                                                                                            \
+            begin = ptr[i];                                                                                                 \
+            length = (u32)(ptr[i + 1u] - begin);                                                                            \
+        }                                                                                                                   \
+    }                                                                                                                       \
+    val_t sum[V][W];                                                                                                        \
+    UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[v][w] = VAL_ZERO;
+
+#define SPMM_END(strip, W, V)                                                                                               \
+    for (u32 d = 1u << k_log2 >> 1; d > 0u; d >>= 1)                                                                        \
+        UNROLL for (u32 v = 0; v < V; v++)                                                                                  \
+            UNROLL for (u32 w = 0; w < W; w++) {                                                                            \
+                val_t other;                                                                                                \
+                VAL_XOR(other, sum[v][w], d << c_log2, 32u, pass);                                                          \
+                sum[v][w] = VAL_ADD(sum[v][w], other);                                                                      \
+            }                                                                                                               \
+    if (i >= count || k != 0u || at >= strips) return;                                                                      \
+    GLOBAL strip *const to = part == NOTHING32 ? (GLOBAL strip *)y + y_at + (u64)row * y_ld                                 \
+                                               : (GLOBAL strip *)sums + (u64)part * strips;                                 \
+    UNROLL for (u32 v = 0; v < V; v++) {                                                                                    \
+        const u32 here = at + (v << c_log2);                                                                                \
+        strip result, was;                                                                                                  \
+        if (part == NOTHING32 && (beta_re != 0.0 || beta_im != 0.0)) was = to[here];                                        \
+        UNROLL for (u32 w = 0; w < W; w++)                                                                                  \
+            result.v[w] = part != NOTHING32 ? sum[v][w]                                                                     \
+                                            : spmm_end(alpha_re, alpha_im, beta_re, beta_im, sum[v][w], was.v[w]);          \
+        to[here] = result;                                                                                                  \
+    }
+
+/* E entries at once, V strips of W values a thread; where V > 1 the strips are a multiple of those of a team. */
+#define SPMM_DIRECT(name, strip, W, V, E, blocks)                                                                           \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                 \
+{                                                                                                                           \
+    LANE_MEMORY                                                                                                             \
+    SPMM_BEGIN(W, V)                                                                                                        \
+    if (length > 0u && at < strips) {                                                                                       \
+        const u32 lo = (u32)begin & 3u, hi = lo + length;                                                                   \
+        GLOBAL const idx_t *const col_from = col + (begin - lo);                                                            \
+        GLOBAL const val_t *const val_from = val + (begin - lo);                                                            \
+        GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + at);                             \
+        const bool last = begin + length + (E - 1u) > nnz;                                                                  \
+        ROLLED for (u32 j = E * k; j < hi; j += E << k_log2) {                                                              \
+            cols_t c[E / 4];                                                                                                \
+            vals_t f[E / 4];                                                                                                \
+            strip s[E][V];                                                                                                  \
+            if (j >= lo && j + E <= hi) {                                                                                   \
+                UNROLL for (u32 h = 0; h < E / 4; h++) {                                                                    \
+                    c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                                 \
+                    f[h] = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                                 \
+                }                                                                                                           \
+                UNROLL for (u32 e = 0; e < E; e++) SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                      \
+                UNROLL for (u32 e = 0; e < E; e++) { SPMM_ADD(W, V, f[e >> 2].v[e & 3u]) }                                                       \
+            } else {                                                                                                        \
+                u32 in = (1u << E) - 1u;                                                                                    \
+                if (j < lo) in = in << (lo - j) & ((1u << E) - 1u);                                                         \
+                if (j + E > hi) in &= ((1u << E) - 1u) >> (j + E - hi);                                                     \
+                if (last) {                                                                                                 \
+                    UNROLL for (u32 e = 0; e < E; e++) {                                                                    \
+                        const u32 p = j + e < hi ? j + e : hi - 1u;                                                         \
+                        c[e >> 2].c[e & 3u] = col_from[p];                                                                  \
+                        f[e >> 2].v[e & 3u] = val_from[p];                                                                  \
+                    }                                                                                                       \
+                } else {                                                                                                    \
+                    UNROLL for (u32 h = 0; h < E / 4; h++) {                                                                \
+                        c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                             \
+                        f[h] = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                             \
+                    }                                                                                                       \
+                }                                                                                                           \
+                UNROLL for (u32 e = 0; e < E; e++) {                                                                        \
+                    if (!(in >> e & 1u)) c[e >> 2].c[e & 3u] = 0u;                                                          \
+                    SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                                                     \
+                }                                                                                                           \
+                UNROLL for (u32 e = 0; e < E; e++)                                                                          \
+                    if (in >> e & 1u) { SPMM_ADD(W, V, f[e >> 2].v[e & 3u]) }                                                                    \
+            }                                                                                                               \
+        }                                                                                                                   \
+    }                                                                                                                       \
+    SPMM_END(strip, W, V)                                                                                                   \
+}
+
+#define SPMM_FETCH(from_entry)                                                                                              \
+    {                                                                                                                       \
+        const u32 p = from_entry;                                                                                           \
+        if (p < hi) {                                                                                                       \
+            if (begin - lo + p + 4u <= nnz) {                                                                               \
+                c = *(GLOBAL const cols_t *)(col_from + p);                                                                 \
+                f = *(GLOBAL const vals_t *)(val_from + p);                                                                 \
+            } else {                                                                                                        \
+                UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
+                    const u32 q = p + e < hi ? p + e : hi - 1u;                                                             \
+                    c.c[e] = col_from[q];                                                                                   \
+                    f.v[e] = val_from[q];                                                                                   \
+                }                                                                                                           \
+            }                                                                                                               \
+        }                                                                                                                   \
+    }
+
+#define SPMM_STAGED(name, strip, W, V, blocks)                                                                              \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                 \
+{                                                                                                                           \
+    SHARED_MEMORY                                                                                                           \
+    LANE_MEMORY                                                                                                             \
+    SHARED cols_t *const cols = (SHARED cols_t *)shared_memory;                                                             \
+    SHARED vals_t *const vals = (SHARED vals_t *)(cols + thread_count());                                                   \
+    SPMM_BEGIN(W, V)                                                                                                        \
+    const u32 lo = (u32)begin & 3u, hi = lo + length, size = 4u << team_log2, mine = thread_id() - lane;                    \
+    GLOBAL const idx_t *const col_from = col + (begin - lo);                                                                \
+    GLOBAL const val_t *const val_from = val + (begin - lo);                                                                \
+    GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + (at < strips ? at : 0u));            \
+    const u32 rounds = lanes_max(length > 0u ? (hi + size - 1u) / size : 0u);                                               \
+    cols_t c;                                                                                                               \
+    vals_t f;                                                                                                               \
+    SPMM_FETCH(4u * lane)                                                                                                   \
+    ROLLED for (u32 base = 0; base < rounds * size; base += size) {                                                         \
+        cols[thread_id()] = c;                                                                                              \
+        vals[thread_id()] = f;                                                                                              \
+        TEAM_SYNC(32u);                                                                                                     \
+        SPMM_FETCH(base + size + 4u * lane)                                                                                 \
+        ROLLED for (u32 j = base + 4u * k; j < hi && j < base + size && length > 0u; j += 4u << k_log2) {                   \
+            const vals_t g = vals[mine + ((j - base) >> 2)];                                                                \
+            cols_t n = cols[mine + ((j - base) >> 2)];                                                                      \
+            strip s[4][V];                                                                                                  \
+            if (j >= lo && j + 4u <= hi) {                                                                                  \
+                UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, n.c[e])                                             \
+                UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, g.v[e]) }                                              \
+            } else {                                                                                                        \
+                u32 in = 15u;                                                                                               \
+                if (j < lo) in = in << (lo - j) & 15u;                                                                      \
+                if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                \
+                UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
+                    if (!(in >> e & 1u)) n.c[e] = 0u;                                                                       \
+                    SPMM_LOAD(strip, V, n.c[e])                                                                             \
+                }                                                                                                           \
+                UNROLL for (u32 e = 0; e < 4u; e++)                                                                         \
+                    if (in >> e & 1u) { SPMM_ADD(W, V, g.v[e]) }                                                            \
+            }                                                                                                               \
+        }                                                                                                                   \
+        TEAM_SYNC(32u);                                                                                                     \
+    }                                                                                                                       \
+    SPMM_END(strip, W, V)                                                                                                   \
+}
+
+/* Blocks of 256 on a processor that a kernel should leave registers for. */
+#define SPMM_BLOCKS(n)  (IDX == 64 || VAL > 2 ? 1 : (n))
+
+SPMM_DIRECT(strips_1, strip_t, STRIP, 1, 4, 5)
+SPMM_DIRECT(strips_2, strip_t, STRIP, 2, 4, 4)
+SPMM_DIRECT(values_1, value_t, 1, 1, 4, 4)
+SPMM_DIRECT(values_4, value_t, 1, 4, 4, 3)
+#if TULLE_CUDA
+SPMM_STAGED(staged_1, strip_t, STRIP, 1, VAL == 1 ? 5 : 4)
+SPMM_STAGED(staged_2, strip_t, STRIP, 2, VAL == 1 ? 4 : 3)
+#else
+SPMM_DIRECT(staged_1, strip_t, STRIP, 1, 4, 5)
+SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4, 4)
+#endif
 
 /* Long rows: the sums of their parts, in order.  A block a row and 2^c_log2 values; the parts go to the other threads in
  * pieces that follow each other. */
