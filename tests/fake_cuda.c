@@ -446,6 +446,12 @@ CU cuEventRecord(void *event, void *stream)
     LEAVE(OK);
 }
 
+CU cuEventSynchronize(void *event)
+{
+    ENTRY(result, in_context("cuEventSynchronize", number_of(event, EVENT), -1))
+    LEAVE(handle_of(event, EVENT) ? OK : INVALID_HANDLE);
+}
+
 CU cuEventElapsedTime(float *ms, void *from, void *to)
 {
     ENTRY(result, in_context("cuEventElapsedTime", -1, -1))

@@ -446,6 +446,53 @@ static void lanes_start_after_the_queue_and_end_before_it_goes_on(void)
     CHECK_NOTHING_LEFT();
 }
 
+static void copies_go_to_the_stream_of_their_lane(void)
+{
+    tl_kernel *k = NULL;
+    void *p = NULL;
+    uint64_t h = 0;
+    use(FAKE_CUDA);
+    tl_device *d = open_device(0);
+    tl_module *m = load(d);
+    CHECK_OK(cuda->kernel(b, d, m, "k", &k));
+    CHECK_OK(cuda->pinned(b, d, 128, &p));
+    CHECK_OK(cuda->alloc(b, d, 1024, &h));
+    CHECK(cuda->settle(b, d, 3) == TULLE_EDRIVER, "a flag that is nowhere");
+    CHECK_SAYS("flag 3");
+    for (int lane = 0; lane < TL_LANES; lane++) {
+        CHECK_OK(cuda->launch(b, d, k, &(tl_launch){.blocks = 1, .threads = 32, .lane = lane}));
+        int stream = fake->last.stream;
+        uint64_t waits = cuda->waits(d);
+        memset(p, lane + 1, 64);
+        fake->log[0] = 0;
+        CHECK_OK(cuda->send(b, d, lane, (tl_dmem){h, 512}, p, 64));
+        CHECK_OK(cuda->fetch(b, d, lane, (char *)p + 64, (tl_dmem){h, 512}, 64));
+        CHECK_OK(cuda->flag(b, d, lane, lane));
+        CHECK(cuda->waits(d) == waits && !strstr(fake->log, "Synchronize"), "the host waited: %s", fake->log);
+        CHECK_OK(cuda->settle(b, d, lane));
+        CHECK(cuda->waits(d) == waits + 1, "%d waits", (int)(cuda->waits(d) - waits));
+        CHECK(((char *)p)[64] == lane + 1 && ((char *)p)[127] == lane + 1, "bytes changed on the way");
+        int flag = number_after(fake->log, "cuEventRecord ");
+        const char *at = after(fake->log, "cuMemcpyHtoDAsync_v2", stream, -1);
+        at = after(after(after(at, "cuMemcpyDtoHAsync_v2", stream, -1), "cuEventRecord", flag, stream),
+                   "cuEventSynchronize", flag, -1);
+        CHECK(at, "lane %d: %s", lane, fake->log);
+    }
+    int events = fake->events, calls = fake->calls;
+    CHECK_OK(cuda->send(b, d, 1, (tl_dmem){h, 0}, p, 0));
+    CHECK_OK(cuda->fetch(b, d, 1, p, (tl_dmem){h, 0}, 0));
+    CHECK(fake->calls == calls, "no bytes need no calls");
+    CHECK_OK(cuda->flag(b, d, 1, 0));
+    CHECK(fake->events == events, "flags are made once");
+    CHECK(cuda->send(b, d, 1, (tl_dmem){h, 1000}, p, 64) == TULLE_EDRIVER, "past the end");
+    CHECK_SAYS("64 bytes");
+    cuda->free(d, h);
+    cuda->unpin(d, p);
+    cuda->unload(d, m);
+    cuda->close(d);
+    CHECK_NOTHING_LEFT();
+}
+
 static void time_passes_between_marks(void)
 {
     double seconds = -1;
@@ -529,6 +576,10 @@ static tulle_status work(tl_device *d)
     TRY(cuda->fork(b, d, TL_LANES));
     for (int i = 0; i < TL_LANES; i++)
         TRY(cuda->launch(b, d, k, &(tl_launch){.blocks = 9, .threads = 32, .lane = i, .shared = 64 << 10}));
+    TRY(cuda->send(b, d, 1, (tl_dmem){h, 2048}, p, 256));
+    TRY(cuda->fetch(b, d, 1, p, (tl_dmem){h, 2048}, 256));
+    TRY(cuda->flag(b, d, 1, 0));
+    TRY(cuda->settle(b, d, 0));
     TRY(cuda->join(b, d, TL_LANES));
     TRY(cuda->mark(b, d, 1));
     TRY(cuda->download(b, d, p, (tl_dmem){h, 1024}, 256));
@@ -581,6 +632,7 @@ static void a_device_that_dies_fails_every_call_and_can_be_closed(void)
     CHECK_OK(cuda->kernel(b, d, m, "k", &k));
     CHECK_OK(cuda->alloc(b, d, 64, &h));
     CHECK_OK(cuda->pinned(b, d, 64, &p));
+    CHECK_OK(cuda->flag(b, d, 0, 0));
     fail("*", 1, 700, 1);
     char host[64] = "";
     uint64_t more = 1;
@@ -588,7 +640,8 @@ static void a_device_that_dies_fails_every_call_and_can_be_closed(void)
         cuda->alloc(b, d, 64, &more), cuda->upload(b, d, (tl_dmem){h, 0}, host, 64),
         cuda->download(b, d, host, (tl_dmem){h, 0}, 64), cuda->copy(b, d, (tl_dmem){h, 0}, (tl_dmem){h, 32}, 32),
         cuda->fill(b, d, (tl_dmem){h, 0}, 0, 64), cuda->wait(b, d), cuda->fork(b, d, 2), cuda->join(b, d, 2),
-        cuda->mark(b, d, 0), cuda->launch(b, d, k, &(tl_launch){.blocks = 1, .threads = 1})};
+        cuda->send(b, d, 1, (tl_dmem){h, 0}, p, 64), cuda->fetch(b, d, 1, p, (tl_dmem){h, 0}, 64), cuda->flag(b, d, 1, 1),
+        cuda->settle(b, d, 0), cuda->mark(b, d, 0), cuda->launch(b, d, k, &(tl_launch){.blocks = 1, .threads = 1})};
     for (size_t i = 0; i < sizeof status / sizeof *status; i++)
         CHECK(status[i] == TULLE_EDRIVER, "call %d: %s", (int)i, tulle_status_name(status[i]));
     CHECK_SAYS("kernel k");
@@ -677,6 +730,7 @@ TEST_MAIN(TEST(a_missing_library_is_no_error_and_says_why), TEST(a_library_witho
           TEST(arguments_reach_the_kernel), TEST(large_shared_memory_is_asked_for_once),
           TEST(a_kernel_that_fails_later_is_named_then), TEST(images_that_are_none_are_refused),
           TEST(without_nvrtc_only_compiling_fails), TEST(lanes_start_after_the_queue_and_end_before_it_goes_on),
+          TEST(copies_go_to_the_stream_of_their_lane),
           TEST(time_passes_between_marks), TEST(the_callers_stream_is_used_until_it_is_taken_back),
           TEST(every_call_may_fail_and_leaves_a_sentence),
           TEST(a_device_that_dies_fails_every_call_and_can_be_closed), TEST(the_callers_context_stays_current),

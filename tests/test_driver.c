@@ -670,6 +670,60 @@ ON_EACH(lanes_start_after_the_queue_and_end_before_it)
     p->driver->free(p->device, x);
 }
 
+/* Numbers go to the device, are worked on and come back, several at a time, each in its lane. */
+ON_EACH(copies_keep_the_order_of_their_lane)
+{
+    enum { WAYS = 2, ROUNDS = 6 };
+    tl_module *m = NULL;
+    tl_kernel *add = NULL;
+    uint64_t x = 0;
+    void *memory = NULL;
+    MUST(build(p, order_text, &m));
+    MUST(p->driver->alloc(p->b, p->device, 16 * TL_ALIGN, &x));
+    MUST(p->driver->pinned(p->b, p->device, 2 * WAYS * ALL * sizeof(uint32_t), &memory));
+    MUST(p->driver->kernel(p->b, p->device, m, "add", &add));
+    FAILS(p->driver->settle(p->b, p->device, TL_FLAGS - 1), TULLE_EDRIVER, words("flag %d", TL_FLAGS - 1));
+    uint32_t *numbers = memory;
+    uint64_t waits = p->driver->waits(p->device);
+    GOOD(p->driver->fork(p->b, p->device, 1 + WAYS));
+    for (uint32_t i = 0; i < ROUNDS + WAYS; i++) {
+        int way = (int)(i % WAYS), lane = 1 + way;
+        uint32_t *in = numbers + 2 * way * ALL, *out = in + ALL;
+        tl_dmem at = {x, (uint64_t)way * 4 * TL_ALIGN};
+        if (i >= WAYS) {
+            int wrong = 0;
+            GOOD(p->driver->settle(p->b, p->device, way));
+            for (uint32_t k = 0; k < ALL; k++) wrong += out[k] != 1000 * (i - WAYS) + k + 5;
+            CHECK(wrong == 0, "%d of round %u are wrong, the first is %u", wrong, i - WAYS, out[0]);
+        }
+        if (i >= ROUNDS) continue;
+        for (uint32_t k = 0; k < ALL; k++) in[k] = 1000 * i + k;
+        memset(out, 0, ALL * sizeof *out);
+        GOOD(p->driver->send(p->b, p->device, lane, at, in, ALL * sizeof *in));
+        GOOD(p->driver->launch(p->b, p->device, add, &(tl_launch){.blocks = BLOCKS, .threads = THREADS, .lane = lane,
+             ARGS(mem(at.handle, at.offset), u32(5))}));
+        GOOD(p->driver->fetch(p->b, p->device, lane, out, at, ALL * sizeof *out));
+        GOOD(p->driver->flag(p->b, p->device, lane, way));
+    }
+    GOOD(p->driver->join(p->b, p->device, 1 + WAYS));
+    CHECK(p->driver->waits(p->device) == waits + ROUNDS, "%" PRIu64 " waits", p->driver->waits(p->device) - waits);
+    GOOD(p->driver->send(p->b, p->device, 0, (tl_dmem){x, 0}, numbers, 0));
+    GOOD(p->driver->fetch(p->b, p->device, 0, numbers, (tl_dmem){x, 0}, 0));
+    /* lane 0 is the queue, with or without lanes beside it */
+    for (uint32_t k = 0; k < ALL; k++) numbers[k] = k;
+    GOOD(p->driver->send(p->b, p->device, 0, (tl_dmem){x, TL_ALIGN}, numbers, ALL * sizeof *numbers));
+    GOOD(p->driver->launch(p->b, p->device, add, &(tl_launch){.blocks = BLOCKS, .threads = THREADS,
+         ARGS(mem(x, TL_ALIGN), u32(7))}));
+    GOOD(p->driver->fetch(p->b, p->device, 0, numbers + ALL, (tl_dmem){x, TL_ALIGN}, ALL * sizeof *numbers));
+    GOOD(p->driver->flag(p->b, p->device, 0, TL_FLAGS - 1));
+    GOOD(p->driver->settle(p->b, p->device, TL_FLAGS - 1));
+    GOOD(p->driver->settle(p->b, p->device, TL_FLAGS - 1));        /* it stays reached */
+    CHECK(numbers[ALL] == 7 && numbers[2 * ALL - 1] == ALL + 6, "%u, %u", numbers[ALL], numbers[2 * ALL - 1]);
+    p->driver->unpin(p->device, memory);
+    p->driver->unload(p->device, m);
+    p->driver->free(p->device, x);
+}
+
 /* ---- failures of kernels */
 
 ON_EACH(a_kernel_that_does_not_compile)
@@ -936,6 +990,7 @@ TEST_MAIN(TEST(lists_devices_with_what_they_can_do), TEST(a_device_that_is_not_t
           TEST(memory_that_is_not_there), TEST(waits_are_counted), TEST(kernels_get_their_arguments),
           TEST(kernels_get_shared_memory), TEST(atomics_of_both_widths), TEST(sums_of_floats_and_doubles),
           TEST(words_of_the_prelude), TEST(lanes_start_after_the_queue_and_end_before_it),
+          TEST(copies_keep_the_order_of_their_lane),
           TEST(a_kernel_that_does_not_compile), TEST(a_launch_that_cannot_be), TEST(several_threads_compile_at_once),
           TEST(an_image_serves_another_opening), TEST(events_tell_the_time_between_them),
           TEST(opencl_works_on_the_callers_queue), TEST(opencl_images_may_be_texts))

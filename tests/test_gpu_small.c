@@ -214,7 +214,44 @@ static void merges(void)
     tulle_ctx_free(ctx);
 }
 
+/* X and Y by columns are turned; alpha 0 scales. */
+static void dense_by_columns(void)
+{
+    enum { ROWS = 40, COLS = 33, COLUMNS = 5 };
+    tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
+    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "a context");
+    ref A = ref_random(14, ROWS, COLS, 3, REF_INTEGERS, f64);
+    double x[COLS * COLUMNS], y[ROWS * COLUMNS], want[ROWS * COLUMNS];
+    const double factors[][2] = {{1, 0}, {2, 3}, {0, 0}, {0, 2}};
+    for (int i = 0; i < COLS * COLUMNS; i++) x[i] = i % 7 - 3;
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < ROWS * COLUMNS; i++) y[i] = want[i] = i % 5;
+        tulle_dense X = tulle_dense_make(COLS, COLUMNS, 0, TULLE_BY_COLS, x, TULLE_F64);
+        tulle_dense Y = tulle_dense_make(ROWS, COLUMNS, 0, TULLE_BY_COLS, y, TULLE_F64), W = Y;
+        tulle_dense_matrix *moved[3] = {NULL};
+        tulle_spmm_options o = {.alpha = &factors[k][0], .beta = &factors[k][1]};
+        W.values = want;
+        CHECK(tulle_spmm(cpu, &A.view, &X, &W, &o) == TULLE_OK, "%s", tulle_ctx_error(cpu));
+        CHECK(tulle_dense_move(ctx, &X, TULLE_DEVICE, &moved[0]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_dense_move(ctx, &Y, TULLE_DEVICE, &moved[1]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_dense there = tulle_dense_view(moved[0]), to = tulle_dense_view(moved[1]);
+        CHECK(tulle_spmm(ctx, &A.view, &there, &to, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_dense_move(ctx, &to, TULLE_HOST, &moved[2]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_dense back = tulle_dense_view(moved[2]);
+        CHECK(moved[2] && ref_same_values(back.values, want, TULLE_F64, ROWS * COLUMNS, "by columns"), "alpha %g, beta %g",
+              factors[k][0], factors[k][1]);
+        CHECK(tulle_spmm(ctx, &A.view, &X, &Y, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(ref_same_values(y, want, TULLE_F64, ROWS * COLUMNS, "on the host"), "alpha %g, beta %g", factors[k][0],
+              factors[k][1]);
+        for (int i = 0; i < 3; i++) tulle_dense_free(moved[i]);
+    }
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+    tulle_ctx_free(cpu);
+}
+
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
           TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(one_step),
           TEST(indices_of_two_widths),
-          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges))
+          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
+          TEST(dense_by_columns))

@@ -1,26 +1,569 @@
 /* SPDX-License-Identifier: MIT
- * chunks.c - X and Y on the device, row by row. */
+ *
+ * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by row on the
+ * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2013).
+ *
+ *   on the device, row by row    used as it lies
+ *   on the device, by columns    a chunk is turned into workspace and, of Y, back
+ *   on the host                  a chunk is made row by row by the threads of the host, in parts, and sent; Y comes back
+ *                                the same way
+ *
+ * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the parts pass
+ * through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is over, unpacks what came
+ * back when its turn comes, and never waits for more than that.  So the host's packing, copies in both directions and kernels
+ * go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane, one thing after the other (Algorithm 2); 1 to 3: so many
+ * lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if memory allows.
+ *
+ * Device memory: a chunk of each of X and Y that is not used as it lies, for each lane; as many columns as the limit
+ * allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
+#include "cpu/spmm.h"
 #include "gpu/spmm.h"
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
-                           tulle_stats *stats)
+#include "matrix/parts.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS,
+    SLOT_LEAST = 64 << 10, SLOT_MOST = 8 << 20,
+    SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
+    VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
+    LINE = 64,                          /* the same of a row of the host's                           */
+    LINK = 64,                          /* how much faster device memory is than the way to the host */
+    CHUNKS = 8,                         /* that the columns are cut into, where there are enough    */
+    CHUNK_MOST = 256 << 20,             /* bytes of X and Y in a chunk from the host                */
+    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only turned                     */
+    TURNED_COLUMNS = 128,               /* but not fewer columns than that                          */
+    COLUMNS_MOST = 1 << 30,
+    THREADS = 256, TILE_LOG2 = 10       /* of kernels/dense.cl                                      */
+};
+
+typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
+
+typedef struct side {
+    tulle_dense M;
+    road        road;
+    tl_dmem     chunk[WAYS_MOST];
+} side;
+
+/* Rows and columns of a matrix in a slot. */
+typedef struct part {
+    int64_t row, rows, col, cols;
+} part;
+
+typedef struct slot {
+    char *p;
+    bool  busy;                         /* a copy has it, flag and all                              */
+    bool  back;                         /* and brings this part of Y                                */
+    part  part;
+} slot;
+
+typedef struct run {
+    tl_base         *b;
+    tl_gpu          *gpu;
+    const tl_driver *driver;
+    tl_device       *device;
+    tl_gpu_spmm     *s;
+    const tl_spmm_kernels *host;        /* packs                                                    */
+    tl_types         types;
+    tl_c64           alpha, beta;
+    side             X, Y;
+    size_t           size;              /* of a value                                               */
+    int64_t          cols, width;       /* of Y, of a chunk                                         */
+    int              ways;              /* lanes                                                    */
+    bool             staged;            /* something comes from the host                            */
+    bool             overlap, forked;
+    slot             slot[SLOTS];
+    int              slots, next;
+    uint64_t         slot_bytes;
+} run;
+
+static bool is_zero(tl_c64 v)
+{
+    return v.re == 0 && v.im == 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
+static int64_t pitch_of(const run *r, const side *m, int64_t cols)
+{
+    int64_t vector = VECTOR / (int64_t)r->size;
+    return m->road == TURNED && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+}
+
+static int lane_of(const run *r, int way)
+{
+    return r->ways > 1 ? 1 + way : 0;
+}
+
+static int64_t chunks_of(const run *r)
+{
+    return (r->cols - 1) / r->width + 1;
+}
+
+/* ---- kernels of dense.cl */
+
+static const tl_kernel_id needed[] = {TL_K_TURN, TL_K_SCALE};
+
+static uint64_t blocks_for(const tl_gpu *gpu, uint64_t wanted)
+{
+    uint64_t most = (uint64_t)gpu->caps.processors * 32;
+    return wanted < most ? wanted : most;
+}
+
+static uint32_t threads_for(const tl_gpu *gpu)
+{
+    return gpu->caps.threads_block < THREADS ? gpu->caps.threads_block : THREADS;
+}
+
+static uint32_t log2_of(uint64_t x)     /* rounded up */
+{
+    uint32_t n = 0;
+    while (n < 63 && (uint64_t)1 << n < x) n++;
+    return n;
+}
+
+/* Lines of a tile: 32, more where lines are short, fewer where there are few. */
+static uint32_t tile_lines(uint64_t lines, uint64_t length)
+{
+    uint32_t high = log2_of(lines), wide = log2_of(length);
+    if (wide < 5) high = TILE_LOG2 - (wide < 2 ? 2 : wide);
+    else if (high > 5) high = 5;
+    return high < 2 ? 2 : high;
+}
+
+typedef struct lines { tl_dmem mem; uint64_t at, ld; } lines;
+
+/* `count` lines of `length` values become `length` lines of `count`. */
+static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
+{
+    uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
+    uint64_t tiles = ((((uint64_t)count - 1) >> high) + 1) * ((((uint64_t)length - 1) >> wide) + 1);
+    const tl_arg args[] = {TL_U64(count), TL_U64(length), TL_U32(high), TL_MEM(from.mem), TL_U64(from.at), TL_U64(from.ld),
+                           TL_MEM(to.mem), TL_U64(to.at), TL_U64(to.ld)};
+    if (count == 0 || length == 0) return TULLE_OK;
+    return r->driver->launch(r->b, r->device, tl_gpu_kernel(r->gpu, r->types, TL_K_TURN),
+                             &(tl_launch){.blocks = blocks_for(r->gpu, tiles), .threads = threads_for(r->gpu), .lane = lane,
+                                          .count = TL_COUNT(args), .args = args});
+}
+
+/* ---- between host matrices and slots, by all threads */
+
+typedef struct carry {
+    const run  *r;
+    const side *of;
+    const slot *in;
+    bool        back;
+} carry;
+
+static char *host_at(const run *r, const tulle_dense *M, int64_t row, int64_t col)
+{
+    return (char *)M->values + (size_t)(M->order == TULLE_BY_COLS ? col * M->ld + row : row * M->ld + col) * r->size;
+}
+
+/* Columns from rows that lie one behind the other; 16 rows at a time, so that lines of both are met whole. */
+TL_INLINE void unpack_columns(const char *from, int64_t rows, int64_t cols, char *to, int64_t ld, size_t size)
+{
+    enum { STEP = 16 };
+    for (int64_t i = 0; i < rows; i += STEP) {
+        int64_t n = rows - i < STEP ? rows - i : STEP;
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t k = 0; k < n; k++) tl_value_move(to, j * ld + i + k, from, (i + k) * cols + j, size);
+    }
+}
+
+static void unpack(const run *r, const tulle_dense *M, const part *p, int64_t row0, int64_t row1, const char *from)
+{
+    char *to = host_at(r, M, p->row + row0, p->col);
+    from += (size_t)(row0 * p->cols) * r->size;
+    if (M->order == TULLE_BY_ROWS) {
+        for (int64_t i = 0; i < row1 - row0; i++)
+            memcpy(to + (size_t)(i * M->ld) * r->size, from + (size_t)(i * p->cols) * r->size, (size_t)p->cols * r->size);
+        return;
+    }
+    switch (r->size) {
+    case 4: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 4); break;
+    case 8: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 8); break;
+    default: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 16); break;
+    }
+}
+
+static void carry_work(void *arg, int thread, int threads)
+{
+    const carry *c = arg;
+    const part *p = &c->in->part;
+    const tulle_dense *M = &c->of->M;
+    int64_t row0 = tl_part(p->rows, thread, threads), row1 = tl_part(p->rows, thread + 1, threads);
+    if (c->back) unpack(c->r, M, p, row0, row1, c->in->p);
+    else c->r->host->pack(host_at(c->r, M, p->row, p->col), M->ld, M->order == TULLE_BY_COLS, p->cols, row0, row1, c->in->p);
+}
+
+static void carry_part(const run *r, const side *m, const slot *k, bool back)
+{
+    carry c = {r, m, k, back};
+    tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.rows * k->part.cols), carry_work, &c);
+}
+
+/* ---- the ring */
+
+/* Slot i is free when this returns; what it brought is where it belongs. */
+static tulle_status finish(run *r, int i)
 {
     tulle_status status = TULLE_OK;
-    const tl_driver *d = s->gpu->driver;
-    (void)stats;
-    if (X->place != TULLE_DEVICE || Y->place != TULLE_DEVICE || X->order || Y->order) return tl_fail(b, TULLE_EINVAL, "not yet");
-    tl_chunk k = {.x = {(uint64_t)(uintptr_t)X->values, 0}, .y = {(uint64_t)(uintptr_t)Y->values, 0}, .x_ld = (uint64_t)X->ld,
-                  .y_ld = (uint64_t)Y->ld, .cols = (uint32_t)X->cols};
-    TRY(tl_spmm_chunk(b, s, &k, alpha, beta));
-    if (!s->gpu->foreign) TRY(d->wait(b, s->gpu->device));
+    slot *s = &r->slot[i];
+    if (!s->busy) return TULLE_OK;
+    TRY(r->driver->settle(r->b, r->device, i));
+    s->busy = false;
+    if (s->back) carry_part(r, &r->Y, s, true);
 done:
     return status;
 }
+
+/* Flag and all; without overlap the host sees to it at once. */
+static tulle_status give(run *r, int lane, int i, bool back)
+{
+    tulle_status status = TULLE_OK;
+    TRY(r->driver->flag(r->b, r->device, lane, i));
+    r->slot[i].busy = true;
+    r->slot[i].back = back;
+    if (!r->overlap) TRY(finish(r, i));
+done:
+    return status;
+}
+
+/* The columns of a host matrix, part by part, to the chunk of a way, or from there. */
+static tulle_status pass(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool back)
+{
+    tulle_status status = TULLE_OK;
+    uint64_t row_bytes = (uint64_t)cols * r->size;
+    int64_t most = (int64_t)(r->slot_bytes / row_bytes);
+    for (int64_t row = 0; row < m->M.rows; row += most) {
+        int i = r->next;
+        slot *s = &r->slot[i];
+        TRY(finish(r, i));
+        r->next = (i + 1) % r->slots;
+        s->part = (part){row, least(most, m->M.rows - row), col, cols};
+        tl_dmem there = {m->chunk[way].handle, m->chunk[way].offset + (uint64_t)row * row_bytes};
+        uint64_t bytes = (uint64_t)s->part.rows * row_bytes;
+        if (back) TRY(r->driver->fetch(r->b, r->device, lane, s->p, there, bytes));
+        else {
+            carry_part(r, m, s, false);
+            TRY(r->driver->send(r->b, r->device, lane, there, s->p, bytes));
+        }
+        TRY(give(r, lane, i, back));
+    }
+done:
+    return status;
+}
+
+/* ---- one chunk */
+
+/* Where the kernels find the columns of a matrix, and the columns there where they are read. */
+static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read, lines *place)
+{
+    const tulle_dense *M = &m->M;
+    tl_dmem whole = {(uint64_t)(uintptr_t)M->values, 0};
+    if (m->road == AS_IT_LIES) {
+        *place = (lines){whole, (uint64_t)col, (uint64_t)M->ld};
+        return TULLE_OK;
+    }
+    *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(r, m, cols)};
+    if (!read) return TULLE_OK;
+    if (m->road == FROM_HOST) return pass(r, m, way, lane, col, cols, false);
+    return turn(r, lane, cols, M->rows, (lines){whole, (uint64_t)(col * M->ld), (uint64_t)M->ld}, *place);
+}
+
+static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
+{
+    const tulle_dense *M = &r->Y.M;
+    if (r->Y.road == AS_IT_LIES) return TULLE_OK;
+    if (r->Y.road == FROM_HOST) return pass(r, &r->Y, way, lane, col, cols, true);
+    return turn(r, lane, M->rows, cols, place,
+                (lines){{(uint64_t)(uintptr_t)M->values, 0}, (uint64_t)(col * M->ld), (uint64_t)M->ld});
+}
+
+static tulle_status one_chunk(run *r, int64_t i)
+{
+    tulle_status status = TULLE_OK;
+    int way = (int)(i % r->ways), lane = lane_of(r, way);
+    int64_t col = i * r->width, cols = least(r->width, r->cols - col);
+    lines x, y;
+    TRY(bring(r, &r->X, way, lane, col, cols, true, &x));
+    TRY(bring(r, &r->Y, way, lane, col, cols, !is_zero(r->beta), &y));
+    tl_chunk chunk = {.x = x.mem, .x_at = x.at, .x_ld = x.ld, .y = y.mem, .y_at = y.at, .y_ld = y.ld,
+                      .cols = (uint32_t)cols, .lane = lane};
+    TRY(tl_spmm_chunk(r->b, r->s, &chunk, r->alpha, r->beta));
+    TRY(take_back(r, way, lane, col, cols, y));
+done:
+    return status;
+}
+
+static tulle_status all_chunks(run *r)
+{
+    tulle_status status = TULLE_OK;
+    int64_t chunks = chunks_of(r);
+    if (r->ways > 1) TRY(r->driver->fork(r->b, r->device, 1 + r->ways));
+    r->forked = r->ways > 1;
+    for (int64_t i = 0; i < chunks; i++) {
+        if (tl_progress(r->b, "numeric", (double)i / (double)chunks)) {
+            status = tl_fail(r->b, TULLE_ECANCEL, "the product was cancelled");
+            goto done;
+        }
+        TRY(one_chunk(r, i));
+    }
+    for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
+    if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
+    r->forked = false;
+done:
+    return status;
+}
+
+/* After a failure: what is still under way comes to its end, before its memory goes. */
+static void come_to_rest(run *r)
+{
+    char said[TL_ERROR_MAX];
+    memcpy(said, r->b->error, sizeof said);
+    if (r->forked) r->driver->join(r->b, r->device, 1 + r->ways);
+    if (r->staged) r->driver->wait(r->b, r->device);
+    memcpy(r->b->error, said, sizeof said);
+}
+
+/* ---- how many columns, how many lanes, and the memory for them */
+
+/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
+static uint64_t column_bytes(const run *r)
+{
+    uint64_t rows = r->s->pieces.parts;
+    if (r->X.road != AS_IT_LIES) rows += (uint64_t)r->X.M.rows;
+    if (r->Y.road != AS_IT_LIES) rows += (uint64_t)r->Y.M.rows;
+    return rows * r->size;
+}
+
+/* Of a chunk of so many columns. */
+static uint64_t side_bytes(const run *r, const side *m, int64_t cols)
+{
+    return m->road == AS_IT_LIES ? 0 : (uint64_t)m->M.rows * (uint64_t)pitch_of(r, m, cols) * r->size;
+}
+
+/* Of all chunks and sums for so many lanes, as the pool counts them. */
+static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
+{
+    const uint64_t parts[] = {side_bytes(r, &r->X, cols), side_bytes(r, &r->Y, cols),
+                              r->s->pieces.parts * (uint64_t)cols * r->size};
+    uint64_t bytes = 0;
+    for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
+    return bytes * (uint64_t)ways;
+}
+
+static int64_t at_least_one(uint64_t columns, int64_t most)
+{
+    return columns < 1 ? 1 : columns < (uint64_t)most ? (int64_t)columns : most;
+}
+
+/* Rows of a chunk are whole vectors, where there is more than one. */
+static int64_t even(const run *r, int64_t width)
+{
+    int64_t vector = VECTOR / (int64_t)r->size;
+    return width < r->cols && width > vector ? width / vector * vector : width;
+}
+
+static double staged_bytes(const run *r)
+{
+    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0) + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
+    return rows * (double)r->cols * (double)r->size;
+}
+
+/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took to come, and
+ * the host touches whole lines of its rows. */
+static int64_t least_width(const run *r)
+{
+    bool in_rows = (r->X.road == FROM_HOST && r->X.M.order == TULLE_BY_ROWS)
+              || (r->Y.road == FROM_HOST && r->Y.M.order == TULLE_BY_ROWS);
+    double row = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
+    int64_t bytes = row < COLUMNS_MOST ? (int64_t)row : COLUMNS_MOST;
+    if (bytes < (in_rows ? LINE : VECTOR)) bytes = in_rows ? LINE : VECTOR;
+    return (bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
+}
+
+/* What would be best if memory were no matter. */
+static int64_t best_width(const run *r, uint64_t each)
+{
+    int64_t all = least(r->cols, COLUMNS_MOST), line = least_width(r);
+    const char *forced = tl_env("TULLE_SPMM_CHUNK");
+    int64_t wanted = forced ? strtoll(forced, NULL, 10) : 0, width = all;
+    if (wanted > 0) return least(wanted, all);
+    if (each == 0 || (r->staged && staged_bytes(r) <= SMALL)) return all;
+    uint64_t most = (r->staged ? CHUNK_MOST : TURNED_MOST) / each;
+    if (!r->staged) return most < TURNED_COLUMNS ? least(TURNED_COLUMNS, all) : at_least_one(most, all);
+    width = ((all - 1) / CHUNKS / line + 1) * line;
+    if ((uint64_t)width > most) width = (int64_t)most / line * line;
+    return least(width < line ? line : width, all);
+}
+
+static tulle_status choose(run *r)
+{
+    uint64_t each = column_bytes(r), limit = r->s->limit;
+    const char *overlap = tl_env("TULLE_SPMM_OVERLAP");
+    int ways = overlap ? atoi(overlap) : 0;
+    r->overlap = !overlap || strcmp(overlap, "off") != 0;
+    r->ways = ways >= 1 && ways <= WAYS_MOST ? ways : 2;
+    if (!r->staged || !r->overlap || (!ways && staged_bytes(r) <= SMALL)) r->ways = 1;
+    int64_t width = best_width(r, each);
+    if (chunks_of(&(run){.cols = r->cols, .width = width}) < r->ways) r->ways = 1;
+    if (limit && chunk_bytes(r, 1, 1) > limit)
+        return tl_fail(r->b, TULLE_ELIMIT, "one column of X and Y needs %" PRIu64 " bytes on the device, the limit is %"
+                       PRIu64, chunk_bytes(r, 1, 1), limit);
+    if (!limit) limit = r->driver->caps(r->device)->memory_free / 2;
+    if (chunk_bytes(r, 1, r->ways) > limit) r->ways = 1;
+    if (each) width = at_least_one(limit / each / (uint64_t)r->ways, width);
+    while (width > 1 && chunk_bytes(r, width, r->ways) > limit) width--;
+    if (r->staged) width = least(width, SLOT_MOST / (int64_t)r->size);
+    r->width = even(r, width);
+    return TULLE_OK;
+}
+
+static void free_chunks(run *r)
+{
+    for (int i = 0; i < WAYS_MOST; i++) {
+        tl_dmem_free(r->gpu, r->X.chunk[i]);
+        tl_dmem_free(r->gpu, r->Y.chunk[i]);
+        r->X.chunk[i] = r->Y.chunk[i] = (tl_dmem){0, 0};
+    }
+}
+
+static tulle_status ask_chunks(run *r)
+{
+    tulle_status status = TULLE_OK;
+    for (int i = 0; i < r->ways; i++) {
+        TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
+        if (r->X.road != AS_IT_LIES)
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->X, r->width), "columns of X", &r->X.chunk[i]));
+        if (r->Y.road != AS_IT_LIES)
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
+    }
+done:
+    if (status != TULLE_OK) free_chunks(r);
+    return status;
+}
+
+/* Fewer columns, then one lane, where the device has less than it was thought to have. */
+static tulle_status make_chunks(run *r)
+{
+    tulle_status status;
+    while ((status = ask_chunks(r)) == TULLE_ENOMEM && (r->width > 1 || r->ways > 1)) {
+        if (r->width > 1) r->width = even(r, r->width / 2);
+        else r->ways = 1;
+        r->b->error[0] = 0;
+    }
+    return status;
+}
+
+/* Slots for parts of chunks; a row at least.  Less memory makes smaller slots. */
+static tulle_status make_slots(run *r)
+{
+    tulle_status status = TULLE_OK;
+    tl_gpu *gpu = r->gpu;
+    uint64_t row = (uint64_t)r->width * r->size, rows = 1;
+    if (!r->staged) return TULLE_OK;
+    if (r->X.road == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
+    if (r->Y.road == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
+    uint64_t bytes = rows > SLOT_MOST / row ? SLOT_MOST : rows * row;
+    r->slots = chunks_of(r) == 1 && rows * row <= bytes ? 3 : SLOTS;
+    for (;;) {
+        r->slot_bytes = ((bytes < SLOT_LEAST ? SLOT_LEAST : bytes) + 4095) / 4096 * 4096;
+        if (gpu->staging_bytes >= r->slot_bytes * (uint64_t)r->slots) break;
+        gpu->driver->unpin(gpu->device, gpu->staging);
+        gpu->staging = NULL;
+        gpu->staging_bytes = 0;
+        status = gpu->driver->pinned(r->b, gpu->device, r->slot_bytes * (uint64_t)r->slots, &gpu->staging);
+        if (status == TULLE_OK) gpu->staging_bytes = r->slot_bytes * (uint64_t)r->slots;
+        if (status != TULLE_ENOMEM || bytes / 2 < row || bytes <= SLOT_LEAST) break;
+        bytes /= 2;
+        r->b->error[0] = 0;
+    }
+    for (int i = 0; i < r->slots && status == TULLE_OK; i++) r->slot[i].p = (char *)gpu->staging + (uint64_t)i * r->slot_bytes;
+    return status;
+}
+
+/* ---- all of it */
+
+/* A single column is row by row, too. */
+static side side_of(const tulle_dense *M)
+{
+    side s = {.M = *M};
+    if (M->order == TULLE_BY_COLS && M->cols == 1) {
+        s.M.order = TULLE_BY_ROWS;
+        s.M.ld = 1;
+    }
+    s.road = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TURNED : AS_IT_LIES;
+    return s;
+}
+
+static tl_types dense_types(tulle_type type)
+{
+    return (tl_types){.ptr = 32, .idx = 32, .key = 32, .val = (int)type};
+}
+
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
+                           tulle_stats *stats)
+{
+    enum { BEGIN = TL_EVENTS - 2, END };
+    tulle_status status = TULLE_OK;
+    tl_gpu *gpu = s->gpu;
+    run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s, .alpha = alpha, .beta = beta,
+             .host = tl_spmm_kernels_for(Y->val_type, TULLE_I32), .types = dense_types(Y->val_type), .X = side_of(X),
+             .Y = side_of(Y), .size = tl_type_size(Y->val_type), .cols = Y->cols};
+    double start = tl_now();
+    uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
+    if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
+    r.staged = r.X.road == FROM_HOST || r.Y.road == FROM_HOST;
+    bool ends_here = !gpu->foreign || Y->place == TULLE_HOST, timed = !r.staged && ends_here;
+    if (r.X.road == TURNED || r.Y.road == TURNED) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    TRY(choose(&r));
+    TRY(make_chunks(&r));
+    TRY(make_slots(&r));
+    held = tl_dmem_held(gpu) - held;
+    tl_trace(b, "columns: %" PRId64 " chunk%s of %" PRId64 ", %d lane%s, %" PRIu64 " bytes on the device, %d parts of %" PRIu64
+             " bytes on the host", chunks_of(&r), chunks_of(&r) == 1 ? "" : "s", r.width, r.ways, r.ways == 1 ? "" : "s", held,
+             r.slots, r.slot_bytes);
+    if (timed) TRY(r.driver->mark(b, r.device, BEGIN));
+    TRY(all_chunks(&r));
+    if (timed) TRY(r.driver->mark(b, r.device, END));
+    if (ends_here && Y->place == TULLE_DEVICE) TRY(r.driver->wait(b, r.device));
+    stats->sec_numeric = tl_now() - start;
+    if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
+    stats->waits += (int)(r.driver->waits(r.device) - waits);
+    if (stats->workspace_bytes < held) stats->workspace_bytes = held;
+done:
+    if (status != TULLE_OK) come_to_rest(&r);
+    free_chunks(&r);
+    return status;
+}
+
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y)
 {
-    (void)gpu; (void)beta; (void)Y;
-    return tl_fail(b, TULLE_EINVAL, "not yet");
+    tulle_status status = TULLE_OK;
+    int64_t count = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows, length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols;
+    tl_types types = dense_types(Y->val_type);
+    if (count == 0 || length == 0 || (beta.re == 1 && beta.im == 0)) return TULLE_OK;
+    if (Y->place == TULLE_HOST) return tl_spmm_scale(b, &(tl_spmm_request){.Y = Y, .beta = beta});
+    if (Y->ld == length) {              /* no gaps: one long line */
+        length *= count;
+        count = 1;
+    }
+    TRY(tl_gpu_need(b, gpu, types, needed, TL_COUNT(needed)));
+    tl_dmem whole = {(uint64_t)(uintptr_t)Y->values, 0};
+    const tl_arg args[] = {TL_U64(count), TL_U64(length), TL_MEM(whole), TL_U64(0), TL_U64(Y->ld),
+                           TL_F64(beta.re), TL_F64(beta.im)};
+    uint64_t values = (uint64_t)count * (uint64_t)length, each = 4 * (uint64_t)threads_for(gpu);
+    TRY(gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, types, TL_K_SCALE),
+                            &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1), .threads = threads_for(gpu),
+                                         .count = TL_COUNT(args), .args = args}));
+    if (!gpu->foreign) TRY(gpu->driver->wait(b, gpu->device));
+done:
+    return status;
 }
-tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted) { (void)b; (void)s; (void)wanted; return TULLE_OK; }
-tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
-{ (void)b; (void)s; (void)chunk; (void)alpha; (void)beta; return TULLE_OK; }
-void tl_ellr_done(tl_gpu_spmm *s) { (void)s; }

@@ -70,6 +70,7 @@ enum {
     X(EventCreate, "", (CUevent *, unsigned flags))                                                 \
     X(EventDestroy, "_v2", (CUevent))                                                               \
     X(EventRecord, "", (CUevent, CUstream))                                                         \
+    X(EventSynchronize, "", (CUevent))                                                              \
     X(EventElapsedTime, "", (float *ms, CUevent from, CUevent to))                                  \
     X(ModuleLoadDataEx, "", (CUmodule *, const void *image, unsigned options, int *option, void **value)) \
     X(ModuleUnload, "", (CUmodule))                                                                 \

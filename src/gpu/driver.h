@@ -20,7 +20,7 @@ typedef struct tl_dmem {
     uint64_t handle, offset;
 } tl_dmem;
 
-enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24 };
+enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 8 };
 
 typedef struct tl_caps {
     char     name[128];                 /* "NVIDIA H200"                             */
@@ -75,7 +75,7 @@ typedef struct tl_driver {
     tulle_status (*download)(tl_base *b, tl_device *d, void *to, tl_dmem from, uint64_t bytes);
     tulle_status (*copy)(tl_base *b, tl_device *d, tl_dmem to, tl_dmem from, uint64_t bytes);
     tulle_status (*fill)(tl_base *b, tl_device *d, tl_dmem to, uint8_t byte, uint64_t bytes);
-    tulle_status (*wait)(tl_base *b, tl_device *d);         /* the only host synchronisation; counted */
+    tulle_status (*wait)(tl_base *b, tl_device *d);         /* for all of the queue; counted          */
     uint64_t     (*waits)(const tl_device *d);              /* how many so far                        */
 
     tulle_status (*load)(tl_base *b, tl_device *d, const tl_image *image, tl_module **module);
@@ -84,6 +84,13 @@ typedef struct tl_driver {
     tulle_status (*launch)(tl_base *b, tl_device *d, tl_kernel *kernel, const tl_launch *launch);
     tulle_status (*fork)(tl_base *b, tl_device *d, int lanes);      /* lanes 1..lanes-1 start after the queue */
     tulle_status (*join)(tl_base *b, tl_device *d, int lanes);      /* the queue goes on after them           */
+    /* Copies from and to pinned memory in the order of a lane; the host goes on, and leaves those bytes alone until a flag
+     * behind the copy is settled.  flag puts flag i (0 .. TL_FLAGS-1) behind all that the lane has; settle waits
+     * until it is reached, and is counted as a wait. */
+    tulle_status (*send)(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes);
+    tulle_status (*fetch)(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes);
+    tulle_status (*flag)(tl_base *b, tl_device *d, int lane, int flag);
+    tulle_status (*settle)(tl_base *b, tl_device *d, int flag);
 
     /* Time: mark puts event i (0 .. TL_EVENTS-1) into the queue; after wait, seconds between two. */
     tulle_status (*mark)(tl_base *b, tl_device *d, int event);

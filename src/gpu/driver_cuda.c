@@ -40,6 +40,7 @@ struct tl_device {
     CUstream         lane[TL_LANES];    /* 0 is not used: that is the queue          */
     CUevent          forked, joined[TL_LANES], turned;
     CUevent          timer[TL_EVENTS];  /* made when first marked                    */
+    CUevent          flag[TL_FLAGS];    /* made when first put                       */
     bool             coherent;          /* copies read the host's pages themselves   */
     _Atomic uint64_t waits;
     const tl_kernel *last;              /* started                                   */
@@ -102,6 +103,8 @@ static void cuda_close(tl_device *d)
         bool entered = enter(d);
         for (int i = 0; i < TL_EVENTS; i++)
             if (d->timer[i]) d->cu.EventDestroy(d->timer[i]);
+        for (int i = 0; i < TL_FLAGS; i++)
+            if (d->flag[i]) d->cu.EventDestroy(d->flag[i]);
         for (int i = 0; i < TL_LANES; i++) {
             if (d->joined[i]) d->cu.EventDestroy(d->joined[i]);
             if (d->lane[i]) d->cu.StreamDestroy(d->lane[i]);
@@ -325,6 +328,11 @@ static uint64_t cuda_waits(const tl_device *d)
 
 /* ---- kernels */
 
+static CUstream stream_of(const tl_device *d, int lane)
+{
+    return lane > 0 ? d->lane[lane] : d->queue;
+}
+
 /* The driver is not told how long an image is: an ELF file knows it, PTX must end with a zero. */
 static bool image_ends(const tl_image *image)
 {
@@ -444,7 +452,7 @@ static tulle_status cuda_launch(tl_base *b, tl_device *d, tl_kernel *k, const tl
     if (result == CUDA_SUCCESS) {
         call = "cuLaunchKernel";
         result = d->cu.LaunchKernel(k->function, (unsigned)l->blocks, 1, 1, l->threads, 1, 1, l->shared,
-                                    l->lane > 0 ? d->lane[l->lane] : d->queue, argument, NULL);
+                                    stream_of(d, l->lane), argument, NULL);
     }
     leave(d, entered);
     if (result != CUDA_SUCCESS) return refused(b, d, k, l, call, result);
@@ -483,6 +491,45 @@ static tulle_status cuda_join(tl_base *b, tl_device *d, int lanes)
     }
     leave(d, entered);
     return answer(b, d, result, call, 0);
+}
+
+static tulle_status cuda_send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes)
+{
+    int result;
+    if (bytes == 0) return TULLE_OK;
+    WITHIN(d, result, MemcpyHtoDAsync(pointer(to), from, (size_t)bytes, stream_of(d, lane)));
+    return answer(b, d, result, "cuMemcpyHtoDAsync", bytes);
+}
+
+static tulle_status cuda_fetch(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes)
+{
+    int result;
+    if (bytes == 0) return TULLE_OK;
+    WITHIN(d, result, MemcpyDtoHAsync(to, pointer(from), (size_t)bytes, stream_of(d, lane)));
+    return answer(b, d, result, "cuMemcpyDtoHAsync", bytes);
+}
+
+static tulle_status cuda_flag(tl_base *b, tl_device *d, int lane, int flag)
+{
+    const char *call = "cuEventCreate";
+    int result = CUDA_SUCCESS;
+    bool entered = enter(d);
+    if (!d->flag[flag]) result = d->cu.EventCreate(&d->flag[flag], CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS) {
+        call = "cuEventRecord";
+        result = d->cu.EventRecord(d->flag[flag], stream_of(d, lane));
+    }
+    leave(d, entered);
+    return answer(b, d, result, call, 0);
+}
+
+static tulle_status cuda_settle(tl_base *b, tl_device *d, int flag)
+{
+    int result;
+    if (!d->flag[flag]) return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
+    WITHIN(d, result, EventSynchronize(d->flag[flag]));
+    d->waits++;
+    return answer(b, d, result, "cuEventSynchronize", 0);
 }
 
 static tulle_status cuda_mark(tl_base *b, tl_device *d, int event)
@@ -544,6 +591,7 @@ const tl_driver tl_driver_cuda = {
     .upload = cuda_upload, .download = cuda_download, .copy = cuda_copy, .fill = cuda_fill,
     .wait = cuda_wait, .waits = cuda_waits,
     .load = cuda_load, .unload = cuda_unload, .kernel = cuda_kernel, .launch = cuda_launch,
-    .fork = cuda_fork, .join = cuda_join, .mark = cuda_mark, .elapsed = cuda_elapsed, .queue = cuda_queue,
+    .fork = cuda_fork, .join = cuda_join, .send = cuda_send, .fetch = cuda_fetch, .flag = cuda_flag, .settle = cuda_settle,
+    .mark = cuda_mark, .elapsed = cuda_elapsed, .queue = cuda_queue,
     .native = cuda_native
 };

@@ -2,7 +2,8 @@
  *
  * driver_opencl.c - the driver table over OpenCL 1.2.
  *
- * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is.
+ * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is: a lane is that
+ * queue, too.
  *
  *   memory    a handle is a cl_mem.  A kernel argument that starts inside of one is a sub-buffer from there to
  *             its end, kept for the next launch until the buffer is freed or another needs the place.  NVIDIA's
@@ -60,6 +61,10 @@ static void release_context(tl_device *d)
     for (int i = 0; i < TL_EVENTS; i++) {
         if (d->events[i]) d->cl.ReleaseEvent(d->events[i]);
         d->events[i] = NULL;
+    }
+    for (int i = 0; i < TL_FLAGS; i++) {
+        if (d->flags[i]) d->cl.ReleaseEvent(d->flags[i]);
+        d->flags[i] = NULL;
     }
     if (d->nothing) d->cl.ReleaseMemObject(d->nothing);
     d->nothing = NULL;
@@ -352,6 +357,39 @@ static tulle_status no_lanes(tl_base *b, tl_device *d, int lanes)
     return TULLE_OK;
 }
 
+static tulle_status send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes)
+{
+    (void)lane;
+    if (bytes == 0) return TULLE_OK;
+    int code = d->cl.EnqueueWriteBuffer(d->queue, buffer_of(to.handle), 0, (size_t)to.offset, (size_t)bytes, from, 0,
+                                        NULL, NULL);
+    return tl_cl_check(b, d, code, "clEnqueueWriteBuffer", "copying to the device");
+}
+
+static tulle_status fetch(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes)
+{
+    (void)lane;
+    return download(b, d, to, from, bytes);
+}
+
+/* What is before it starts now and not when it is waited for. */
+static tulle_status flag(tl_base *b, tl_device *d, int lane, int i)
+{
+    (void)lane;
+    if (d->flags[i]) d->cl.ReleaseEvent(d->flags[i]);
+    d->flags[i] = NULL;
+    int code = d->cl.EnqueueMarkerWithWaitList(d->queue, 0, NULL, &d->flags[i]);
+    if (code == CL_SUCCESS) code = d->cl.Flush(d->queue);
+    return tl_cl_check(b, d, code, "clEnqueueMarkerWithWaitList", "a flag behind a copy");
+}
+
+static tulle_status settle(tl_base *b, tl_device *d, int i)
+{
+    if (!d->flags[i]) return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", i);
+    d->waits++;
+    return tl_cl_check(b, d, d->cl.WaitForEvents(1, &d->flags[i]), "clWaitForEvents", d->last[0] ? d->last : "waiting");
+}
+
 /* ---- time */
 
 static tulle_status mark(tl_base *b, tl_device *d, int event)
@@ -452,6 +490,6 @@ const tl_driver tl_driver_opencl = {
     .compiler = tl_cl_compiler, .alloc = alloc, .free = free_memory, .pinned = pinned, .unpin = unpin,
     .upload = upload, .download = download, .copy = copy, .fill = fill, .wait = wait_all, .waits = waits,
     .load = tl_cl_load, .unload = tl_cl_unload, .kernel = tl_cl_kernel, .launch = launch,
-    .fork = no_lanes, .join = no_lanes, .mark = mark, .elapsed = elapsed, .queue = use_queue,
+    .fork = no_lanes, .join = no_lanes, .send = send, .fetch = fetch, .flag = flag, .settle = settle, .mark = mark, .elapsed = elapsed, .queue = use_queue,
     .native = native,
 };

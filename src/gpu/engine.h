@@ -36,7 +36,8 @@
     X(merge,              1024, true,  true)                                                      \
     X(arrange,            256,  false, true)                                                      \
     X(pieces,             256,  false, false)                                                     \
-    X(spmm,               256,  false, true)
+    X(spmm,               256,  false, true)                                                      \
+    X(dense,              256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -104,7 +105,9 @@ typedef enum tl_file_id {
     X(STAGED_2,            spmm,           staged_2)                                              \
     X(VALUES_1,            spmm,           values_1)                                              \
     X(VALUES_4,            spmm,           values_4)                                              \
-    X(JOIN,                spmm,           join)
+    X(JOIN,                spmm,           join)                                                  \
+    X(TURN,                dense,          turn)                                                  \
+    X(SCALE,               dense,          scale)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -160,6 +163,8 @@ struct tl_gpu {
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
     bool             foreign;           /* work goes to the caller's queue           */
+    void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
+    uint64_t         staging_bytes;
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
 

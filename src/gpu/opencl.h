@@ -83,6 +83,7 @@ typedef struct cl_buffer_region { size_t origin, size; } cl_buffer_region;
                                   const size_t *, TL_CL_WAITS, cl_event *))                                   \
     X(int, EnqueueMarkerWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                            \
     X(int, EnqueueBarrierWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                           \
+    X(int, WaitForEvents, (uint32_t, const cl_event *))                                                       \
     X(int, ReleaseEvent, (cl_event))                                                                          \
     X(int, GetEventProfilingInfo, (cl_event, TL_CL_INFO))                                                     \
     X(cl_program, CreateProgramWithSource, (cl_context, uint32_t, const char **, const size_t *, int *))      \
@@ -162,6 +163,7 @@ struct tl_device {
     bool             keeps_parts;       /* releasing a sub-buffer may crash it        */
     bool             keeps_binaries;    /* itself; asking for one costs               */
     cl_event         events[TL_EVENTS];
+    cl_event         flags[TL_FLAGS];
     cl_mem           nothing;           /* stands for arguments that are no memory   */
     char             version[320];      /* of compiler and driver                    */
     char             last[64];          /* the kernel started last                   */

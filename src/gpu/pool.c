@@ -119,6 +119,9 @@ void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
 
 void tl_gpu_trim(tl_gpu *gpu)
 {
+    gpu->driver->unpin(gpu->device, gpu->staging);
+    gpu->staging = NULL;
+    gpu->staging_bytes = 0;
     lock(gpu);
     give_back(gpu);
     gpu->waiting = 0;

@@ -166,17 +166,17 @@ static bool aligned(const tl_gpu_spmm *s, tl_dmem m, uint64_t at, uint64_t ld, u
     return at % width == 0 && ld % width == 0 && (!pointer || (m.handle + m.offset) % 16 == 0);
 }
 
-static tulle_status room_for_sums(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k)
+tulle_status tl_rows_room(tl_base *b, tl_gpu_spmm *s, int lane, uint64_t cols)
 {
     tulle_status status = TULLE_OK;
     tl_row_pieces *r = &s->pieces;
-    uint64_t bytes = r->parts * k->cols * tl_type_size(s->type);
-    if (bytes <= r->sums_bytes[k->lane]) return TULLE_OK;
-    tl_dmem_free(s->gpu, r->sums[k->lane]);
-    r->sums[k->lane] = (tl_dmem){0, 0};
-    r->sums_bytes[k->lane] = 0;
-    TRY(tl_dmem_alloc(b, s->gpu, bytes, "sums of parts of rows", &r->sums[k->lane]));
-    r->sums_bytes[k->lane] = bytes;
+    uint64_t bytes = r->parts * cols * tl_type_size(s->type);
+    if (bytes <= r->sums_bytes[lane]) return TULLE_OK;
+    tl_dmem_free(s->gpu, r->sums[lane]);
+    r->sums[lane] = (tl_dmem){0, 0};
+    r->sums_bytes[lane] = 0;
+    TRY(tl_dmem_alloc(b, s->gpu, bytes, "sums of parts of rows", &r->sums[lane]));
+    r->sums_bytes[lane] = bytes;
 done:
     return status;
 }
@@ -238,7 +238,7 @@ tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 a
     const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};
     if (s->rows == 0 || k->cols == 0) return TULLE_OK;
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
-    TRY(room_for_sums(b, s, k));
+    TRY(tl_rows_room(b, s, k->lane, k->cols));
     if (!aligned(s, k->x, k->x_at, k->x_ld, width) || !aligned(s, k->y, k->y_at, k->y_ld, width)) width = 1;
     uint32_t whole = k->cols / width * width;
     if (whole) TRY(some_columns(b, s, k, 0, whole, width, factor));

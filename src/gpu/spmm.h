@@ -73,6 +73,8 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
 tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s);
 /* Y = alpha*A*X + beta*Y for one chunk, in the order of its lane; the host does not wait. */
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
+/* The sums of a lane for chunks of so many columns, before there is one. */
+tulle_status tl_rows_room(tl_base *b, tl_gpu_spmm *s, int lane, uint64_t cols);
 void         tl_rows_done(tl_gpu_spmm *s);
 /* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */
 tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
