@@ -34,7 +34,8 @@
     X(heap,               128,  true,  true)                                                      \
     X(esc,                256,  true,  true)                                                      \
     X(merge,              1024, true,  true)                                                      \
-    X(arrange,            256,  false, true)
+    X(arrange,            256,  false, true)                                                      \
+    X(ellr,               256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -92,7 +93,14 @@ typedef enum tl_file_id {
     X(MERGE,               merge,          merge)                                                 \
     X(MERGE_DEEP,          merge,          merge_deep)                                            \
     X(ARRANGE,             arrange,        arrange)                                               \
-    X(ARRANGE_AREA,        arrange,        arrange_area)
+    X(ARRANGE_AREA,        arrange,        arrange_area)                                          \
+    X(ELLR_BUILD,          ellr,           ellr_build)                                            \
+    X(ELLR_1,              ellr,           ellr_1)                                                \
+    X(ELLR_2,              ellr,           ellr_2)                                                \
+    X(ELLR_4,              ellr,           ellr_4)                                                \
+    X(ELLR_8,              ellr,           ellr_8)                                                \
+    X(ELLR_16,             ellr,           ellr_16)                                               \
+    X(ELLR_32,             ellr,           ellr_32)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
