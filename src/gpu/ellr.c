@@ -10,7 +10,6 @@
  * rounded up so that T*N' columns are whole lines of 128 bytes.  One long row makes all rows long: what that would take is
  * known beforehand, and where it is too much nothing is made and A stays in CSR.  Where A fits, the padding costs memory
  * but no time: no thread reads it. */
-#include "gpu/product.h"
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <math.h>
