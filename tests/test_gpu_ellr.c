@@ -119,7 +119,8 @@ static ref_value product(const tulle_csr *A, int64_t i, const void *x, uint64_t 
 }
 
 /* Numbers that are exact in every type; between the rows, and in row 0 of X, NaN. */
-static void fill(void *to, tulle_type type, uint64_t count, uint64_t at, uint64_t ld, uint32_t cols, int64_t skip, bool nan, uint64_t seed)
+static void fill(void *to, tulle_type type, uint64_t count, uint64_t at, uint64_t ld, uint32_t cols, int64_t skip,
+                 bool nan, uint64_t seed)
 {
     ref_rng r = {seed};
     bool complex = type == TULLE_C32 || type == TULLE_C64;
@@ -295,14 +296,14 @@ static void factors(void)
 static void chosen_shapes(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref made[] = {uneven(300, 90, f64), ref_band(500, 1, REF_INTEGERS, f64), ref_dense(20, 150, REF_INTEGERS, f64),
-                  ref_random(43, 400, 300, 20, REF_INTEGERS, f64)};
+    ref made[] = {uneven(70, 90, f64), ref_band(90, 1, REF_INTEGERS, f64), ref_dense(20, 150, REF_INTEGERS, f64),
+                  ref_random(43, 90, 100, 20, REF_INTEGERS, f64)};
     for (int i = 0; i < 4; i++) {
         sparse m = sparse_of(ctx, made[i]);
         if (make(&m, 0, 0, 0)) {
             tl_ellr_shape s = tl_ellr_choice(&m.s, 300);
-            CHECK(s.threads >= 1 && s.threads <= 32 && s.columns >= 1 && s.columns <= 32 && s.block % s.threads == 0, "%u %u %u",
-                  s.threads, s.columns, s.block);
+            CHECK(s.threads >= 1 && s.threads <= 32 && s.columns >= 1 && s.columns <= 32 && s.block % s.threads == 0,
+                  "%u %u %u", s.threads, s.columns, s.block);
             CHECK(tl_ellr_choice(&m.s, 3).columns == 4 && tl_ellr_choice(&m.s, 1).columns == 1, "more columns than there are");
             for (int w = 0; w < 3; w++) {
                 job j = plain(w == 0 ? 1 : w == 1 ? 300 : 17);
@@ -319,7 +320,8 @@ static void chosen_shapes(void)
 static void no_rows_no_entries(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref made[] = {ref_new(0, 5, 0, f64), ref_new(6, 5, 0, f64), ref_new(4, 0, 0, f64), ref_random(44, 1, 1, 1, REF_INTEGERS, f64)};
+    ref made[] = {ref_new(0, 5, 0, f64), ref_new(6, 5, 0, f64), ref_new(4, 0, 0, f64),
+                  ref_random(44, 1, 1, 1, REF_INTEGERS, f64)};
     for (int i = 0; i < 4; i++) {
         sparse m = sparse_of(ctx, made[i]);
         for (uint32_t threads = 1; threads <= 32; threads *= 8)

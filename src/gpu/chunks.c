@@ -20,7 +20,3 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
     (void)gpu; (void)beta; (void)Y;
     return tl_fail(b, TULLE_EINVAL, "not yet");
 }
-tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted) { (void)b; (void)s; (void)wanted; return TULLE_OK; }
-tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
-{ (void)b; (void)s; (void)chunk; (void)alpha; (void)beta; return TULLE_OK; }
-void tl_ellr_done(tl_gpu_spmm *s) { (void)s; }

@@ -12,7 +12,6 @@
  * but no time: no thread reads it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
-#include <math.h>
 
 enum {
     MOST_THREADS = 32, MOST_COLUMNS = 32, MOST_BLOCK = 256,     /* of the kernels */

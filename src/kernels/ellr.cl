@@ -68,16 +68,6 @@ INLINE void load_each(const u32 lc, u32 here, GLOBAL const val_t *from, val_t *x
     UNROLL for (u32 c = 0; c < lc; c++) x[c] = c < here ? from[c] : VAL_ZERO;
 }
 
-/* A factor without imaginary part multiplies both parts. */
-INLINE val_t scaled(real_t re, real_t im, val_t v)
-{
-#if VAL <= 2
-    return re * v;
-#else
-    return im == (real_t)0 ? val_make(re * v.re, re * v.im) : val_mul(val_make(re, im), v);
-#endif
-}
-
 /* ---- ELLPACK-R from CSR
  *
  * A team of `team` threads has a row and SPAN of its `groups` groups of so many entries: it reads CSR in the order of the
@@ -143,9 +133,9 @@ INLINE void add_entry(const u32 lc, const bool whole, u32 here, val_t v, GLOBAL 
 
 /* What thread idp of a team adds up for its row.  index: of its first entry; step: to its next one; ahead: so many are
  * fetched at once, that their rows of X may come at once. */
-INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp, u32 team, u64 index, u64 step,
-                    GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x, u64 x_ld,
-                    val_t *sv)
+INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp, u32 team, u64 index,
+                    u64 step, GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x,
+                    u64 x_ld, val_t *sv)
 {
     u32 left = length > idp ? (length - idp + team - 1u) / team : 0u;
     AS_IT_IS for (; left >= ahead; left -= ahead) {
@@ -195,20 +185,11 @@ INLINE void add_team(const u32 lc, u32 idp, u32 team, val_t *sv, SHARED u64 *pas
 #endif
 }
 
-typedef struct ending_t {
-    real_t alpha_re, alpha_im, beta_re, beta_im;
-    bool   reads;                       /* beta is not 0 */
-} ending_t;
-
-INLINE val_t ended(ending_t e, val_t sum, val_t y)
-{
-    const val_t s = scaled(e.alpha_re, e.alpha_im, sum);
-    return e.reads ? VAL_ADD(s, scaled(e.beta_re, e.beta_im, y)) : s;
-}
-
 /* n of at most lc sums go to memory; of these `here` columns exist. */
-INLINE void put(const u32 lc, bool wide, u32 n, u32 here, ending_t e, const val_t *sv, GLOBAL val_t *to)
+INLINE void put(const u32 lc, bool wide, u32 n, u32 here, const val_t *sv, GLOBAL val_t *to, double alpha_re,
+                double alpha_im, double beta_re, double beta_im)
 {
+    const bool reads = beta_re != 0.0 || beta_im != 0.0;
     if (wide && n >= VEC_VALUES && here >= n) {
         UNROLL for (u32 k = 0; k < lc / VEC_VALUES; k++)
             if (k * VEC_VALUES < n) {
@@ -216,14 +197,16 @@ INLINE void put(const u32 lc, bool wide, u32 n, u32 here, ending_t e, const val_
                 val_t old[VEC_VALUES], now[VEC_VALUES];
                 vec_t v;
                 UNROLL for (u32 c = 0; c < VEC_VALUES; c++) old[c] = VAL_ZERO;
-                if (e.reads) vec_split(*at, old);
-                UNROLL for (u32 c = 0; c < VEC_VALUES; c++) now[c] = ended(e, sv[k * VEC_VALUES + c], old[c]);
+                if (reads) vec_split(*at, old);
+                UNROLL for (u32 c = 0; c < VEC_VALUES; c++)
+                    now[c] = spmm_end(alpha_re, alpha_im, beta_re, beta_im, sv[k * VEC_VALUES + c], old[c]);
                 vec_join(&v, now);
                 *at = v;
             }
     } else {
         UNROLL for (u32 c = 0; c < lc; c++)
-            if (c < n && c < here) to[c] = ended(e, sv[c], e.reads ? to[c] : VAL_ZERO);
+            if (c < n && c < here)
+                to[c] = spmm_end(alpha_re, alpha_im, beta_re, beta_im, sv[c], reads ? to[c] : VAL_ZERO);
     }
 }
 
@@ -233,12 +216,6 @@ INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass
     const u64 works = (rows + teams - 1u) / teams * tiles;
     const u32 n = lc > team ? lc / team : 1u, same = team > lc ? team / lc : 1u;  /* threads that end with one column */
     const u32 first = idp / same * n;
-    ending_t e;
-    e.alpha_re = (real_t)alpha_re;
-    e.alpha_im = (real_t)alpha_im;
-    e.beta_re = (real_t)beta_re;
-    e.beta_im = (real_t)beta_im;
-    e.reads = beta_re != 0.0 || beta_im != 0.0;
     AS_IT_IS for (u64 w = block_id(); w < works; w += block_count()) {
         const u64 i = w / tiles * teams + thread_id() / team;
         const u32 begin = (u32)(w % tiles) * lc, here = cols - begin < lc ? cols - begin : lc;
@@ -253,7 +230,8 @@ INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass
             add_row(lc, 1u, false, here, length, idp, team, index, step, J, E, from, x_ld, sv);
         add_team(lc, idp, team, sv, pass);
         if (i < rows && idp % same == 0u && first < here)
-            put(lc, (wide & 2u) != 0u, n, here - first, e, sv, y + y_at + i * y_ld + begin + first);
+            put(lc, (wide & 2u) != 0u, n, here - first, sv, y + y_at + i * y_ld + begin + first, alpha_re, alpha_im, beta_re,
+                beta_im);
     }
 }
 
