@@ -205,7 +205,7 @@ static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, ui
 tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
 {
     tl_gpu *gpu = s->gpu;
-    const tl_ellr *e = &s->ellr;
+    tl_ellr *e = &s->ellr;
     const tl_ellr_shape shape = tl_ellr_choice(s, chunk->cols);
     const uint64_t value = tl_type_size(s->type), row = shape.columns * value;
     const bool x_wide = aligned(gpu, chunk->x, chunk->x_at, chunk->x_ld, value, row < 16 ? row : 16);
@@ -221,5 +221,9 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
     int k = 0;
     while (1u << k < shape.columns) k++;
     if (blocks == 0) return TULLE_OK;
+    if (e->told != chunk->cols)
+        tl_trace(b, "spmm: ELLPACK-R in the shape %u,%u,%u (T, Lc, block) for %u columns", shape.threads, shape.columns,
+                 shape.block, chunk->cols);
+    e->told = chunk->cols;
     return gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, s->types, kernels[k]), &l);
 }

@@ -31,6 +31,7 @@ typedef struct tl_ellr {
     uint64_t      pitch, most;          /* most: entries of the longest row              */
     uint64_t      bytes;
     tl_ellr_shape shape;                /* columns 0: as tl_ellr_choice() says           */
+    uint32_t      told;                 /* columns that a trace line told the shape for  */
 } tl_ellr;
 
 /* The words of kernels/pieces.cl. */
