@@ -193,8 +193,8 @@ static void print_report(const tuning *t)
     double loss = 100 * (ratio(t->model.seconds, best) - 1);
     if (same) printf("\nof %d shapes; the model's own is the best\n", t->shapes);
     else printf("\nof %d shapes; the model's own is %.1f%% slower than the best\n", t->shapes, loss > 0 ? loss : 0.0);
-    printf("to use it: tulle spmm %s -n %" PRId64 " --policy ellr --shape %d,%d,%d\n", t->a.name, t->x.cols, t->shape[0].threads,
-           t->shape[0].columns, t->shape[0].block);
+    printf("to use it: tulle spmm %s -n %" PRId64 " --policy ellr --shape %d,%d,%d\n", t->a.name, t->x.cols,
+           t->shape[0].threads, t->shape[0].columns, t->shape[0].block);
 }
 
 static void json_timing(json *j, const char *key, const tuning *t, const timing *r)

@@ -32,6 +32,13 @@ static bool power_of_two(uint32_t x, uint32_t most)
     return x >= 1 && x <= most && (x & (x - 1)) == 0;
 }
 
+static uint32_t log2_of(uint32_t x)     /* of a power of two */
+{
+    uint32_t n = 0;
+    while (x >> n > 1) n++;
+    return n;
+}
+
 static uint32_t block_most(const tl_caps *caps)
 {
     return caps->threads_block < MOST_BLOCK ? caps->threads_block : MOST_BLOCK;
@@ -211,19 +218,17 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
     const bool x_wide = aligned(gpu, chunk->x, chunk->x_at, chunk->x_ld, value, row < 16 ? row : 16);
     const bool y_wide = aligned(gpu, chunk->y, chunk->y_at, chunk->y_ld, value, 16) && row >= 16;
     const uint32_t tiles = (chunk->cols + shape.columns - 1) / shape.columns, teams = shape.block / shape.threads;
-    const uint64_t blocks = ((uint64_t)s->rows + teams - 1) / teams * tiles;
-    const tl_arg args[] = {TL_U64(s->rows), TL_U64(e->pitch), TL_U32(shape.threads), TL_U32(chunk->cols), TL_U32(tiles),
-                           TL_U32((x_wide ? 1 : 0) + (y_wide ? 2 : 0)), TL_MEM(e->lengths), TL_MEM(e->col), TL_MEM(e->val),
-                           TL_MEM(chunk->x), TL_U64(chunk->x_at), TL_U64(chunk->x_ld), TL_MEM(chunk->y), TL_U64(chunk->y_at),
-                           TL_U64(chunk->y_ld), TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};
-    const tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX, .threads = shape.block, .lane = chunk->lane,
+    const uint64_t works = ((uint64_t)s->rows + teams - 1) / teams * tiles;
+    const tl_arg args[] = {TL_U64(s->rows), TL_U64(e->pitch), TL_U32(log2_of(shape.threads)), TL_U32(chunk->cols),
+                           TL_U32(tiles), TL_U64(works), TL_U32((x_wide ? 1 : 0) + (y_wide ? 2 : 0)), TL_MEM(e->lengths),
+                           TL_MEM(e->col), TL_MEM(e->val), TL_MEM(chunk->x), TL_U64(chunk->x_at), TL_U64(chunk->x_ld),
+                           TL_MEM(chunk->y), TL_U64(chunk->y_at), TL_U64(chunk->y_ld), TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};
+    const tl_launch l = {.blocks = works < INT32_MAX ? works : INT32_MAX, .threads = shape.block, .lane = chunk->lane,
                          .count = TL_COUNT(args), .args = args};
-    int k = 0;
-    while (1u << k < shape.columns) k++;
-    if (blocks == 0) return TULLE_OK;
+    if (works == 0) return TULLE_OK;
     if (e->told != chunk->cols)
         tl_trace(b, "spmm: ELLPACK-R in the shape %u,%u,%u (T, Lc, block) for %u columns", shape.threads, shape.columns,
                  shape.block, chunk->cols);
     e->told = chunk->cols;
-    return gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, s->types, kernels[k]), &l);
+    return gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, s->types, kernels[log2_of(shape.columns)]), &l);
 }

@@ -105,13 +105,14 @@ KERNEL(ellr_build)(u64 rows, u64 pitch, u32 team, u32 groups, u64 spans, GLOBAL 
 /* ---- the product: Algorithm 1
  *
  *   rows, pitch   N and N'
- *   team          T
+ *   team_log2     of T
  *   cols, tiles   columns of X and Y, and how many times Lc that is
+ *   works         tiles, for each block of rows
  *   wide          1: rows of a tile of X are aligned; 2: those of Y, to 16 bytes
  *   x_at, x_ld    values before the first of X, and from one row to the next
  *   factors       alpha and beta, real and imaginary parts */
 #define ELLR_ARGS                                                                                                   \
-    u64 rows, u64 pitch, u32 team, u32 cols, u32 tiles, u32 wide, GLOBAL const u32 *RESTRICT rl,                    \
+    u64 rows, u64 pitch, u32 team_log2, u32 cols, u32 tiles, u64 works, u32 wide, GLOBAL const u32 *RESTRICT rl,    \
     GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x, u64 x_at,       \
     u64 x_ld, GLOBAL val_t *RESTRICT y, u64 y_at, u64 y_ld, double alpha_re, double alpha_im, double beta_re, double beta_im
 
@@ -133,11 +134,11 @@ INLINE void add_entry(const u32 lc, const bool whole, u32 here, val_t v, GLOBAL 
 
 /* What thread idp of a team adds up for its row.  index: of its first entry; step: to its next one; ahead: so many are
  * fetched at once, that their rows of X may come at once. */
-INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp, u32 team, u64 index,
-                    u64 step, GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x,
-                    u64 x_ld, val_t *sv)
+INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp, u32 team_log2,
+                    u64 index, u64 step, GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E,
+                    GLOBAL const val_t *RESTRICT x, u64 x_ld, val_t *sv)
 {
-    u32 left = length > idp ? (length - idp + team - 1u) / team : 0u;
+    u32 left = length > idp ? ((length - 1u - idp) >> team_log2) + 1u : 0u;
     AS_IT_IS for (; left >= ahead; left -= ahead) {
         idx_t col[4];
         val_t v[4];
@@ -212,24 +213,23 @@ INLINE void put(const u32 lc, bool wide, u32 n, u32 here, const val_t *sv, GLOBA
 
 INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass)
 {
-    const u32 idp = thread_id() & (team - 1u), teams = thread_count() / team;
-    const u64 works = (rows + teams - 1u) / teams * tiles;
-    const u32 n = lc > team ? lc / team : 1u, same = team > lc ? team / lc : 1u;  /* threads that end with one column */
-    const u32 first = idp / same * n;
+    const u32 team = 1u << team_log2, idp = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
+    const u32 n = lc > team ? lc >> team_log2 : 1u, same = team > lc ? team / lc : 1u;  /* threads that end with one column */
+    const u32 first = (idp * lc) >> team_log2;
     AS_IT_IS for (u64 w = block_id(); w < works; w += block_count()) {
-        const u64 i = w / tiles * teams + thread_id() / team;
-        const u32 begin = (u32)(w % tiles) * lc, here = cols - begin < lc ? cols - begin : lc;
+        const u64 group = w >> 32 ? w / tiles : (u32)w / tiles, i = group * teams + (thread_id() >> team_log2);
+        const u32 begin = (u32)(w - group * tiles) * lc, here = cols - begin < lc ? cols - begin : lc;
         const u32 length = i < rows ? rl[i] : 0u;
         GLOBAL const val_t *const from = x + x_at + begin;
         val_t sv[LC_MOST];
         UNROLL for (u32 c = 0; c < lc; c++) sv[c] = VAL_ZERO;
-        const u64 index = team * i + idp, step = team * pitch;
+        const u64 index = (i << team_log2) + idp, step = pitch << team_log2;
         if ((wide & 1u) && here == lc)
-            add_row(lc, ahead, true, here, length, idp, team, index, step, J, E, from, x_ld, sv);
+            add_row(lc, ahead, true, here, length, idp, team_log2, index, step, J, E, from, x_ld, sv);
         else
-            add_row(lc, 1u, false, here, length, idp, team, index, step, J, E, from, x_ld, sv);
+            add_row(lc, 1u, false, here, length, idp, team_log2, index, step, J, E, from, x_ld, sv);
         add_team(lc, idp, team, sv, pass);
-        if (i < rows && idp % same == 0u && first < here)
+        if (i < rows && (idp & (same - 1u)) == 0u && first < here)
             put(lc, (wide & 2u) != 0u, n, here - first, sv, y + y_at + i * y_ld + begin + first, alpha_re, alpha_im, beta_re,
                 beta_im);
     }
@@ -245,8 +245,8 @@ INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass
     KERNEL_FOR(BLOCKS(lc##u), ellr_##lc)(ELLR_ARGS)                                                                 \
     {                                                                                                               \
         LANE_MEMORY                                                                                                 \
-        fast_spmm(lc##u, AHEAD(lc##u), rows, pitch, team, cols, tiles, wide, rl, J, E, x, x_at, x_ld, y, y_at, y_ld,\
-                  alpha_re, alpha_im, beta_re, beta_im, pass);                                                      \
+        fast_spmm(lc##u, AHEAD(lc##u), rows, pitch, team_log2, cols, tiles, works, wide, rl, J, E, x, x_at, x_ld,   \
+                  y, y_at, y_ld, alpha_re, alpha_im, beta_re, beta_im, pass);                                       \
     }
 
 FAST_SPMM(1)
