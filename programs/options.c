@@ -29,8 +29,8 @@ typedef struct option {
 enum {
     PRODUCT = FOR_MULTIPLY | FOR_EXPLAIN | FOR_BENCH,
     LOADS   = PRODUCT | FOR_INFO | FOR_CONVERT | FOR_SPY,
-    WORKS   = LOADS | FOR_GEN | FOR_SPMM,
-    REPORTS = PRODUCT | FOR_SPMM | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
+    WORKS   = LOADS | FOR_GEN | FOR_SPMM | FOR_TUNE,
+    REPORTS = PRODUCT | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
 };
 
 static const option table[] = {
@@ -38,7 +38,7 @@ static const option table[] = {
      "write the result there: .mtx, .mtx.gz or .tulle (spy, bench accumulators: .png)"},
     {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_SPMM,
      "write Y there: .npy or .mtx"},
-    {"columns", 'n', NUMBER, "N", AT(columns), 0, 1 << 24, FOR_SPMM,
+    {"columns", 'n', NUMBER, "N", AT(columns), 0, 1 << 24, FOR_SPMM | FOR_TUNE,
      "columns of a random X; 32 when not given"},
     {"seed", 0, NUMBER, "N", AT(seed), 0, 1 << 30, FOR_SPMM,
      "another random X for each"},
@@ -52,6 +52,8 @@ static const option table[] = {
      "X and Y column by column, whatever the file has"},
     {"allow-tf32", 0, FLAG, NULL, AT(allow_tf32), 1, 0, FOR_SPMM,
      "a GPU may round floats to 10 bits before it multiplies"},
+    {"shape", 0, WORD, "SHAPE", AT(shape), 0, 0, FOR_SPMM,
+     "of --policy ellr: T,LC,BLOCK, threads a row, columns at a time, threads of a block"},
     {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, WORKS,
      "threads to use; all cores when not given"},
     {"type", 0, TYPE, "TYPE", AT(type), 0, 0, WORKS,
@@ -73,7 +75,7 @@ static const option table[] = {
     {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN,
      "how accumulators are chosen; explain --list shows the names"},
     {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_SPMM,
-     "how it is computed: auto"},
+     "how it is computed: auto, or ellr on a GPU"},
     {"policy", 'p', WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
      "policies to time: names with commas, or all"},
     {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
@@ -90,12 +92,16 @@ static const option table[] = {
      "verify the product: Y*w against A*(X*w) for random w"},
     {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH | FOR_SPMM,
      "multiply N times and report the median"},
+    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_TUNE,
+     "multiply N times in each shape, 5 when not given, and take the median"},
     {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS,
      "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
     {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | FOR_BENCH,
      "the time of each stage of the product"},
     {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH,
      "merges, accumulators: fewer entries, for a first look"},
+    {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_TUNE,
+     "only blocks of 128 threads, for a first look"},
     {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,

@@ -65,7 +65,8 @@ bool        listed(const char *word, words_fn words);
 enum {                          /* which subcommand an option belongs to */
     FOR_MULTIPLY = 1 << 0, FOR_INFO    = 1 << 1, FOR_EXPLAIN = 1 << 2, FOR_GEN     = 1 << 3,
     FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
-    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11
+    FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11,
+    FOR_TUNE     = 1 << 12
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -75,7 +76,7 @@ typedef struct options {
     const char   *operand[OPERANDS_MAX];
     int           operands;
     const char   *output, *device, *policies;
-    const char   *alpha, *beta, *y;     /* of spmm */
+    const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
     int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32;
@@ -241,6 +242,7 @@ extern const command commands[];
 const char *command_name(int i);
 int run_multiply(const options *o);
 int run_spmm(const options *o);
+int run_tune(const options *o);
 int run_info(const options *o);
 int run_explain(const options *o);
 int run_gen(const options *o);

@@ -181,6 +181,26 @@ done:
 
 /* ---- the product */
 
+/* "8,16,128"; what is 0 or missing is chosen. */
+static int shape_of(const options *o, tulle_spmm_options *how)
+{
+    int *const to[] = {&how->ellr_threads, &how->ellr_columns, &how->ellr_block};
+    const char *at = o->shape;
+    char *end = NULL;
+    if (!at) return END_OK;
+    if (!o->product.policy || strcmp(o->product.policy, "ellr") != 0)
+        return complain(END_USAGE, "--shape belongs to --policy ellr");
+    for (int i = 0; i < 3; i++) {
+        long n = strtol(at, &end, 10);
+        if (end == at || n < 0 || n > 1024 || (*end && (*end != ',' || i == 2)))
+            return complain(END_USAGE, "--shape takes up to three numbers such as 8,16,128, not \"%s\"", o->shape);
+        *to[i] = (int)n;
+        if (!*end) break;
+        at = end + 1;
+    }
+    return END_OK;
+}
+
 static int by_total(const void *x, const void *y)
 {
     double a = ((const tulle_stats *)x)->sec_total, b = ((const tulle_stats *)y)->sec_total;
@@ -195,6 +215,7 @@ static int multiply(session *s, outcome *r)
                               .memory_limit = o->product.memory_limit, .allow_tf32 = o->allow_tf32, .time_stages = 1};
     tulle_stats *stats = malloc((size_t)runs * sizeof *stats);
     if (!stats) return no_memory("the times of all runs");
+    GO(shape_of(o, &how));
     for (int i = 0; i < runs; i++) {
         if (r->old_own)
             memcpy(r->y.values, r->old.values, (size_t)(r->y.rows * r->y.cols) * type_size((int)r->y.val_type));
@@ -386,7 +407,9 @@ int run_spmm(const options *o)
     int code = END_OK;
     session s = {0};
     outcome r = {.right = true};
+    tulle_spmm_options shape;
     GO(check_spmm_policy(o));
+    GO(shape_of(o, &shape));
     GO(output_check_dense(o->output));
     GO(session_open(&s, o));
     GO(operand_load(&s, o->operand[0], &r.a));

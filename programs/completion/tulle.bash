@@ -22,7 +22,7 @@ _tulle() {
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^accumulators/,/^$/s/^  ([^ ]+).*/\1/p')
         ;;
     --device | -d) words=$("$tulle" devices 2>/dev/null | sed -nE '/^$/q;s/^([^ ]+) .*/\1/p') ;;
-    --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s | --columns | -n | --seed | --alpha | --beta) return ;;
+    --threads | -t | --memory-limit | -m | --repeat | -r | --size | -s | --columns | -n | --seed | --alpha | --beta | --shape) return ;;
     --output | -o | --y)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")

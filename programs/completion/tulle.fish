@@ -40,7 +40,7 @@ end
 function __tulle_operand
     not __tulle_needs_command
     and not __tulle_after help --type --index --policy -p --policies --accumulator --device -d --threads -t \
-        --memory-limit -m --repeat -r --size -s --output -o --columns -n --seed --alpha --beta --y
+        --memory-limit -m --repeat -r --size -s --output -o --columns -n --seed --alpha --beta --shape --y
 end
 
 complete -c tulle -f -n __tulle_needs_command -a '(__tulle_commands)'
@@ -51,7 +51,7 @@ complete -c tulle -f -n '__tulle_after --policy -p' -a '(__tulle_listed policies
 complete -c tulle -f -n '__tulle_after --policies' -a 'all (__tulle_listed policies)'
 complete -c tulle -f -n '__tulle_after --accumulator' -a '(__tulle_listed accumulators)'
 complete -c tulle -f -n '__tulle_after --device -d' -a '(__tulle_devices)'
-complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -r --size -s --columns -n --seed --alpha --beta'
+complete -c tulle -f -n '__tulle_after --threads -t --memory-limit -m --repeat -r --size -s --columns -n --seed --alpha --beta --shape'
 complete -c tulle -F -n '__tulle_after --output -o --y'
 complete -c tulle -F -n __tulle_operand -a '(__tulle_options)'
 complete -c tulle -n __tulle_operand -a '(__tulle_recipes)'

@@ -37,7 +37,8 @@
     X(arrange,            256,  false, true)                                                      \
     X(pieces,             256,  false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
-    X(dense,              256,  false, true)
+    X(dense,              256,  false, true)                                                      \
+    X(ellr,               256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -107,7 +108,14 @@ typedef enum tl_file_id {
     X(VALUES_4,            spmm,           values_4)                                              \
     X(JOIN,                spmm,           join)                                                  \
     X(TURN,                dense,          turn)                                                  \
-    X(SCALE,               dense,          scale)
+    X(SCALE,               dense,          scale)                                                 \
+    X(ELLR_BUILD,          ellr,           ellr_build)                                            \
+    X(ELLR_1,              ellr,           ellr_1)                                                \
+    X(ELLR_2,              ellr,           ellr_2)                                                \
+    X(ELLR_4,              ellr,           ellr_4)                                                \
+    X(ELLR_8,              ellr,           ellr_8)                                                \
+    X(ELLR_16,             ellr,           ellr_16)                                               \
+    X(ELLR_32,             ellr,           ellr_32)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,

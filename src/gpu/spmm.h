@@ -30,7 +30,8 @@ typedef struct tl_ellr {
     tl_dmem       lengths, col, val;    /* handle 0: A is in CSR                         */
     uint64_t      pitch, most;          /* most: entries of the longest row              */
     uint64_t      bytes;
-    tl_ellr_shape shape;
+    tl_ellr_shape shape;                /* columns 0: as tl_ellr_choice() says           */
+    uint32_t      told;                 /* columns that a trace line told the shape for  */
 } tl_ellr;
 
 /* The words of kernels/pieces.cl. */
@@ -80,6 +81,8 @@ void         tl_rows_done(tl_gpu_spmm *s);
 tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
 tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 void         tl_ellr_done(tl_gpu_spmm *s);
+/* The shape of a product of so many columns. */
+tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
 /* Whichever of the two A was made ready for. */
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 /* All of X and Y; returns when Y is complete, or in the queue where the queue is the caller's and Y is on the device. */
