@@ -302,6 +302,9 @@ TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t 
  * 0: as it is. */
 TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order,
                                            tulle_type val_type, tulle_dense_matrix **out);
+/* A copy in the other memory of the context, without gaps; TULLE_DEVICE needs a GPU. */
+TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                                        tulle_dense_matrix **out);
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
  * array files (plain or gzipped; values become double or complex double), told apart by content. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);

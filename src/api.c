@@ -284,6 +284,20 @@ tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_ord
     return tl_dense_convert(&ctx->base, &view, order, (int)val_type, out);
 }
 
+tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(out);
+    *out = NULL;
+    tulle_dense view = *A;
+    tulle_status status = tl_dense_view_check(ctx, &view, "A", true);
+    if (status == TULLE_OK) status = tl_place_check(ctx, place);
+    if (status != TULLE_OK) return status;
+    if (view.place == TULLE_HOST && place == TULLE_HOST) return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
+    return tl_gpu_dense_move(&ctx->base, ctx->gpu, &view, place, out);
+}
+
 tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out)
 {
     NEED_CTX;

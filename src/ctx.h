@@ -21,6 +21,8 @@ tulle_status tl_device_info(int i, tulle_device *info);
 
 /* views.c: one matrix alone, wherever its arrays lie */
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* touches no array */
+tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);   /* gives it its ld */
+tulle_status tl_place_check(tulle_ctx *ctx, tulle_place place);     /* is there such a place? */
 /* The same matrix on the host: *view is *A itself, or *own, made for it, freed by the caller. */
 tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own);
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
@@ -124,6 +126,7 @@ struct tulle_spmm_plan {
     tulle_matrix      *own;             /* A transposed, if it is                   */
     uint64_t           copied;          /* bytes of that                            */
     tl_spmm_pieces     pieces;          /* on the CPU                               */
+    tl_gpu_spmm       *gpu;             /* on a GPU                                 */
     tulle_stats        stats;
     uint64_t           held;            /* bytes before it began                    */
 };

@@ -13,6 +13,7 @@
 
 static const struct { const char *name, *text; int where; } policies[] = {
     {"auto", "rows in CSR, several columns at once, long rows in parts", TL_ON_BOTH},
+    {"ellr", "FastSpMM (Ortega et al. 2013): ELLPACK-R, T threads a row, Lc columns at once", TL_ON_GPU},
 };
 
 enum { POLICIES = sizeof policies / sizeof *policies };
@@ -31,10 +32,14 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
 {
     *found = 0;
     for (int i = 0; name && i < POLICIES; i++)
-        if (strcmp(name, policies[i].name) == 0) return *found = i, TULLE_OK;
+        if (strcmp(name, policies[i].name) == 0) {
+            *found = i;
+            if (policies[i].where & (ctx->gpu ? TL_ON_GPU : TL_ON_CPU)) return TULLE_OK;
+            return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
+        }
     if (!name) return TULLE_OK;
-    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name,
-                   policies[0].name);
+    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s and %s", name,
+                   policies[0].name, policies[1].name);
 }
 
 /* ---- arguments */
@@ -50,6 +55,9 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
         {"trust_inputs", out->trust_inputs, 1},
         {"allow_tf32", out->allow_tf32, 1},
         {"time_stages", out->time_stages, 1},
+        {"ellr_threads", out->ellr_threads, 32},
+        {"ellr_columns", out->ellr_columns, 32},
+        {"ellr_block", out->ellr_block, 1024},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
@@ -58,13 +66,6 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
         if (out->reserved[i]) return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
     return TULLE_OK;
-}
-
-static tulle_status check_device(tulle_ctx *ctx)
-{
-    if (!ctx->gpu) return TULLE_OK;
-    return tl_fail(&ctx->base, TULLE_EDEVICE, "sparse times dense is not on %s yet: use a context on cpu",
-                   ctx->device);
 }
 
 static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
@@ -79,9 +80,16 @@ static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
 /* Where the values of a view begin and end. */
 typedef struct range { uintptr_t begin, end; } range;
 
-static range range_of(const tulle_dense *M)
+/* An OpenCL handle is one place, whatever is behind it. */
+static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array, uint64_t bytes)
 {
-    return (range){(uintptr_t)M->values, (uintptr_t)M->values + tl_dense_bytes(M)};
+    bool handle = place == TULLE_DEVICE && ctx->gpu && tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE);
+    return (range){(uintptr_t)array, (uintptr_t)array + (handle && bytes ? 1 : bytes)};
+}
+
+static bool meet(range a, range b)
+{
+    return a.begin < b.end && b.begin < a.end;
 }
 
 /* Columns beside each other in the rows of one array (or rows in its columns) lie between each other without
@@ -103,9 +111,9 @@ static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
 static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y)
 {
     tl_base *b = &ctx->base;
-    range y = range_of(Y), x = range_of(X);
+    range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
     if (y.begin == y.end) return TULLE_OK;
-    if (x.begin < y.end && y.begin < x.end && !interleaved(X, Y))
+    if (X->place == Y->place && meet(x, y) && !interleaved(X, Y))
         return tl_fail(b, TULLE_EINVAL, "X and Y overlap: X takes the bytes %#" PRIxPTR " to %#" PRIxPTR
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
     const struct { const char *name; const void *array; uint64_t bytes; } arrays[] = {
@@ -113,8 +121,8 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
         {"col_idx", A->col_idx, (uint64_t)A->nnz * tl_index_size(A->idx_type)},
         {"values", A->values, A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0},
     };
-    for (int i = 0; i < 3; i++)
-        if ((uintptr_t)arrays[i].array < y.end && y.begin < (uintptr_t)arrays[i].array + arrays[i].bytes)
+    for (int i = 0; i < 3 && A->place == Y->place; i++)
+        if (meet(range_of(ctx, A->place, arrays[i].array, arrays[i].bytes), y))
             return tl_fail(b, TULLE_EINVAL, "Y overlaps the %s of A", arrays[i].name);
     return TULLE_OK;
 }
@@ -128,8 +136,8 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
     bool turned = op != TULLE_KEEP;
     int64_t rows = turned ? A->cols : A->rows, cols = turned ? A->rows : A->cols;
     static const char *const names[] = {"A", "A^T", "A^H"};
-    TRY(tl_dense_check(b, X, "X", reads));
-    TRY(tl_dense_check(b, Y, "Y", true));
+    TRY(tl_dense_view_check(ctx, X, "X", reads));
+    TRY(tl_dense_view_check(ctx, Y, "Y", true));
     if (A->val_type != X->val_type || A->val_type != Y->val_type) {
         status = tl_fail(b, TULLE_ETYPE, "A has values of type %s, X of type %s, Y of type %s; they must be the same",
                          tl_type_name(A->val_type), tl_type_name(X->val_type), tl_type_name(Y->val_type));
@@ -162,6 +170,28 @@ static bool is_zero(tl_c64 v)
 
 /* ---- plans */
 
+/* A made ready on the device.  Its transpose is made by the host, which checks it too. */
+static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tulle_ctx *ctx = p->ctx;
+    tulle_matrix *own = NULL;
+    const tulle_spmm_options *o = &p->options;
+    p->A = p->given = *A;
+    if (o->op_a != TULLE_KEEP) {
+        if (!o->trust_inputs) TRY(tl_view_test(ctx, A));
+        TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
+        p->A = own->view;
+    }
+    tl_gpu_spmm_request r = {.A = &p->A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
+                             .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
+                             .ellr_block = (uint32_t)o->ellr_block, .trusted = o->trust_inputs || own};
+    TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
+done:
+    tl_matrix_free(&ctx->base, own);
+    return status;
+}
+
 /* A checked, transposed where that is wanted, and divided. */
 static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
 {
@@ -169,6 +199,7 @@ static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
     tl_base *b = &p->ctx->base;
     const tulle_spmm_options *o = &p->options;
     double start = tl_now();
+    if (p->ctx->gpu) return prepare_gpu(p, A);
     if (!o->trust_inputs) TRY(tl_csr_check(b, A, "A", o->threads));
     p->stats.sec_check = tl_now() - start;
     start = tl_now();
@@ -209,11 +240,15 @@ static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense
     uint64_t limit = p->options.memory_limit;
     double start = tl_now();
     if (limit) limit = limit > p->copied ? limit - p->copied : 1;
+    if (p->ctx->gpu) {
+        if (is_zero(alpha)) TRY(tl_gpu_spmm_scale(b, p->ctx->gpu, beta, Y));
+        else TRY(tl_gpu_spmm_run(b, p->gpu, alpha, X, beta, Y, t));
+    }
     tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
                          .threads = tl_spmm_threads(b, p->options.threads, &p->A, Y->cols), .memory_limit = limit};
-    if (is_zero(alpha)) TRY(tl_spmm_scale(b, &q));
-    else TRY(tl_spmm_run(b, &q));
-    t->sec_numeric = tl_now() - start;
+    if (!p->ctx->gpu && is_zero(alpha)) TRY(tl_spmm_scale(b, &q));
+    else if (!p->ctx->gpu) TRY(tl_spmm_run(b, &q));
+    if (!p->ctx->gpu || t->sec_numeric == 0) t->sec_numeric = tl_now() - start;
     t->threads = q.threads;
     t->b_nnz = X->rows * X->cols;
     t->c_nnz = Y->rows * Y->cols;
@@ -244,6 +279,7 @@ static void end(tulle_spmm_plan *p, double seconds)
 static void clear(tl_base *b, tulle_spmm_plan *p)
 {
     tl_spmm_pieces_done(b, &p->pieces);
+    tl_gpu_spmm_free(b, p->gpu);
     tl_matrix_free(b, p->own);
 }
 
@@ -258,7 +294,6 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     double start = tl_now();
     TRY(check_options(ctx, options, &o));
     TRY(find_policy(ctx, o.policy, &policy));
-    TRY(check_device(ctx));
     TRY(check_matrix(ctx, A));
     tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
     TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
@@ -282,7 +317,6 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     double start = tl_now();
     TRY(check_options(ctx, options, &o));
     TRY(find_policy(ctx, o.policy, &policy));
-    TRY(check_device(ctx));
     if (o.alpha || o.beta) {
         status = tl_fail(b, TULLE_EINVAL, "options: %s belongs to a run of the plan, not to the plan",
                          o.alpha ? "alpha" : "beta");
@@ -315,7 +349,7 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *p, const void *alpha, const tulle
     TRY(check_product(p->ctx, &p->given, p->options.op_a, &x, &y, !is_zero(a)));
     p->held = atomic_load(&b->held);
     atomic_store(&b->peak, p->held);
-    p->stats.sec_check = p->stats.sec_analyze = 0;
+    p->stats.sec_check = p->stats.sec_analyze = p->stats.sec_numeric = 0;
     TRY(multiply(p, a, &x, c, &y));
     end(p, tl_now() - start);
 done:

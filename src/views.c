@@ -47,7 +47,7 @@ done:
     return status;
 }
 
-tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+tulle_status tl_place_check(tulle_ctx *ctx, tulle_place place)
 {
     tl_base *b = &ctx->base;
     if (place != TULLE_HOST && place != TULLE_DEVICE)
@@ -55,6 +55,23 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     if (!ctx->gpu && place == TULLE_DEVICE)
         return tl_fail(b, TULLE_EINVAL, "this context computes on the CPU: it has no device memory to move a "
                        "matrix to");
+    return TULLE_OK;
+}
+
+tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values)
+{
+    if (!ctx->gpu || A->place != TULLE_DEVICE) return tl_dense_check(&ctx->base, A, name, values);
+    A->place = TULLE_HOST;              /* no value is touched */
+    tulle_status status = tl_dense_check(&ctx->base, A, name, values);
+    A->place = TULLE_DEVICE;
+    return status;
+}
+
+tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+{
+    tl_base *b = &ctx->base;
+    tulle_status status = tl_place_check(ctx, place);
+    if (status != TULLE_OK) return status;
     if (A->place == TULLE_HOST && place == TULLE_HOST) return copy(b, A, out);
     return tl_gpu_move(b, ctx->gpu, A, place, out);
 }

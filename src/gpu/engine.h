@@ -34,7 +34,9 @@
     X(heap,               128,  true,  true)                                                      \
     X(esc,                256,  true,  true)                                                      \
     X(merge,              1024, true,  true)                                                      \
-    X(arrange,            256,  false, true)
+    X(arrange,            256,  false, true)                                                      \
+    X(pieces,             256,  false, false)                                                     \
+    X(spmm,               256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -92,7 +94,16 @@ typedef enum tl_file_id {
     X(MERGE,               merge,          merge)                                                 \
     X(MERGE_DEEP,          merge,          merge_deep)                                            \
     X(ARRANGE,             arrange,        arrange)                                               \
-    X(ARRANGE_AREA,        arrange,        arrange_area)
+    X(ARRANGE_AREA,        arrange,        arrange_area)                                          \
+    X(PIECES_LOOK,         pieces,         pieces_look)                                           \
+    X(PIECES_PLACE,        pieces,         pieces_place)                                          \
+    X(PIECES_FILL,         pieces,         pieces_fill)                                           \
+    X(STRIPS_1,            spmm,           strips_1)                                              \
+    X(STRIPS_2,            spmm,           strips_2)                                              \
+    X(STRIPS_4,            spmm,           strips_4)                                              \
+    X(VALUES_1,            spmm,           values_1)                                              \
+    X(VALUES_4,            spmm,           values_4)                                              \
+    X(JOIN,                spmm,           join)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -151,6 +162,13 @@ struct tl_gpu {
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
 
+/* Arguments of a launch. */
+#define TL_MEM(m) {.kind = TL_ARG_MEM, .as.mem = (m)}
+#define TL_U32(x) {.kind = TL_ARG_U32, .as.u32 = (uint32_t)(x)}
+#define TL_F64(x) {.kind = TL_ARG_F64, .as.f64 = (x)}
+#define TL_U64(x) {.kind = TL_ARG_U64, .as.u64 = (uint64_t)(x)}
+#define TL_COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
 /* The kernels of a list are loaded, whatever it takes. */
 tulle_status tl_gpu_need(tl_base *b, tl_gpu *gpu, tl_types types, const tl_kernel_id *ids, int count);
 tl_kernel   *tl_gpu_kernel(tl_gpu *gpu, tl_types types, tl_kernel_id id);
@@ -158,6 +176,15 @@ void         tl_gpu_unload(tl_gpu *gpu);
 /* The i-th program that the build makes images of; false past the last. */
 void         tl_program_make(const char *file, int threads, tl_types types, tl_program *program);
 bool         tl_program_ahead(int i, tl_program *p);
+
+/* ---- check.c: is a view in order? */
+
+/* Threads for a row of average length. */
+uint32_t     tl_team_log2(const tl_gpu *gpu, int64_t nnz, int64_t rows);
+/* The first bad row to bad[0], in the queue. */
+tulle_status tl_check_launch(tl_base *b, tl_gpu *gpu, const tulle_csr *M, int64_t rows, tl_dmem ptr, tl_dmem col, tl_dmem bad);
+/* The sentence about a bad view; no error: this view is not the bad one. */
+tulle_status tl_check_tell(tl_base *b, tl_gpu *gpu, const tulle_csr *M, const char *name);
 
 /* ---- sizes.c: what each class of rows gets on this device */
 

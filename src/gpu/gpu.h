@@ -5,6 +5,7 @@
  *   device.c    names ("cuda:0"), the list of all devices, opening and sharing one
  *   pool.c      device memory kept between products
  *   programs.c  which kernels there are, loaded when first needed
+ *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
  *   product.c   analyze -> symbolic -> numeric, two waits
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
@@ -52,6 +53,9 @@ uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes he
 
 /* A copy of A at the place asked for. */
 tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+
+/* The same for a dense matrix; without gaps. */
+tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
 
 /* ---- product.c */
 

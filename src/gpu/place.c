@@ -47,3 +47,55 @@ done:
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
     return status;
 }
+
+static void disown(tulle_dense_matrix *A)
+{
+    tl_gpu *gpu = A->owner;
+    tl_dmem_free(gpu, (tl_dmem){(uint64_t)(uintptr_t)A->view.values, 0});
+    tl_gpu_release(gpu);
+}
+
+/* Gaps travel with the lines of a view on the host, and are closed there. */
+tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    const tl_driver *d = gpu->driver;
+    tulle_dense_matrix *host = NULL, *there = NULL;
+    uint64_t size = tl_type_size(A->val_type), bytes = (uint64_t)A->rows * (uint64_t)A->cols * size;
+    tl_dmem mem = {0, 0};
+    *out = NULL;
+    if (A->place == TULLE_DEVICE) {
+        bool by_cols = A->order == TULLE_BY_COLS;
+        int64_t lines = by_cols ? A->cols : A->rows;
+        tulle_dense wide = *A;                  /* lines as long as they lie there */
+        if (by_cols) wide.rows = A->ld;
+        else wide.cols = A->ld;
+        uint64_t whole = tl_dense_bytes(A);
+        TRY(tl_dense_create(b, wide.rows, wide.cols, A->order, A->val_type, &host));
+        if (lines > 0 && bytes > 0) TRY(d->download(b, gpu->device, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0}, whole));
+        TRY(d->wait(b, gpu->device));
+        host->view.rows = A->rows;
+        host->view.cols = A->cols;
+    }
+    TRY(tl_dense_convert(b, host ? &host->view : A, A->order, 0, &there));
+    if (place == TULLE_DEVICE) {
+        tl_dense_free(b, host);
+        host = there;
+        there = NULL;
+        TRY(tl_calloc(b, &there, 1, sizeof *there, "a dense matrix"));
+        TRY(tl_dmem_alloc(b, gpu, bytes, "a dense matrix on the device", &mem));
+        if (bytes) TRY(d->upload(b, gpu->device, mem, host->view.values, bytes));
+        TRY(d->wait(b, gpu->device));
+        *there = (tulle_dense_matrix){.view = host->view, .owner = tl_gpu_retain(gpu), .disown = disown};
+        there->view.values = (void *)(uintptr_t)mem.handle;
+        there->view.place = TULLE_DEVICE;
+        mem.handle = 0;
+    }
+    *out = there;
+    there = NULL;
+done:
+    tl_dense_free(b, host);
+    tl_dense_free(b, there);
+    tl_dmem_free(gpu, mem);
+    return status;
+}

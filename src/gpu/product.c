@@ -108,50 +108,13 @@ static void operand_done(tl_product *p, tl_operand *x)
     memset(x, 0, sizeof *x);
 }
 
-/* Threads for a row of average length. */
-static uint32_t team_log2(const tl_product *p, int64_t nnz, int64_t rows)
-{
-    uint32_t team = 0, most = p->gpu->caps.cpu ? 2 : 5;
-    uint64_t mean = rows ? (uint64_t)(nnz / rows) : 0;
-    while (team < most && (2u << team) <= mean) team++;
-    return team;
-}
-
 /* ---- check */
-
-static tulle_status check(tl_product *p, const tulle_csr *M, int64_t rows, const tl_operand *x, tl_dmem bad)
-{
-    tulle_status status = TULLE_OK;
-    tl_types types = {M->ptr_type == TULLE_I64 ? 64 : 32, M->idx_type == TULLE_I64 ? 64 : 32, 32, 0};
-    tl_kernel_id id = TL_K_CHECK;
-    if (rows == 0) return TULLE_OK;
-    TRY(tl_gpu_need(p->b, p->gpu, types, &id, 1));
-    uint32_t threads = 128, team = team_log2(p, M->nnz, rows);
-    tl_arg args[] = {TL_U32(rows), TL_U32(team), TL_U64(M->nnz), TL_U64(M->cols), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(bad)};
-    uint64_t blocks = (((uint64_t)rows << team) + threads - 1) / threads;
-    TRY(tl_product_launch(p, types, id, blocks > 65536 ? 65536 : blocks, threads, 0, 0, args, TL_COUNT(args)));
-done:
-    return status;
-}
-
-/* The sentence about a bad view is made by the host's own check, of a copy where it lies on the device; no error:
- * this view is not the bad one. */
-static tulle_status tell_bad(tl_product *p, const tulle_csr *M, const char *name)
-{
-    tulle_status status = TULLE_OK;
-    tulle_matrix *copy = NULL;
-    if (M->place == TULLE_DEVICE) TRY(tl_gpu_move(p->b, p->gpu, M, TULLE_HOST, &copy));
-    TRY(tl_csr_check(p->b, copy ? &copy->view : M, name, 0));
-done:
-    tl_matrix_free(p->b, copy);
-    return status;
-}
 
 static tulle_status tell_which(tl_product *p, uint32_t row)
 {
     tulle_status status = TULLE_OK;
-    TRY(tell_bad(p, p->request.A, "A"));
-    TRY(tell_bad(p, p->request.B, "B"));
+    TRY(tl_check_tell(p->b, p->gpu, p->request.A, "A"));
+    TRY(tl_check_tell(p->b, p->gpu, p->request.B, "B"));
     status = tl_fail(p->b, TULLE_EPATTERN, "row %" PRIu32 " of A or B changed while it was checked", row);
 done:
     return status;
@@ -273,8 +236,8 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     TRY(tl_product_mark(p, "operands"));
     if (!request->trusted) {
         TRY(p->driver->fill(b, p->device, p->bad, 0xff, 8));
-        if (p->request.row0 == 0 && rows == A->rows) TRY(check(p, A, rows, &p->A, p->bad));
-        if (!same) TRY(check(p, B, B->rows, &p->B, p->bad));
+        if (p->request.row0 == 0 && rows == A->rows) TRY(tl_check_launch(b, gpu, A, rows, p->A.ptr, p->A.col, p->bad));
+        if (!same) TRY(tl_check_launch(b, gpu, B, B->rows, p->B.ptr, p->B.col, p->bad));
         TRY(tl_product_mark(p, "check"));
     }
     TRY(fit_columns(p, A, &p->A));
@@ -298,7 +261,7 @@ static tulle_status analyze(tl_product *p)
     const tl_caps *caps = &p->gpu->caps;
     tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
-    uint32_t threads = caps->cpu ? 32 : 256, team = team_log2(p, p->a_nnz, p->rows);   /* a thread for each class at least */
+    uint32_t threads = caps->cpu ? 32 : 256, team = tl_team_log2(p->gpu, p->a_nnz, p->rows);   /* a thread for each class at least */
     /* enough blocks for the device, but a row at least for each team of a block */
     uint64_t stretch = (uint64_t)p->rows / (caps->processors * 16 + 1) + 1;
     if (stretch < threads >> team) stretch = threads >> team;

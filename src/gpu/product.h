@@ -102,9 +102,4 @@ void         tl_once_shares(const tl_once *o, tulle_stats *stats);
 /* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
 tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
 
-#define TL_MEM(m) {.kind = TL_ARG_MEM, .as.mem = (m)}
-#define TL_U32(x) {.kind = TL_ARG_U32, .as.u32 = (uint32_t)(x)}
-#define TL_U64(x) {.kind = TL_ARG_U64, .as.u64 = (uint64_t)(x)}
-#define TL_COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
 #endif

@@ -2,7 +2,7 @@
  *
  * spmm.h - what the files of sparse times dense on a device share.
  *
- *   spmm.c      A made ready on the device, and what becomes of a product: which kernel, which chunks
+ *   spmm.c      A made ready on the device, and which kernels take it
  *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
  *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
  *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
@@ -33,12 +33,25 @@ typedef struct tl_ellr {
     tl_ellr_shape shape;
 } tl_ellr;
 
-/* Rows of very different length: pieces of at most so many entries, longest first, and sums of those that are parts. */
+/* The words of kernels/pieces.cl. */
+enum { TL_PIECE_CLASSES = 16, TL_PIECE_JOINS = 15, TL_PIECE_ROWS = 1024, TL_PIECE_BYTES = 24 };
+
+/* Rows of very different length: pieces of at most 2^most_log2 entries, longest first, and sums of those that are parts. */
 typedef struct tl_row_pieces {
+    uint32_t most_log2;
+    uint64_t total[TL_PIECE_CLASSES + 1];   /* as look counts them; the last: the longest row */
+    tl_dmem  counts;                    /* of blocks, until the pieces are made          */
     tl_dmem  piece;                     /* handle 0: a piece is a row                    */
     uint64_t pieces, parts, joined;     /* parts of long rows; long rows                 */
     tl_dmem  join;                      /* long rows: which, their first part, how many  */
+    tl_dmem  sums[TL_LANES];            /* of parts                                      */
+    uint64_t sums_bytes[TL_LANES];
 } tl_row_pieces;
+
+/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread. */
+typedef struct tl_rows_shape {
+    uint32_t c_log2, k_log2, strips, block;
+} tl_rows_shape;
 
 struct tl_gpu_spmm {
     tl_gpu       *gpu;
@@ -50,11 +63,14 @@ struct tl_gpu_spmm {
     uint64_t      limit;                /* bytes for chunks and sums; 0: what is free    */
     uint64_t      mean, most;           /* entries of a row                              */
     tl_row_pieces pieces;
+    tl_rows_shape forced;               /* block 0: not                                  */
     tl_ellr       ellr;
 };
 
-/* Y = alpha*A*X + beta*Y for one chunk, in the order of its lane; the host does not wait. */
+/* Is A in order, unless it is trusted, and how long are its rows?  A wait. */
+tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool trusted);
 tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s);
+/* Y = alpha*A*X + beta*Y for one chunk, in the order of its lane; the host does not wait. */
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 void         tl_rows_done(tl_gpu_spmm *s);
 /* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */

@@ -109,6 +109,23 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #define VAL_ATOMIC_ADD(p, v)        do { REAL_ADD_SHARED(&(p)->re, (v).re); REAL_ADD_SHARED(&(p)->im, (v).im); } while (0)
 #endif
 
+#if VAL
+/* alpha*sum + beta*was; was is not looked at where beta is 0, and a factor without imaginary part multiplies both parts. */
+INLINE val_t val_scale(double re, double im, val_t v)
+{
+#if VAL == 1 || VAL == 2
+    return (real_t)re * v;
+#else
+    return im == 0.0 ? val_make((real_t)re * v.re, (real_t)re * v.im) : val_mul(val_make((real_t)re, (real_t)im), v);
+#endif
+}
+INLINE val_t spmm_end(double alpha_re, double alpha_im, double beta_re, double beta_im, val_t sum, val_t was)
+{
+    const val_t s = val_scale(alpha_re, alpha_im, sum);
+    return beta_re == 0.0 && beta_im == 0.0 ? s : VAL_ADD(s, val_scale(beta_re, beta_im, was));
+}
+#endif
+
 /* A sum of 64 bits in two words of 32: shared memory adds 32 bits at once, 64 only in a loop. */
 #define ADD_SPLIT(low, high, x)                                                         \
     do {                                                                                \

@@ -19,6 +19,7 @@ typedef long long          i64;
 #define CONSTANT        __constant__ const
 #define INLINE          static __device__ __forceinline__
 #define RESTRICT        __restrict__
+#define ALIGNED(n)      __align__(n)            /* of a struct                               */
 #define UNROLL          _Pragma("unroll")
 #define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all ones */
 

@@ -22,6 +22,7 @@ typedef long   i64;
 #define CONSTANT        __constant
 #define INLINE          static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
 #define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does not know */
+#define ALIGNED(n)      __attribute__((aligned(n)))
 #define UNROLL
 #define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* what is not given is a buffer of ones: see driver_opencl.c */
 

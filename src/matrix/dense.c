@@ -68,7 +68,8 @@ done:
 void tl_dense_free(tl_base *b, tulle_dense_matrix *A)
 {
     if (!A) return;
-    tl_free(b, A->view.values);
+    if (A->disown) A->disown(A);
+    else tl_free(b, A->view.values);
     tl_free(b, A);
 }
 

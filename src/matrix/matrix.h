@@ -26,6 +26,8 @@ struct tulle_matrix {
 /* An owned dense matrix; view.values is its one block, without gaps. */
 struct tulle_dense_matrix {
     tulle_dense view;
+    void       *owner;                      /* values on a device: who gives them back  */
+    void      (*disown)(tulle_dense_matrix *A);
 };
 
 typedef struct { float  re, im; } tl_c32;

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rows.c - sparse times dense with A in CSR: which rows are cut into pieces, how threads lie over columns and entries, one
+ * chunk of columns (kernels/spmm.cl, kernels/pieces.cl).
+ *
+ * Memory: 24 bytes a piece where rows differ much in length, and for each lane the sums of rows in parts. */
+#include "gpu/spmm.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PART_LOG2  = 7,                     /* longer rows are cut                                       */
+    UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
+    BLOCKS_MAX = 0x7fffffff
+};
+
+static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, int lane,
+                           const tl_arg *args, int count)
+{
+    tl_launch l = {.blocks = blocks, .threads = threads, .lane = lane, .count = count, .args = args};
+    return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
+}
+
+/* ---- how long rows are */
+
+static uint64_t look_blocks(const tl_gpu_spmm *s)
+{
+    return ((uint64_t)s->rows + TL_PIECE_ROWS - 1) / TL_PIECE_ROWS;
+}
+
+static uint32_t look_threads(const tl_gpu_spmm *s)
+{
+    return s->gpu->caps.cpu ? 32 : 256;
+}
+
+tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool trusted)
+{
+    tulle_status status = TULLE_OK;
+    const tl_driver *d = s->gpu->driver;
+    tl_device *device = s->gpu->device;
+    tl_row_pieces *r = &s->pieces;
+    tl_kernel_id id = TL_K_PIECES_LOOK;
+    tl_dmem totals = {s->gpu->board.handle, TL_BOARD_SUMS}, bad = {s->gpu->board.handle, TL_BOARD_BAD};
+    uint32_t *first_bad = (uint32_t *)(s->gpu->note + TL_PIECE_CLASSES + 1);
+    r->most_log2 = PART_LOG2;
+    s->mean = s->rows ? (uint64_t)(s->nnz / s->rows) : 0;
+    if (s->rows == 0) return TULLE_OK;
+    TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
+    TRY(tl_dmem_alloc(b, s->gpu, look_blocks(s) * TL_PIECE_CLASSES * 4, "lengths of rows", &r->counts));
+    TRY(d->fill(b, device, totals, 0, sizeof r->total));
+    if (!trusted) {
+        TRY(d->fill(b, device, bad, 0xff, 8));
+        TRY(tl_check_launch(b, s->gpu, A, s->rows, s->ptr, s->col, bad));
+    }
+    tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(totals)};
+    TRY(launch(b, s, id, look_blocks(s), look_threads(s), 0, args, TL_COUNT(args)));
+    TRY(d->download(b, device, s->gpu->note, totals, sizeof r->total));
+    if (!trusted) TRY(d->download(b, device, first_bad, bad, 8));
+    TRY(d->wait(b, device));
+    memcpy(r->total, s->gpu->note, sizeof r->total);
+    s->most = r->total[TL_PIECE_CLASSES];
+    if (!trusted && *first_bad != UINT32_MAX) {
+        TRY(tl_check_tell(b, s->gpu, A, "A"));
+        status = tl_fail(b, TULLE_EPATTERN, "row %" PRIu32 " of A changed while it was checked", *first_bad);
+    }
+done:
+    return status;
+}
+
+/* ---- pieces */
+
+static bool uneven(const tl_gpu_spmm *s)
+{
+    return s->most > UNEVEN * (s->mean + 1) || s->most > (uint64_t)4 << s->pieces.most_log2;
+}
+
+tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_row_pieces *r = &s->pieces;
+    tl_kernel_id ids[] = {TL_K_PIECES_PLACE, TL_K_PIECES_FILL};
+    if (s->rows > 0 && uneven(s)) {
+        uint64_t blocks = look_blocks(s);
+        for (int c = 0; c < TL_PIECE_JOINS; c++) r->pieces += r->total[c];
+        r->parts = r->total[0];
+        r->joined = r->total[TL_PIECE_JOINS];
+        if (r->pieces > UINT32_MAX) {
+            status = tl_fail(b, TULLE_EOVERFLOW, "%" PRIu64 " pieces of rows: a device takes at most %" PRIu32, r->pieces, UINT32_MAX);
+            goto done;
+        }
+        TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
+        TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
+        TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
+        tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
+        TRY(launch(b, s, ids[0], 2, look_threads(s), 0, place, TL_COUNT(place)));
+        tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
+        TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, fill, TL_COUNT(fill)));
+        tl_trace(b, "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64 " pieces, %" PRIu64
+                 " rows in %" PRIu64 " parts", s->most, s->mean, r->pieces, r->joined, r->parts);
+    }
+    tl_dmem_free(s->gpu, r->counts);
+    r->counts = (tl_dmem){0, 0};
+done:
+    return status;
+}
+
+void tl_rows_done(tl_gpu_spmm *s)
+{
+    tl_row_pieces *r = &s->pieces;
+    const tl_dmem all[] = {r->counts, r->piece, r->join};
+    for (int i = 0; i < TL_COUNT(all); i++) tl_dmem_free(s->gpu, all[i]);
+    for (int i = 0; i < TL_LANES; i++) tl_dmem_free(s->gpu, r->sums[i]);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- shapes */
+
+static uint32_t log2_ceil(uint64_t x)
+{
+    uint32_t l = 0;
+    while ((uint64_t)1 << l < x) l++;
+    return l;
+}
+
+/* The columns of a chunk over a warp at most, then strips beside each other in a thread, then tiles; entries over what is
+ * left of the warp, as long as each thread has four of a row. */
+static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
+{
+    const tl_caps *caps = &s->gpu->caps;
+    uint32_t warp_log2 = caps->cpu ? 3 : 5;
+    tl_rows_shape shape = {.strips = 1, .block = caps->cpu ? 32 : 128};
+    if (s->forced.block) {
+        shape = s->forced;
+        if (!whole && shape.strips == 2) shape.strips = 4;
+        return shape;
+    }
+    shape.c_log2 = log2_ceil(strips);
+    if (shape.c_log2 > warp_log2) {
+        shape.strips = strips > (uint64_t)2 << warp_log2 || !whole ? 4 : 2;
+        shape.c_log2 = warp_log2;
+        while (shape.c_log2 > 0 && (uint64_t)shape.strips << (shape.c_log2 - 1) >= strips) shape.c_log2--;
+    }
+    while (shape.c_log2 + shape.k_log2 < warp_log2 && (8u << shape.k_log2) <= s->mean && !caps->cpu) shape.k_log2++;
+    return shape;
+}
+
+/* ---- one chunk */
+
+/* Strips need X, Y and their rows at multiples of 16 bytes; a cl_mem begins at one. */
+static bool aligned(const tl_gpu_spmm *s, tl_dmem m, uint64_t at, uint64_t ld, uint64_t width)
+{
+    bool pointer = strcmp(s->gpu->driver->name, "cuda") == 0;
+    return at % width == 0 && ld % width == 0 && (!pointer || (m.handle + m.offset) % 16 == 0);
+}
+
+static tulle_status room_for_sums(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k)
+{
+    tulle_status status = TULLE_OK;
+    tl_row_pieces *r = &s->pieces;
+    uint64_t bytes = r->parts * k->cols * tl_type_size(s->type);
+    if (bytes <= r->sums_bytes[k->lane]) return TULLE_OK;
+    tl_dmem_free(s->gpu, r->sums[k->lane]);
+    r->sums[k->lane] = (tl_dmem){0, 0};
+    r->sums_bytes[k->lane] = 0;
+    TRY(tl_dmem_alloc(b, s->gpu, bytes, "sums of parts of rows", &r->sums[k->lane]));
+    r->sums_bytes[k->lane] = bytes;
+done:
+    return status;
+}
+
+/* Columns from..from+cols in strips of `width` values. */
+static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
+                                 const tl_arg factor[4])
+{
+    static const tl_kernel_id kernels[2][5] = {
+        {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
+        {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2, [4] = TL_K_STRIPS_4}};
+    tulle_status status = TULLE_OK;
+    const tl_row_pieces *r = &s->pieces;
+    uint64_t count = r->piece.handle ? r->pieces : (uint64_t)s->rows;
+    tl_rows_shape shape = shape_of(s, cols / width, width > 1);
+    uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
+    uint64_t tile_blocks = (count + teams - 1) / teams, tiles = (cols / width + tile - 1) / tile;
+    if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
+        uint32_t half = cols / width / 2 * width;
+        TRY(some_columns(b, s, k, from, half, width, factor));
+        TRY(some_columns(b, s, k, from + half, cols - half, width, factor));
+        goto done;
+    }
+    tl_kernel_id id = kernels[width > 1 || s->type == TULLE_C64][shape.strips];
+    const tl_arg args[] = {
+        TL_U64(count), TL_MEM(r->piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
+        TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U64(k->x_ld / width),
+        TL_MEM(k->y), TL_U64((k->y_at + from) / width), TL_U64(k->y_ld / width),
+        TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_MEM(r->sums[k->lane]),
+        factor[0], factor[1], factor[2], factor[3]};
+    TRY(launch(b, s, id, tile_blocks * tiles, shape.block, k->lane, args, TL_COUNT(args)));
+    if (r->joined) {
+        uint32_t c_log2 = log2_ceil(cols), most = s->gpu->caps.cpu ? 3 : 5, threads = s->gpu->caps.cpu ? 32 : 256;
+        if (c_log2 > most) c_log2 = most;
+        uint64_t join_tiles = ((uint64_t)cols + (1u << c_log2) - 1) >> c_log2;
+        const tl_arg join[] = {TL_MEM(r->join), TL_MEM(r->sums[k->lane]), TL_U32(cols), TL_MEM(k->y), TL_U64(k->y_at + from),
+                               TL_U64(k->y_ld), TL_U32(c_log2), TL_U32(r->joined), factor[0], factor[1], factor[2], factor[3]};
+        TRY(launch(b, s, TL_K_JOIN, r->joined * join_tiles, threads, k->lane, join, TL_COUNT(join)));
+    }
+done:
+    return status;
+}
+
+tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 alpha, tl_c64 beta)
+{
+    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STRIPS_4, TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
+    tulle_status status = TULLE_OK;
+    uint32_t width = (uint32_t)(16 / tl_type_size(s->type));
+    const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};
+    if (s->rows == 0 || k->cols == 0) return TULLE_OK;
+    TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
+    TRY(room_for_sums(b, s, k));
+    if (!aligned(s, k->x, k->x_at, k->x_ld, width) || !aligned(s, k->y, k->y_at, k->y_ld, width)) width = 1;
+    uint32_t whole = k->cols / width * width;
+    if (whole) TRY(some_columns(b, s, k, 0, whole, width, factor));
+    if (whole < k->cols) TRY(some_columns(b, s, k, whole, k->cols - whole, 1, factor));
+done:
+    return status;
+}
