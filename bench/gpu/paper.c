@@ -82,21 +82,21 @@ static bool run_plan(void *user)
     return tulle_spmm_plan_run(j->plan, NULL, &j->X, NULL, &j->Y) == TULLE_OK;
 }
 
-/* Columns are copied star at a time where so many are computed: that is all the workspace there is, for each of two queues. */
-static tulle_spmm_options options_for(const experiment *e, const char *policy, int64_t star)
+/* star columns are copied and computed at a time; 0: as many as tulle likes. */
+static tulle_spmm_options options_for(const char *policy, int64_t star)
 {
-    tulle_spmm_options o = {.policy = policy, .trust_inputs = 1};
-    if (star == 0) return o;
-    o.ellr_columns = (int)star;
-    o.memory_limit = 2 * (uint64_t)star * (uint64_t)(e->A.rows + e->A.cols) * 4;
-    return o;
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, star);
+    if (star) setenv("TULLE_SPMM_CHUNK", text, 1);
+    else unsetenv("TULLE_SPMM_CHUNK");
+    return (tulle_spmm_options){.policy = policy, .trust_inputs = 1, .ellr_columns = (int)star};
 }
 
 /* Seconds on the wall for all columns; 0: it failed, and that was said. */
 static double runtime(const paper *p, const experiment *e, const char *policy, int64_t star, int overlap)
 {
     tulle_ctx *ctx = p->ctx[overlap];
-    tulle_spmm_options o = options_for(e, policy, star);
+    tulle_spmm_options o = options_for(policy, star);
     double best = 0;
     job j = {.X = tulle_dense_make(e->A.cols, e->columns, 0, TULLE_BY_COLS, e->x, TULLE_F32),
              .Y = tulle_dense_make(e->A.rows, e->columns, 0, TULLE_BY_COLS, e->y, TULLE_F32)};
@@ -114,6 +114,7 @@ failed:
 done:
     tulle_spmm_plan_free(j.plan);
     unsetenv("TULLE_SPMM_OVERLAP");
+    unsetenv("TULLE_SPMM_CHUNK");
     return best;
 }
 
@@ -125,8 +126,7 @@ static bool kernels(const paper *p, const experiment *e, int64_t star, double *e
     const char *name = "";
     tulle_matrix *there = NULL;
     bool good = false;
-    tulle_spmm_options o = options_for(e, "ellr", star);
-    o.memory_limit = 0;
+    tulle_spmm_options o = options_for("ellr", star);
     o.time_stages = !device_has_clock(p->own);
     job j = {.X = tulle_dense_make(e->A.cols, star, 0, TULLE_BY_ROWS, NULL, TULLE_F32),
              .Y = tulle_dense_make(e->A.rows, star, 0, TULLE_BY_ROWS, NULL, TULLE_F32)};
@@ -164,6 +164,7 @@ done:
     device_free(p->own, j.X.values);
     device_free(p->own, j.Y.values);
     tulle_matrix_free(there);
+    unsetenv("TULLE_SPMM_CHUNK");
     return good;
 }
 
