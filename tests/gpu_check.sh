@@ -14,6 +14,7 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
+#   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
 #
 # The exit status is 0 only if every test passed, the sanitizers found nothing and no product was wrong.
@@ -209,6 +210,13 @@ if wanted measures; then
     [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")
     "$build/bench/bench_gpu_spmm" --device "$first" --ways "${GPU_CHECK_SPMM_WAYS:-auto}" ${anchors[@]+"${anchors[@]}"} \
         --pieces "$pieces" "${matrices[@]}" || wrong=1
+    case $first in
+        cuda*)
+            say "sparse times dense: FastSpMM's experiments"
+            "$build/bench/bench_gpu_spmm" --device "$first" --paper --pieces "$pieces" \
+                --only "${GPU_CHECK_PAPER:-cant_like,pwtk_mesh6,conf5_4,hpcg_64,ship_001,cage13}" \
+                ${GPU_CHECK_MATRICES:+"$GPU_CHECK_MATRICES"} || wrong=1 ;;
+    esac
     say "accumulators and merges"
     "$tulle" bench accumulators --device "$first" --json -o "${out%.json}-accumulators.png" >"${out%.json}-accumulators.json" || wrong=1
     "$tulle" bench merges --device "$first" --json >"${out%.json}-merges.json" || wrong=1

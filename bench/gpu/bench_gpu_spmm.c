@@ -233,13 +233,12 @@ static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands
     device_wait(d);
     r->plan_ms = 1e3 * (suite_now() - start);
     tulle_ctx_set_trace(gpu, s->trace ? print_trace : NULL, NULL);
-    if (!run_plan(&j)) goto failed;
+    if (!device_spoil(d, o->y_there, bytes) || !run_plan(&j)) goto failed;
     tulle_ctx_set_trace(gpu, NULL, NULL);
     if (s->check) {
         if (!device_get(d, o->got, o->y_there, bytes)) goto failed;
         if (!is_right(o, n, ways[way].rounding, ways[way].name)) goto done;
-        memset(o->again, 0xff, bytes);
-        if (!device_put(d, o->y_there, o->again, bytes) || !run_plan(&j) || !device_get(d, o->again, o->y_there, bytes)) goto failed;
+        if (!device_spoil(d, o->y_there, bytes) || !run_plan(&j) || !device_get(d, o->again, o->y_there, bytes)) goto failed;
         if (memcmp(o->got, o->again, bytes) != 0) {
             printf("WRONG: %s, %" PRId64 " columns, %s, %s: a second run gave other bits\n", o->name, n, type_name(o->type),
                    ways[way].name);

@@ -31,6 +31,7 @@ static const double hold_seconds = 0.05;
     X(int, cuMemFree_v2, (CUdeviceptr))                                         \
     X(int, cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))   \
     X(int, cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))         \
+    X(int, cuMemsetD8_v2, (CUdeviceptr to, unsigned char byte, size_t bytes))   \
     X(int, cuStreamCreate, (CUstream *, unsigned flags))                        \
     X(int, cuStreamDestroy_v2, (CUstream))                                      \
     X(int, cuStreamSynchronize, (CUstream))                                     \
@@ -46,6 +47,8 @@ static const double hold_seconds = 0.05;
                                   const void *from, uint32_t waits, const void *wait, void *event))                 \
     X(int, clEnqueueReadBuffer, (struct _cl_command_queue *, void *from, uint32_t blocking, size_t offset, size_t bytes, \
                                  void *to, uint32_t waits, const void *wait, void *event))                          \
+    X(int, clEnqueueFillBuffer, (struct _cl_command_queue *, void *to, const void *pattern, size_t pattern_bytes,   \
+                                 size_t offset, size_t bytes, uint32_t waits, const void *wait, void *event))       \
     X(int, clFinish, (struct _cl_command_queue *))
 
 typedef struct api {
@@ -177,6 +180,15 @@ bool device_get(device *d, void *to, void *from, size_t bytes)
     if (bytes == 0) return true;
     if (!d->cuda) return d->f.clEnqueueReadBuffer(tulle_opencl_queue(d->ctx), from, 1, 0, bytes, to, 0, NULL, NULL) == 0;
     return device_wait(d) && d->f.cuMemcpyDtoH_v2(to, (CUdeviceptr)(uintptr_t)from, bytes) == 0;
+}
+
+bool device_spoil(device *d, void *p, size_t bytes)
+{
+    const unsigned char ones = 0xff;
+    if (bytes == 0) return true;
+    if (!d->cuda)
+        return d->f.clEnqueueFillBuffer(tulle_opencl_queue(d->ctx), p, &ones, 1, 0, bytes, 0, NULL, NULL) == 0 && device_wait(d);
+    return device_wait(d) && d->f.cuMemsetD8_v2((CUdeviceptr)(uintptr_t)p, ones, bytes) == 0 && device_wait(d);
 }
 
 /* ---- the clock */

@@ -18,6 +18,7 @@ void   *device_alloc(device *d, size_t bytes);                  /* as a view tak
 void    device_free(device *d, void *p);
 bool    device_put(device *d, void *to, const void *from, size_t bytes);
 bool    device_get(device *d, void *to, void *from, size_t bytes);
+bool    device_spoil(device *d, void *p, size_t bytes);         /* every value becomes NaN                              */
 bool    device_wait(device *d);
 /* run() puts work into the stream and returns.  ms[i] = what the device needed for it: all runs are queued while the
  * stream stands still, so that nobody sees how long the host takes to queue them.  False: run() or CUDA failed. */
