@@ -9,6 +9,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "spmm_help.h"
+#include "tulle_cuda.h"
+#include "tulle_opencl.h"
 
 static const char *const policies[] = {"auto", "ellr"};
 enum { POLICIES = 2 };
@@ -198,6 +200,34 @@ static void whole_numbers_give_the_cpus_bits(void)
     tulle_ctx_free(ctx);
 }
 
+/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen. */
+static void every_shape_of_csr(void)
+{
+    static const int64_t columns[] = {1, 4, 7, 16, 33, 130};
+    static const int strips[] = {1, 2, 4}, blocks[] = {32, 64, 128, 256};
+    tulle_ctx *ctx = gpu_ctx();
+    int turn = 0;
+    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+        if (few() && v != TULLE_F32) continue;
+        ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
+        ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
+        for (int c = 0; c <= 5; c++)
+            for (int k = 0; c + k <= 5; k++)
+                for (int w = 0; w < 3; w++, turn++) {
+                    char shape[64];
+                    if (few() && turn % 4 != 0) continue;
+                    snprintf(shape, sizeof shape, "%d,%d,%d,%d", c, k, strips[w], blocks[turn % 4]);
+                    setenv("TULLE_SPMM_SHAPE", shape, 1);
+                    setting s = {.cols = columns[turn / 4 % 6], .alpha = one, .beta = turn % 3 ? zero : half, .plan = turn % 2,
+                                 .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
+                    for (int a = 0; a < 2; a++) spmm_product(ctx, &As[a].view, NULL, s, shape);
+                }
+        unsetenv("TULLE_SPMM_SHAPE");
+        for (int a = 0; a < 2; a++) ref_free(&As[a]);
+    }
+    tulle_ctx_free(ctx);
+}
+
 /* ---- ELLPACK-R */
 
 typedef struct lines { const char *part; int seen; } lines;
@@ -319,6 +349,82 @@ static void the_same_bits_each_time(void)
     for (int a = 0; a < 3; a++) ref_free(&As[a]);
     tulle_ctx_free(ctx[0]);
     tulle_ctx_free(ctx[1]);
+}
+
+/* Where the queue is the caller's and all is on the device, nobody waits: results are there for what is queued next. */
+static void in_a_queue_of_the_caller(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    bool cuda = tulle_cuda_context(ctx) != NULL;
+    REQUIRE((cuda ? tulle_cuda_set_stream(ctx, tulle_cuda_stream(ctx)) : tulle_opencl_set_queue(ctx, tulle_opencl_queue(ctx))) == TULLE_OK,
+            "%s", tulle_ctx_error(ctx));
+    ref As[] = {ref_power(4, 300, 300, 200, REF_INTEGERS, f64), ref_band(300, 2, REF_INTEGERS, f64)};
+    for (int a = 0; a < 2; a++)
+        for (int p = 0; p < POLICIES; p++) {
+            tulle_spmm_plan *plan = NULL;
+            tulle_spmm_options o = {.policy = policies[p]};
+            den X = den_new(300, 9, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(300, 9, 0, TULLE_BY_ROWS, TULLE_F64);
+            den Z = den_new(300, 9, 0, TULLE_BY_ROWS, TULLE_F64), between = den_new(300, 9, 0, TULLE_BY_ROWS, TULLE_F64);
+            den want = den_new(300, 9, 0, TULLE_BY_ROWS, TULLE_F64);
+            den_fill(&X, REF_INTEGERS, 3);
+            spmm_plain(&As[a].view, &X.view, one, zero, &Y.view, &between.view);
+            spmm_plain(&As[a].view, &between.view, one, zero, &Z.view, &want.view);
+            den_there x = den_move(ctx, &X), y = den_move(ctx, &Y), z = den_move(ctx, &Z);
+            tulle_matrix *there = gpu_moved(ctx, &As[a].view, TULLE_DEVICE);
+            tulle_csr A = tulle_matrix_view(there);
+            REQUIRE(tulle_spmm_plan_create(ctx, &A, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            for (int i = 0; i < 3; i++) {                       /* Z = A*(A*X) */
+                CHECK(tulle_spmm_plan_run(plan, NULL, &x.view, NULL, &y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                CHECK(tulle_spmm_plan_run(plan, NULL, &y.view, NULL, &z.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            }
+            den_fetch(ctx, &Z, &z);
+            CHECK(den_same(&Z.view, &want.view, "A*(A*X)"), "matrix %d, %s", a, policies[p]);
+            tulle_spmm_plan_free(plan);
+            tulle_matrix_free(there);
+            den_leave(&x), den_leave(&y), den_leave(&z);
+            den_free(&X), den_free(&Y), den_free(&Z), den_free(&between), den_free(&want);
+        }
+    for (int a = 0; a < 2; a++) ref_free(&As[a]);
+    tulle_ctx_free(ctx);
+}
+
+/* ---- dense matrices between host and device */
+
+static void dense_matrices_move_there_and_back(void)
+{
+    static const int64_t sizes[][2] = {{0, 0}, {0, 5}, {7, 0}, {1, 1}, {40, 9}, {3, 300}};
+    tulle_ctx *ctx = gpu_ctx(), *cpu = ctx_with(1);
+    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int order = TULLE_BY_ROWS; order <= TULLE_BY_COLS; order++)
+                for (int gap = 0; gap < 4; gap += 3) {
+                    den M = den_new(sizes[i][0], sizes[i][1], gap, (tulle_order)order, (tulle_type)v);
+                    tulle_dense_matrix *there = NULL, *also = NULL, *back = NULL;
+                    den_fill(&M, REF_REALS, 5);
+                    REQUIRE(tulle_dense_move(ctx, &M.view, TULLE_DEVICE, &there) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    tulle_dense view = tulle_dense_view(there);
+                    CHECK(view.place == TULLE_DEVICE && view.rows == M.view.rows && view.cols == M.view.cols && (int)view.order == order
+                          && view.val_type == M.view.val_type, "type %d, %d x %d", v, (int)view.rows, (int)view.cols);
+                    REQUIRE(tulle_dense_move(ctx, &view, TULLE_DEVICE, &also) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    tulle_dense_free(there);
+                    view = tulle_dense_view(also);
+                    REQUIRE(tulle_dense_move(ctx, &view, TULLE_HOST, &back) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    view = tulle_dense_view(back);
+                    CHECK(view.place == TULLE_HOST && (int)view.order == order && den_same(&view, &M.view, "there and back"), "type %d", v);
+                    tulle_dense_free(also);
+                    tulle_dense_free(back);
+                    den_free(&M);
+                }
+    den M = den_new(4, 5, 0, TULLE_BY_ROWS, TULLE_F64);
+    tulle_dense_matrix *none = NULL;
+    CHECK(tulle_dense_move(cpu, &M.view, TULLE_DEVICE, &none) == TULLE_EINVAL && !none && tulle_ctx_error(cpu)[0], "%s",
+          tulle_ctx_error(cpu));
+    CHECK(tulle_dense_move(ctx, &M.view, (tulle_place)7, &none) == TULLE_EINVAL && !none, "%s", tulle_ctx_error(ctx));
+    M.view.ld = 4;
+    CHECK(tulle_dense_move(ctx, &M.view, TULLE_DEVICE, &none) == TULLE_EINVAL && !none, "%s", tulle_ctx_error(ctx));
+    den_free(&M);
+    tulle_ctx_free(cpu);
+    tulle_ctx_free(ctx);
 }
 
 /* ---- workspace */
@@ -634,8 +740,8 @@ static void memory_failures_leave_y_as_it_was(void)
 }
 
 TEST_MAIN(TEST(every_type_place_and_order), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
-          TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits), TEST(every_team_and_tile_of_ellr),
+          TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits), TEST(every_shape_of_csr), TEST(every_team_and_tile_of_ellr),
           TEST(what_ellr_would_blow_up_stays_in_csr), TEST(a_plan_runs_many_times), TEST(the_same_bits_each_time),
-          TEST(limits_down_to_one_column), TEST(chunks_of_large_matrices), TEST(infinities_and_nan_spread), TEST(alpha_zero_reads_nothing),
+          TEST(in_a_queue_of_the_caller), TEST(dense_matrices_move_there_and_back), TEST(limits_down_to_one_column), TEST(chunks_of_large_matrices), TEST(infinities_and_nan_spread), TEST(alpha_zero_reads_nothing),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(stats_tell_what_was_done),
           TEST(progress_can_cancel), TEST(memory_failures_leave_y_as_it_was))
