@@ -237,9 +237,9 @@ static void times_dense(const char *shape, ref_types t)
     tulle_ctx_free(ctx);
 }
 
-static void times_dense_as_it_likes(void) { times_dense(NULL, f64); }
+static void times_dense_as_it_likes(void) { times_dense(NULL, ref_types_at(15)); }
 static void times_dense_one_strip(void) { times_dense("1,1,1,32", ref_types_at(0)); }
-static void times_dense_two_strips(void) { times_dense("0,1,2,32", ref_types_at(15)); }
+static void times_dense_two_strips(void) { times_dense("0,1,2,32", f64_i64); }
 static void times_dense_four_strips(void) { times_dense("1,0,4,64", ref_types_at(0)); }
 
 static void times_dense_in_ellpack(void)
