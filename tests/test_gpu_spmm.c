@@ -85,8 +85,8 @@ static void rows_that_are_aligned_and_not(void)
             for (int gap = 0; gap <= 8; gap += few() && v % 2 ? 8 : 1)
                 for (int p = 0; p < POLICIES; p++) {
                     if (few() && (c + gap + v) % 3 != 0) continue;
-                    setting s = {.x_gap = gap, .y_gap = (gap + c) % 5, .cols = columns[c], .alpha = one, .beta = gap % 2 ? one : zero,
-                                 .policy = policies[p], .places = SPMM_PLACES - 1};
+                    setting s = {.x_gap = gap, .y_gap = (gap + c) % 5, .cols = columns[c], .alpha = one,
+                                 .beta = gap % 2 ? one : zero, .policy = policies[p], .places = SPMM_PLACES - 1};
                     spmm_product(ctx, &A.view, NULL, s, "aligned");
                 }
         ref_free(&A);
@@ -219,8 +219,8 @@ static void every_shape_of_csr(void)
                     if (few() && turn % 4 != 0) continue;
                     snprintf(shape, sizeof shape, "%d,%d,%d,%d", c, k, strips[w], blocks[turn % 4]);
                     setenv("TULLE_SPMM_SHAPE", shape, 1);
-                    setting s = {.cols = columns[turn / 4 % 6], .alpha = turn % 7 < 3 ? half : one, .beta = turn % 3 ? zero : half, .plan = turn % 2,
-                                 .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
+                    setting s = {.cols = columns[turn / 4 % 6], .alpha = turn % 7 < 3 ? half : one,
+                                 .beta = turn % 3 ? zero : half, .plan = turn % 2, .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
                     for (int a = 0; a < 2; a++) spmm_product(ctx, &As[a].view, NULL, s, shape);
                 }
         unsetenv("TULLE_SPMM_SHAPE");
@@ -255,7 +255,8 @@ static void every_team_and_tile_of_ellr(void)
             for (int tile = 1; tile <= 32; tile *= 2)
                 for (int a = 0; a < 4; a++, turn++) {
                     if (few() && a != turn / 4 % 4) continue;
-                    setting s = {.cols = columns[turn % 6], .alpha = turn % 7 < 3 ? half : one, .beta = turn % 5 ? zero : half, .policy = "ellr", .plan = a % 2,
+                    setting s = {.cols = columns[turn % 6], .alpha = turn % 7 < 3 ? half : one,
+                                 .beta = turn % 5 ? zero : half, .policy = "ellr", .plan = a % 2,
                                  .ellr_threads = threads, .ellr_columns = tile, .ellr_block = blocks[turn / 2 % 4],
                                  .places = turn % 3 ? SPMM_PLACES - 1 : 0, .x_gap = turn % 2 ? 0 : 1};
                     tulle_ctx_set_trace(ctx, count_lines, &in_ellr);
@@ -299,7 +300,8 @@ static void a_plan_runs_many_times(void)
             for (int round = 0; round < 6; round++) {
                 int64_t cols = 1 + 13 * ((round + 2) % 4);
                 den X = den_new(opA->cols, cols, round % 2, (tulle_order)(round & 1), TULLE_F64);
-                den Y = den_new(opA->rows, cols, 0, (tulle_order)(round >> 1 & 1), TULLE_F64), want = den_new(opA->rows, cols, 0, 0, TULLE_F64);
+                den Y = den_new(opA->rows, cols, 0, (tulle_order)(round >> 1 & 1), TULLE_F64);
+                den want = den_new(opA->rows, cols, 0, TULLE_BY_ROWS, TULLE_F64);
                 double two = 2;
                 den_fill(&X, REF_INTEGERS, 3 + (uint64_t)round);
                 den_fill(&Y, REF_INTEGERS, 4);
@@ -321,25 +323,29 @@ static void a_plan_runs_many_times(void)
 /* Any real numbers: a second run, a second plan and a second context give the same bits. */
 static void the_same_bits_each_time(void)
 {
-    ref As[] = {ref_power(5, 3000, 900, 700, REF_REALS, f64), one_long_row(30000, REF_REALS, f64), ref_random(6, 2000, 500, 12, REF_REALS, f64)};
+    ref As[] = {ref_power(5, 3000, 900, 700, REF_REALS, f64), one_long_row(30000, REF_REALS, f64),
+                ref_random(6, 2000, 500, 12, REF_REALS, f64)};
     static const int64_t columns[] = {1, 8, 40};
     tulle_ctx *ctx[] = {gpu_ctx(), gpu_ctx()};
     for (int a = 0; a < 3; a++)
         for (int p = 0; p < POLICIES; p++)
             for (int c = 0; c < 3; c++) {
                 const tulle_csr *A = &As[a].view;
-                den X = den_new(A->cols, columns[c], 0, TULLE_BY_ROWS, TULLE_F64), first = den_new(A->rows, columns[c], 0, TULLE_BY_ROWS, TULLE_F64);
+                den X = den_new(A->cols, columns[c], 0, TULLE_BY_ROWS, TULLE_F64);
+                den first = den_new(A->rows, columns[c], 0, TULLE_BY_ROWS, TULLE_F64);
                 den_fill(&X, REF_REALS, 9);
                 for (int turn = 0; turn < 3; turn++) {
                     tulle_spmm_plan *plan = NULL;
                     tulle_spmm_options o = {.policy = policies[p]};
-                    REQUIRE(tulle_spmm_plan_create(ctx[turn / 2], A, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx[turn / 2]));
+                    tulle_ctx *here = ctx[turn / 2];
+                    REQUIRE(tulle_spmm_plan_create(here, A, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(here));
                     for (int again = 0; again < 2; again++) {
                         den Y = den_new(A->rows, columns[c], 0, TULLE_BY_ROWS, TULLE_F64);
-                        CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx[turn / 2]));
+                        CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s",
+                              tulle_ctx_error(here));
                         if (turn + again == 0) memcpy(first.memory, Y.memory, Y.bytes);
-                        CHECK(memcmp(first.memory, Y.memory, Y.bytes) == 0, "matrix %d, %s, %d columns, plan %d, run %d: other bits", a,
-                              policies[p], (int)columns[c], turn, again);
+                        CHECK(memcmp(first.memory, Y.memory, Y.bytes) == 0, "matrix %d, %s, %d columns, plan %d, run %d: "
+                              "other bits", a, policies[p], (int)columns[c], turn, again);
                         den_free(&Y);
                     }
                     tulle_spmm_plan_free(plan);
@@ -357,8 +363,9 @@ static void in_a_queue_of_the_caller(void)
 {
     tulle_ctx *ctx = gpu_ctx();
     bool cuda = tulle_cuda_context(ctx) != NULL;
-    REQUIRE((cuda ? tulle_cuda_set_stream(ctx, tulle_cuda_stream(ctx)) : tulle_opencl_set_queue(ctx, tulle_opencl_queue(ctx))) == TULLE_OK,
-            "%s", tulle_ctx_error(ctx));
+    tulle_status set = cuda ? tulle_cuda_set_stream(ctx, tulle_cuda_stream(ctx))
+                            : tulle_opencl_set_queue(ctx, tulle_opencl_queue(ctx));
+    REQUIRE(set == TULLE_OK, "%s", tulle_ctx_error(ctx));
     ref As[] = {ref_power(4, 300, 300, 200, REF_INTEGERS, f64), ref_band(300, 2, REF_INTEGERS, f64)};
     for (int a = 0; a < 2; a++)
         for (int p = 0; p < POLICIES; p++) {
@@ -404,14 +411,16 @@ static void dense_matrices_move_there_and_back(void)
                     den_fill(&M, REF_REALS, 5);
                     REQUIRE(tulle_dense_move(ctx, &M.view, TULLE_DEVICE, &there) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                     tulle_dense view = tulle_dense_view(there);
-                    CHECK(view.place == TULLE_DEVICE && view.rows == M.view.rows && view.cols == M.view.cols && (int)view.order == order
-                          && view.val_type == M.view.val_type, "type %d, %d x %d", v, (int)view.rows, (int)view.cols);
+                    CHECK(view.place == TULLE_DEVICE && view.rows == M.view.rows && view.cols == M.view.cols
+                          && (int)view.order == order && view.val_type == M.view.val_type, "type %d, %d x %d", v,
+                          (int)view.rows, (int)view.cols);
                     REQUIRE(tulle_dense_move(ctx, &view, TULLE_DEVICE, &also) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                     tulle_dense_free(there);
                     view = tulle_dense_view(also);
                     REQUIRE(tulle_dense_move(ctx, &view, TULLE_HOST, &back) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                     view = tulle_dense_view(back);
-                    CHECK(view.place == TULLE_HOST && (int)view.order == order && den_same(&view, &M.view, "there and back"), "type %d", v);
+                    CHECK(view.place == TULLE_HOST && (int)view.order == order && den_same(&view, &M.view, "there and back"),
+                          "type %d", v);
                     tulle_dense_free(also);
                     tulle_dense_free(back);
                     den_free(&M);
@@ -446,7 +455,8 @@ static void limits_down_to_one_column(void)
                 uint64_t limit = 1;
                 if (few() && (turn + p + w) % 3 != 0) continue;
                 for (int tries = 0; tries < 5; tries++) {       /* each part of the work tells its own least */
-                    den X = den_new(500, s.cols, s.x_gap, s.x_order, TULLE_F64), Y = den_new(600, s.cols, 0, s.y_order, TULLE_F64);
+                    den X = den_new(500, s.cols, s.x_gap, s.x_order, TULLE_F64);
+                    den Y = den_new(600, s.cols, 0, s.y_order, TULLE_F64);
                     den_fill(&X, REF_INTEGERS, 3);
                     den_fill(&Y, REF_INTEGERS, 4);
                     den_there x = {.view = X.view}, y = {.view = Y.view};
@@ -582,8 +592,8 @@ static void bad_arguments_change_nothing(void)
     spmm_refusals(ctx);
     const call good = {.A = A.view, .X = X.view, .Y = Y.view, .o.policy = "ellr"};
     const struct { int threads, columns, block; const char *sentence; } shapes[] = {
-        {3, 0, 0, "3"}, {33, 0, 0, "33"}, {-1, 0, 0, "-1"}, {0, 5, 0, "5"}, {0, 64, 0, "64"}, {0, -2, 0, "-2"}, {0, 0, 2048, "2048"},
-        {0, 0, -32, "-32"}, {32, 0, 48, "48"}};
+        {3, 0, 0, "3"}, {33, 0, 0, "33"}, {-1, 0, 0, "-1"}, {0, 5, 0, "5"}, {0, 64, 0, "64"}, {0, -2, 0, "-2"},
+        {0, 0, 2048, "2048"}, {0, 0, -32, "-32"}, {32, 0, 48, "48"}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         call c = good;
         c.o.ellr_threads = shapes[i].threads;
@@ -656,10 +666,12 @@ static void stats_tell_what_was_done(void)
         den_fill(&X, REF_INTEGERS, 3);
         REQUIRE(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_ctx_stats(ctx, &stats);
-        CHECK(stats.products == A.view.nnz * 7 && stats.a_nnz == A.view.nnz && stats.b_nnz == 350 && stats.c_nnz == 420, "%s", "counts");
-        CHECK(strcmp(stats.policy, policies[p]) == 0 && strcmp(stats.device, gpu_name()) == 0, "%s on %s", stats.policy, stats.device);
-        CHECK(stats.stages > 0 && stats.sec_total > 0 && stats.sec_numeric > 0 && stats.waits > 0, "%d stages, %g s, numeric %g s, %d waits",
-              stats.stages, stats.sec_total, stats.sec_numeric, stats.waits);
+        CHECK(stats.products == A.view.nnz * 7 && stats.a_nnz == A.view.nnz && stats.b_nnz == 350 && stats.c_nnz == 420,
+              "%s", "counts");
+        CHECK(strcmp(stats.policy, policies[p]) == 0 && strcmp(stats.device, gpu_name()) == 0, "%s on %s", stats.policy,
+              stats.device);
+        CHECK(stats.stages > 0 && stats.sec_total > 0 && stats.sec_numeric > 0 && stats.waits > 0,
+              "%d stages, %g s, numeric %g s, %d waits", stats.stages, stats.sec_total, stats.sec_numeric, stats.waits);
         den_free(&X), den_free(&Y);
     }
     ref_free(&A);
@@ -729,7 +741,8 @@ static void memory_failures_leave_y_as_it_was(void)
             enough = h.calls < h.fail_at;
             h.fail_at = 0;
             CHECK(enough ? status == TULLE_OK : status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_ctx_error(ctx));
-            CHECK(status == TULLE_OK || (den_untouched(&Y) && tulle_ctx_error(ctx)[0]), "%s", "Y was written, or there is no sentence");
+            CHECK(status == TULLE_OK || (den_untouched(&Y) && tulle_ctx_error(ctx)[0]), "%s",
+                  "Y was written, or there is no sentence");
             if (status == TULLE_OK) den_keep(&Y);
         }
         CHECK(enough, "%s", "it never succeeded");
@@ -741,8 +754,10 @@ static void memory_failures_leave_y_as_it_was(void)
 }
 
 TEST_MAIN(TEST(every_type_place_and_order), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
-          TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits), TEST(every_shape_of_csr), TEST(every_team_and_tile_of_ellr),
-          TEST(what_ellr_would_blow_up_stays_in_csr), TEST(a_plan_runs_many_times), TEST(the_same_bits_each_time),
-          TEST(in_a_queue_of_the_caller), TEST(dense_matrices_move_there_and_back), TEST(limits_down_to_one_column), TEST(chunks_of_large_matrices), TEST(infinities_and_nan_spread), TEST(alpha_zero_reads_nothing),
-          TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(stats_tell_what_was_done),
-          TEST(progress_can_cancel), TEST(memory_failures_leave_y_as_it_was))
+          TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits),
+          TEST(every_shape_of_csr), TEST(every_team_and_tile_of_ellr), TEST(what_ellr_would_blow_up_stays_in_csr),
+          TEST(a_plan_runs_many_times), TEST(the_same_bits_each_time), TEST(in_a_queue_of_the_caller),
+          TEST(dense_matrices_move_there_and_back), TEST(limits_down_to_one_column), TEST(chunks_of_large_matrices),
+          TEST(infinities_and_nan_spread), TEST(alpha_zero_reads_nothing), TEST(bad_arguments_change_nothing),
+          TEST(x_and_y_beside_each_other_in_one_array), TEST(stats_tell_what_was_done), TEST(progress_can_cancel),
+          TEST(memory_failures_leave_y_as_it_was))
