@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include "cusparse.h"
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,9 +65,7 @@ typedef struct api {
 #undef MEMBER
 } api;
 
-typedef struct entry { const char *name; size_t offset; } entry;
-
-static const entry cusparse_entries[] = {
+static const cusparse_entry cusparse_entries[] = {
 #define ENTRY(result, name, arguments) {#name, offsetof(api, name)},
     CUSPARSE_FUNCTIONS(ENTRY)
 }, cudart_entries[] = {
@@ -87,9 +84,13 @@ static const struct { const char *name; int algorithm; bool estimates; } algorit
 
 /* ---- the libraries; they stay open until the command ends */
 
-static bool load(const char *only, const char *const *names, const entry *entries, int count, api *f, char *why,
-                 size_t bytes)
+bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table, char *why,
+                        size_t bytes)
 {
+    static const char *const cusparse[] = {"libcusparse.so.12", "libcusparse.so.13", "libcusparse.so", NULL};
+    static const char *const cudart[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so", NULL};
+    const char *const *names = which == CUSPARSE_ITSELF ? cusparse : cudart;
+    const char *only = getenv(which == CUSPARSE_ITSELF ? "TULLE_LIBCUSPARSE" : "TULLE_LIBCUDART");
     const char *home = getenv("CUDA_HOME"), *roots[] = {"", home ? home : "/usr/local/cuda", "/usr/local/cuda"};
     char path[1024];
     void *library = NULL;
@@ -107,7 +108,7 @@ static bool load(const char *only, const char *const *names, const entry *entrie
             snprintf(why, bytes, "%s has no %s", only ? only : names[0], entries[i].name);
             return false;
         }
-        memcpy((char *)f + entries[i].offset, &function, sizeof function);
+        memcpy((char *)table + entries[i].offset, &function, sizeof function);
     }
     why[0] = 0;
     return true;
@@ -115,11 +116,8 @@ static bool load(const char *only, const char *const *names, const entry *entrie
 
 static bool open_libraries(api *f, char *why, size_t bytes)
 {
-    static const char *const cusparse[] = {"libcusparse.so.12", "libcusparse.so.13", "libcusparse.so", NULL};
-    static const char *const cudart[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so", NULL};
-    return load(getenv("TULLE_LIBCUDART"), cudart, cudart_entries, COUNT(cudart_entries), f, why, bytes)
-        && load(getenv("TULLE_LIBCUSPARSE"), cusparse, cusparse_entries, COUNT(cusparse_entries), f, why,
-                bytes);
+    return cusparse_functions(CUSPARSE_CUDART, cudart_entries, COUNT(cudart_entries), f, why, bytes)
+        && cusparse_functions(CUSPARSE_ITSELF, cusparse_entries, COUNT(cusparse_entries), f, why, bytes);
 }
 
 /* ---- one product */

@@ -4,6 +4,7 @@
  * the CUDA runtime are opened where they are installed ($TULLE_LIBCUSPARSE and $TULLE_LIBCUDART name others). */
 #ifndef TULLE_CUSPARSE_H
 #define TULLE_CUSPARSE_H
+#include <stdbool.h>
 #include "tulle.h"
 
 enum { CUSPARSE_ALGORITHMS = 4 };
@@ -29,5 +30,12 @@ typedef struct cusparse_result {
  * C's arrays allocated, all steps, buffers freed; C itself is freed outside.  Each algorithm runs `warm` times
  * uncounted, then `runs` times.  0: at least one worked. */
 int cusparse_time(const tulle_csr *A, const tulle_csr *B, int device, int warm, int runs, cusparse_result *out);
+
+/* Functions of one of the two libraries by name, each to its place in a table of pointers; false: why says what is missing.
+ * A library stays open until the process ends. */
+typedef enum cusparse_library { CUSPARSE_ITSELF, CUSPARSE_CUDART } cusparse_library;
+typedef struct cusparse_entry { const char *name; size_t offset; } cusparse_entry;
+bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table, char *why,
+                        size_t bytes);
 
 #endif

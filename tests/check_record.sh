@@ -18,7 +18,11 @@ printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \
     '{"section": "test", "driver": "opencl", "program": "t", "passed": 2, "failed": 0}' \
     '{"section": "sanitizer", "tool": "memcheck", "result": "clean"}' \
     '{"section": "product", "driver": "opencl", "matrix": "m", "operation": "A*A", "policy": "speck", "type": "f64",
-      "ms": 1, "stages": {"numeric": 0.5}, "peak_bytes": 1, "products": 1, "c_nnz": 1}' | "$record" write "$work/good.json"
+      "ms": 1, "stages": {"numeric": 0.5}, "peak_bytes": 1, "products": 1, "c_nnz": 1}' \
+    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 8, "policy": "auto", "type": "f64", "ms": 0.25}' \
+    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 8, "policy": "auto", "type": "f64", "ms": 0.125}' \
+    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 32, "policy": "auto", "type": "f64", "ms": 0.5}' |
+    "$record" write "$work/good.json"
 tell() {                        # tell WHAT WANTED-STATUS COMMAND...
     local what=$1 want=$2 status=0
     shift 2
@@ -38,6 +42,10 @@ sed 's/"failed": 0/"failed": 1/' "$work/good.json" >"$work/bad.json"
 tell "a record of failed tests" 1 "$record" check "$work/bad.json" "$hash"
 sed 's/"clean"/"3 errors"/' "$work/good.json" >"$work/bad.json"
 tell "a record of errors found" 1 "$record" check "$work/bad.json" "$hash"
+tell "the last of two times of one case" 1 grep -q '"ms": 0.25' "$work/good.json"
+tell "both numbers of columns" 0 grep -q '"columns": 8.*"ms": 0.125' "$work/good.json"
+sed 's/"ms": 0.5/"ms": null/' "$work/good.json" >"$work/bad.json"
+tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$hash"
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
 

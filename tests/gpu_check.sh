@@ -11,7 +11,10 @@
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
 #   GPU_CHECK_ANCHORS        a .csv of other codes' times to compare with
+#   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
+#   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
+#   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
 #
 # The exit status is 0 only if every test passed, the sanitizers found nothing and no product was wrong.
@@ -43,7 +46,7 @@ read -r -a flags <<<"${CMAKE_FLAGS:-}"
 mkdir -p "$build"
 # shellcheck disable=SC2086
 if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
-       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu record $programs; } >"$work/log" 2>&1; then
+       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record $programs; } >"$work/log" 2>&1; then
     tail -n 60 "$work/log"
     exit 1
 fi
@@ -202,6 +205,18 @@ if wanted measures; then
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
     "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-speck,bhsparse,regsort,regmerge,reghash}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
         "${matrices[@]}" || wrong=1
+    say "sparse times dense"
+    anchors=()
+    [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")
+    "$build/bench/bench_gpu_spmm" --device "$first" --ways "${GPU_CHECK_SPMM_WAYS:-auto}" ${anchors[@]+"${anchors[@]}"} \
+        --pieces "$pieces" "${matrices[@]}" || wrong=1
+    case $first in
+        cuda*)
+            say "sparse times dense: FastSpMM's experiments"
+            "$build/bench/bench_gpu_spmm" --device "$first" --paper --pieces "$pieces" \
+                --only "${GPU_CHECK_PAPER:-cant_like,pwtk_mesh6,conf5_4,hpcg_64,ship_001,cage13}" \
+                ${GPU_CHECK_MATRICES:+"$GPU_CHECK_MATRICES"} || wrong=1 ;;
+    esac
     say "accumulators and merges"
     "$tulle" bench accumulators --device "$first" --json -o "${out%.json}-accumulators.png" >"${out%.json}-accumulators.json" || wrong=1
     "$tulle" bench merges --device "$first" --json >"${out%.json}-merges.json" || wrong=1

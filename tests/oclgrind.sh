@@ -42,7 +42,7 @@ if [ -s "$log" ]; then
 fi
 [ $status -eq 0 ] || { echo "$1 ended with $status"; exit 1; }
 if [ -n "$table" ]; then
-    known=$(sed -nE 's/^ *X\([A-Z_]+, *[a-z_]+, *([a-z_]+)\).*/\1/p' "$table" | sort -u)
+    known=$(sed -nE 's/^ *X\([A-Z0-9_]+, *[a-z_]+, *([a-z0-9_]+)\).*/\1/p' "$table" | sort -u)
     [ -n "$known" ] || { echo "$table has no kernels"; exit 1; }
     missed=$(comm -23 <(echo "$known") <(sort -u "$ran"))
     # shellcheck disable=SC2086  # one line for all

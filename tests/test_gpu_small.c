@@ -5,6 +5,7 @@
  * push small rows into the large kernels and out of them. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
+#include "spmm_help.h"
 
 /* One context a scratchpad, a few pairs, every way. */
 static void through_a_scratchpad(const char *shared, const char *balance, ref_types t)
@@ -214,44 +215,65 @@ static void merges(void)
     tulle_ctx_free(ctx);
 }
 
-/* X and Y by columns are turned; alpha 0 scales. */
-static void dense_by_columns(void)
+/* Sparse times dense: a row in parts among short and empty ones, or even rows; every width of a strip and of a thread, aligned
+ * or not, by rows and by columns. */
+static void times_dense(const char *shape, ref_types t)
 {
-    enum { ROWS = 40, COLS = 33, COLUMNS = 5 };
-    tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
-    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "a context");
-    ref A = ref_random(14, ROWS, COLS, 3, REF_INTEGERS, f64);
-    double x[COLS * COLUMNS], y[ROWS * COLUMNS], want[ROWS * COLUMNS];
-    const double factors[][2] = {{1, 0}, {2, 3}, {0, 0}, {0, 2}};
-    for (int i = 0; i < COLS * COLUMNS; i++) x[i] = i % 7 - 3;
-    for (int k = 0; k < 4; k++) {
-        for (int i = 0; i < ROWS * COLUMNS; i++) y[i] = want[i] = i % 5;
-        tulle_dense X = tulle_dense_make(COLS, COLUMNS, 0, TULLE_BY_COLS, x, TULLE_F64);
-        tulle_dense Y = tulle_dense_make(ROWS, COLUMNS, 0, TULLE_BY_COLS, y, TULLE_F64), W = Y;
-        tulle_dense_matrix *moved[3] = {NULL};
-        tulle_spmm_options o = {.alpha = &factors[k][0], .beta = &factors[k][1]};
-        W.values = want;
-        CHECK(tulle_spmm(cpu, &A.view, &X, &W, &o) == TULLE_OK, "%s", tulle_ctx_error(cpu));
-        CHECK(tulle_dense_move(ctx, &X, TULLE_DEVICE, &moved[0]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(tulle_dense_move(ctx, &Y, TULLE_DEVICE, &moved[1]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        tulle_dense there = tulle_dense_view(moved[0]), to = tulle_dense_view(moved[1]);
-        CHECK(tulle_spmm(ctx, &A.view, &there, &to, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(tulle_dense_move(ctx, &to, TULLE_HOST, &moved[2]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        tulle_dense back = tulle_dense_view(moved[2]);
-        CHECK(moved[2] && ref_same_values(back.values, want, TULLE_F64, ROWS * COLUMNS, "by columns"), "alpha %g, beta %g",
-              factors[k][0], factors[k][1]);
-        CHECK(tulle_spmm(ctx, &A.view, &X, &Y, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(ref_same_values(y, want, TULLE_F64, ROWS * COLUMNS, "on the host"), "alpha %g, beta %g", factors[k][0],
-              factors[k][1]);
-        for (int i = 0; i < 3; i++) tulle_dense_free(moved[i]);
+    tulle_ctx *ctx = gpu_ctx();
+    ref As[] = {staircase(40, 700, 560, 1, REF_INTEGERS, t), ref_random(5, 50, 60, 4, REF_INTEGERS, t)};
+    static const int64_t columns[] = {1, 8, 21, 32};
+    if (shape) setenv("TULLE_SPMM_SHAPE", shape, 1);
+    for (int a = 0; a < 2; a++)
+        for (int c = 0; c < 4; c++) {
+            setting s = {.cols = columns[c], .alpha = c ? one : half, .beta = a ? half : zero, .places = a ? SPMM_PLACES - 1 : 0,
+                         .x_order = (tulle_order)(c == 1), .y_order = (tulle_order)(c > 0), .y_gap = c > 1, .plan = a};
+            spmm_product(ctx, &As[a].view, NULL, s, shape ? shape : "as it likes");
+            s.x_order = s.y_order = TULLE_BY_ROWS;
+            s.places = SPMM_PLACES - 1;
+            spmm_product(ctx, &As[a].view, NULL, s, shape ? shape : "as it likes");
+        }
+    unsetenv("TULLE_SPMM_SHAPE");
+    for (int a = 0; a < 2; a++) ref_free(&As[a]);
+    tulle_ctx_free(ctx);
+}
+
+static void times_dense_as_it_likes(void) { times_dense(NULL, ref_types_at(15)); }
+static void times_dense_one_strip(void) { times_dense("1,1,1,32,0", ref_types_at(0)); }
+static void times_dense_two_strips(void) { times_dense("0,1,2,32,0", f64_i64); }
+static void times_dense_one_strip_staged(void) { times_dense("1,1,1,32,1", ref_types_at(0)); }
+static void times_dense_two_strips_staged(void) { times_dense("0,1,2,64,1", f64); }
+
+static void times_dense_in_ellpack(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = staircase(30, 60, 40, 1, REF_INTEGERS, f64);
+    for (int tile = 1, threads = 1; tile <= 32; tile *= 2, threads = threads * 4 % 31) {
+        setting s = {.cols = 5 + tile, .alpha = one, .beta = tile % 3 ? zero : half, .policy = "ellr", .ellr_threads = threads,
+                     .ellr_columns = tile, .places = SPMM_PLACES - 1};
+        spmm_product(ctx, &A.view, NULL, s, "ELLPACK-R");
     }
     ref_free(&A);
     tulle_ctx_free(ctx);
-    tulle_ctx_free(cpu);
+}
+
+/* alpha 0: Y is scaled, wherever it lies. */
+static void times_dense_by_nothing(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_random(5, 50, 60, 4, REF_INTEGERS, f64);
+    setting s = {.cols = 9, .alpha = zero, .beta = half, .y_gap = 1, .places = SPMM_Y_THERE};
+    spmm_product(ctx, &A.view, NULL, s, "alpha 0");
+    s.y_gap = 0;
+    s.beta = zero;
+    spmm_product(ctx, &A.view, NULL, s, "alpha and beta 0");
+    ref_free(&A);
+    tulle_ctx_free(ctx);
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
           TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(one_step),
           TEST(indices_of_two_widths),
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
-          TEST(dense_by_columns))
+          TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
+          TEST(times_dense_two_strips_staged),
+          TEST(times_dense_in_ellpack), TEST(times_dense_by_nothing))

@@ -3,255 +3,11 @@
  * test_spmm.c - tulle_spmm against a plain product, bit for bit: every type, index, order and leading dimension,
  * transposes, factors, 0 to 300 columns, hostile shapes, any number of threads; what must not be read or written;
  * plans; bad arguments; memory that cannot be had. */
-#include <math.h>
-#include "cpu/spmm.h"
-#include "ways.h"
+#include "spmm_help.h"
 
-#if defined(TULLE_SANITIZED)
-enum { THREADS = 3, SCALE = 3 };
-#else
-enum { THREADS = 5, SCALE = 1 };
-#endif
+enum { THREADS = SCALE > 1 ? 3 : 5 };
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
-
-/* ---- dense matrices of the tests, with a margin before, between and behind that nobody may touch */
-
-typedef struct den {
-    tulle_dense view;
-    char       *memory, *before;        /* before: a copy of all of it */
-    size_t      bytes, lead;            /* lead: where the values begin */
-} den;
-
-static size_t place(const tulle_dense *M, int64_t i, int64_t j)
-{
-    return (size_t)(M->order == TULLE_BY_ROWS ? i * M->ld + j : i + j * M->ld);
-}
-
-static ref_value at(const tulle_dense *M, int64_t i, int64_t j)
-{
-    return ref_value_at(M->values, M->val_type, (int64_t)place(M, i, j));
-}
-
-static void put(const tulle_dense *M, int64_t i, int64_t j, ref_value v)
-{
-    ref_value_put(M->values, M->val_type, (int64_t)place(M, i, j), v);
-}
-
-static void keep(den *d)
-{
-    memcpy(d->before, d->memory, d->bytes);
-}
-
-static den den_new(int64_t rows, int64_t cols, int64_t gap, tulle_order order, tulle_type type)
-{
-    int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
-    int64_t ld = length + gap > 0 ? length + gap : 1;
-    size_t size = ref_value_size(type);
-    den d = {.lead = gap % 8 == 0 ? 64 : 3 * size};             /* on a cache line, or not */
-    d.bytes = (d.lead + (size_t)(lines * ld) * size + 3 * size + 63) / 64 * 64;
-    d.memory = aligned_alloc(64, d.bytes);
-    d.before = malloc(d.bytes);
-    if (!d.memory || !d.before) abort();
-    memset(d.memory, 0xff, d.bytes);    /* every value is NaN */
-    d.view = tulle_dense_make(rows, cols, ld, order, d.memory + d.lead, type);
-    keep(&d);
-    return d;
-}
-
-static void den_free(den *d)
-{
-    free(d->memory);
-    free(d->before);
-}
-
-static void fill(den *d, ref_kind kind, uint64_t seed)
-{
-    ref_rng r = {seed * 77 + 5};
-    bool is_complex = d->view.val_type >= TULLE_C32;
-    for (int64_t i = 0; i < d->view.rows; i++)
-        for (int64_t j = 0; j < d->view.cols; j++) {
-            ref_value v = {0, 0};
-            double *part[] = {&v.re, &v.im};
-            for (int p = 0; p < 1 + is_complex; p++)
-                *part[p] = kind == REF_INTEGERS ? (double)(ref_below(&r, 17) - 8) : ref_unit(&r) * 4 - 2;
-            put(&d->view, i, j, v);
-        }
-    keep(d);
-}
-
-/* Nothing was written but the matrix itself. */
-static bool margins_kept(den *d)
-{
-    size_t size = ref_value_size(d->view.val_type);
-    for (int64_t i = 0; i < d->view.rows; i++)
-        for (int64_t j = 0; j < d->view.cols; j++) {
-            size_t k = d->lead + place(&d->view, i, j) * size;
-            memcpy(d->before + k, d->memory + k, size);
-        }
-    return memcmp(d->memory, d->before, d->bytes) == 0;
-}
-
-static bool untouched(const den *d)
-{
-    return memcmp(d->memory, d->before, d->bytes) == 0;
-}
-
-/* ---- the plain product, each operation rounded to the type */
-
-static double rounded(tulle_type t, double x)
-{
-    return t == TULLE_F32 || t == TULLE_C32 ? (double)(float)x : x;
-}
-
-static ref_value plus(tulle_type t, ref_value x, ref_value y)
-{
-    return (ref_value){rounded(t, x.re + y.re), rounded(t, x.im + y.im)};
-}
-
-static ref_value times(tulle_type t, ref_value x, ref_value y)
-{
-    if (t < TULLE_C32) return (ref_value){rounded(t, x.re * y.re), 0};
-    return (ref_value){rounded(t, rounded(t, x.re * y.re) - rounded(t, x.im * y.im)),
-                       rounded(t, rounded(t, x.re * y.im) + rounded(t, x.im * y.re))};
-}
-
-/* A factor without imaginary part multiplies both parts. */
-static ref_value scaled(tulle_type t, ref_value f, ref_value x)
-{
-    if (f.im != 0) return times(t, f, x);
-    return (ref_value){rounded(t, f.re * x.re), t < TULLE_C32 ? 0 : rounded(t, f.re * x.im)};
-}
-
-static ref_value plain_sum(const tulle_csr *A, const tulle_dense *X, int64_t i, int64_t j)
-{
-    tulle_type t = A->val_type;
-    ref_value sum = {0, 0};
-    int64_t begin = ref_ptr(A, i), end = ref_ptr(A, i + 1);
-    for (int64_t from = begin; from < end; from += TL_SPMM_PART) {
-        ref_value part = {0, 0};
-        for (int64_t k = from; k < end && k < from + TL_SPMM_PART; k++)
-            part = plus(t, part, times(t, ref_val(A, k), at(X, ref_col(A, k), j)));
-        sum = from == begin ? part : plus(t, sum, part);
-    }
-    return sum;
-}
-
-/* want = alpha*A*X + beta*Y, A transposed already. */
-static void plain(const tulle_csr *A, const tulle_dense *X, ref_value alpha, ref_value beta, const tulle_dense *Y,
-                  const tulle_dense *want)
-{
-    tulle_type t = A->val_type;
-    bool no_alpha = alpha.re == 0 && alpha.im == 0, no_beta = beta.re == 0 && beta.im == 0;
-    for (int64_t i = 0; i < Y->rows; i++)
-        for (int64_t j = 0; j < Y->cols; j++) {
-            ref_value v = {0, 0};
-            if (!no_alpha) v = scaled(t, alpha, plain_sum(A, X, i, j));
-            if (!no_beta) {
-                ref_value old = scaled(t, beta, at(Y, i, j));
-                v = no_alpha ? old : plus(t, v, old);
-            }
-            put(want, i, j, v);
-        }
-}
-
-static bool same_bits(double x, double y)
-{
-    return (isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0;
-}
-
-static bool same(const tulle_dense *got, const tulle_dense *want, const char *what)
-{
-    for (int64_t i = 0; i < want->rows; i++)
-        for (int64_t j = 0; j < want->cols; j++) {
-            ref_value g = at(got, i, j), w = at(want, i, j);
-            if (same_bits(g.re, w.re) && same_bits(g.im, w.im)) continue;
-            printf("    %s: (%" PRId64 ",%" PRId64 ") is %.17g%+.17gi, should be %.17g%+.17gi\n", what, i, j, g.re, g.im,
-                   w.re, w.im);
-            return false;
-        }
-    return true;
-}
-
-/* ---- one product against the plain one */
-
-typedef struct setting {
-    tulle_op    op;
-    tulle_order x_order, y_order;
-    int64_t     x_gap, y_gap, cols;
-    ref_value   alpha, beta;
-    ref_kind    kind;
-    uint64_t    limit;
-    bool        plan;
-} setting;
-
-static const ref_value zero = {0, 0}, one = {1, 0}, half = {-1.5, 0};
-
-static void product(tulle_ctx *ctx, const tulle_csr *A, const ref *turned_a, setting s, const char *name)
-{
-    tulle_type t = A->val_type;
-    const tulle_csr *opA = turned_a ? &turned_a->view : A;
-    char what[256];
-    snprintf(what, sizeof what, "%s, %" PRId64 " columns, X %s+%" PRId64 ", Y %s+%" PRId64 ", op %d, alpha %g%+gi, beta %g%+gi%s",
-             name, s.cols, s.x_order ? "columns" : "rows", s.x_gap, s.y_order ? "columns" : "rows", s.y_gap, (int)s.op,
-             s.alpha.re, s.alpha.im, s.beta.re, s.beta.im, s.plan ? ", plan" : "");
-    den X = den_new(opA->cols, s.cols, s.x_gap, s.x_order, t), Y = den_new(opA->rows, s.cols, s.y_gap, s.y_order, t);
-    den want = den_new(opA->rows, s.cols, 0, TULLE_BY_ROWS, t);
-    char alpha[16], beta[16];
-    ref_value_put(alpha, t, 0, s.alpha);
-    ref_value_put(beta, t, 0, s.beta);
-    bool reads_x = s.alpha.re != 0 || s.alpha.im != 0, reads_y = s.beta.re != 0 || s.beta.im != 0;
-    if (reads_x) fill(&X, s.kind, 3);
-    if (reads_y) fill(&Y, s.kind, 4);           /* else it is NaN */
-    plain(opA, &X.view, s.alpha, s.beta, &Y.view, &want.view);
-    tulle_spmm_options o = {.alpha = alpha, .beta = beta, .op_a = s.op, .memory_limit = s.limit};
-    tulle_status status;
-    if (s.plan) {
-        tulle_spmm_plan *plan = NULL;
-        o.alpha = o.beta = NULL;
-        status = tulle_spmm_plan_create(ctx, A, &o, &plan);
-        if (status == TULLE_OK) status = tulle_spmm_plan_run(plan, alpha, &X.view, beta, &Y.view);
-        if (status == TULLE_OK && !reads_y) status = tulle_spmm_plan_run(plan, alpha, &X.view, NULL, &Y.view);
-        tulle_spmm_plan_free(plan);
-    } else {
-        status = tulle_spmm(ctx, A, &X.view, &Y.view, &o);
-    }
-    CHECK(status == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
-    if (status == TULLE_OK) CHECK(same(&Y.view, &want.view, what), "%s", "wrong product");
-    CHECK(untouched(&X), "%s: X was written", what);
-    CHECK(margins_kept(&Y), "%s: written outside of Y", what);
-    den_free(&X);
-    den_free(&Y);
-    den_free(&want);
-}
-
-/* ---- matrices */
-
-enum { SHAPES = 14 };
-
-static ref shape_at(int i, ref_kind kind, ref_types t, const char **name)
-{
-    static const char *const names[SHAPES] = {
-        "0x0", "0x7", "7x0", "empty", "1x1", "1xN", "Nx1", "random", "mostly empty rows", "power law", "band",
-        "full row", "blocks", "wide"};
-    *name = names[i];
-    switch (i) {
-    case 0: return ref_new(0, 0, 0, t);
-    case 1: return ref_new(0, 7, 0, t);
-    case 2: return ref_new(7, 0, 0, t);
-    case 3: return ref_new(11, 9, 0, t);
-    case 4: return ref_dense(1, 1, kind, t);
-    case 5: return ref_dense(1, 90, kind, t);
-    case 6: return ref_dense(90, 1, kind, t);
-    case 7: return ref_random(3, 120 / SCALE, 90, 6, kind, t);
-    case 8: return ref_random(7, 150 / SCALE, 64, 0.7, kind, t);
-    case 9: return ref_power(11, 200 / SCALE, 160, 80, kind, t);
-    case 10: return ref_band(130 / SCALE, 3, kind, t);
-    case 11: return full_row_and_singles(40, 130, 17, kind, t);
-    case 12: return ref_blocks(12, 1, 3, kind, t);
-    default: return ref_random(5, 20, 700, 25, kind, t);
-    }
-}
 
 /* ---- every value and index type, transposed and not, in every order */
 
@@ -262,7 +18,7 @@ static void every_type_order_and_operation(void)
         for (int s = 0; s < SHAPES; s++) {
             ref_types t = ref_types_at(i);
             const char *name;
-            ref A = shape_at(s, REF_INTEGERS, t, &name), copy = ref_copy(&A.view, t);
+            ref A = spmm_shape(s, REF_INTEGERS, t, &name), copy = ref_copy(&A.view, t);
             for (int op = TULLE_KEEP; op <= TULLE_ADJOINT; op++) {
                 ref T = op ? ref_transpose(&A.view, (tulle_op)op) : (ref){0};
                 for (int o = 0; o < 4; o++) {
@@ -271,7 +27,7 @@ static void every_type_order_and_operation(void)
                                  .plan = (i + s + o) % 2};
                     char text[64];
                     snprintf(text, sizeof text, "%s %s", name, ref_types_name(t));
-                    product(ctx, &A.view, op ? &T : NULL, c, text);
+                    spmm_product(ctx, &A.view, op ? &T : NULL, c, text);
                 }
                 if (op) ref_free(&T);
             }
@@ -294,10 +50,10 @@ static void zero_to_three_hundred_columns(void)
                 setting s = {.x_order = (tulle_order)(o & 1), .y_order = (tulle_order)(o >> 1), .x_gap = cols % 3,
                              .y_gap = (cols + 1) % 3, .cols = cols, .alpha = o == 1 ? half : one, .beta = o == 2 ? half : zero,
                              .kind = REF_REALS};
-                product(ctx, &A.view, NULL, s, "columns");
+                spmm_product(ctx, &A.view, NULL, s, "columns");
             }
         setting last = {.cols = 300, .alpha = one, .kind = REF_REALS};
-        product(ctx, &A.view, NULL, last, "300");
+        spmm_product(ctx, &A.view, NULL, last, "300");
         ref_free(&A);
     }
     tulle_ctx_free(ctx);
@@ -320,7 +76,7 @@ static void every_alpha_and_beta(void)
                         setting s = {.op = o & 4 ? TULLE_ADJOINT : TULLE_KEEP, .x_order = (tulle_order)(o & 1),
                                      .y_order = (tulle_order)(o >> 1 & 1), .x_gap = 1, .y_gap = o % 3, .cols = cols[c],
                                      .alpha = f[a], .beta = f[b], .kind = REF_REALS, .plan = c % 2};
-                        product(ctx, &A.view, o & 4 ? &T : NULL, s, "factors");
+                        spmm_product(ctx, &A.view, o & 4 ? &T : NULL, s, "factors");
                     }
                 }
         ref_free(&A);
@@ -358,12 +114,12 @@ static void long_rows_are_summed_in_parts(void)
         for (int o = 0; o < 4; o++) {
             setting s = {.x_order = (tulle_order)(o & 1), .y_order = (tulle_order)(o >> 1), .y_gap = 2, .cols = o == 0 ? 1 : 2 + o,
                          .alpha = o == 1 ? half : one, .beta = o == 2 ? half : zero, .kind = REF_REALS};
-            product(ctx, &A.view, NULL, s, "long rows");
+            spmm_product(ctx, &A.view, NULL, s, "long rows");
         }
         ref T = ref_transpose(&A.view, TULLE_TRANSPOSE);
         ref TT = ref_transpose(&T.view, TULLE_TRANSPOSE);
         setting s = {.op = TULLE_TRANSPOSE, .cols = 2, .alpha = one, .kind = REF_REALS};
-        product(ctx, &T.view, &TT, s, "long columns");
+        spmm_product(ctx, &T.view, &TT, s, "long columns");
         ref_free(&T);
         ref_free(&TT);
         ref_free(&A);
@@ -383,7 +139,7 @@ static void any_number_of_threads_gives_the_same_bits(void)
                     const tulle_csr *A = &As[a].view;
                     int64_t rows = op ? A->cols : A->rows, inner = op ? A->rows : A->cols;
                     den X = den_new(inner, cols[c], 0, (tulle_order)(o & 1), TULLE_F64), first = {0};
-                    fill(&X, REF_REALS, 9);
+                    den_fill(&X, REF_REALS, 9);
                     for (int n = 1; n <= THREADS; n++) {
                         tulle_ctx *ctx = ctx_with(n);
                         den Y = den_new(rows, cols[c], 0, (tulle_order)(o >> 1), TULLE_F64);
@@ -408,7 +164,7 @@ static void a_column_does_not_depend_on_its_neighbours(void)
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref A = ref_power(5, 300, 250, 120, REF_REALS, t);
         den X = den_new(250, 41, 0, TULLE_BY_ROWS, t.val), Y = den_new(300, 41, 0, TULLE_BY_ROWS, t.val);
-        fill(&X, REF_REALS, 8);
+        den_fill(&X, REF_REALS, 8);
         CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int64_t j = 0; j < 41; j++) {
             den y = den_new(300, 1, 0, TULLE_BY_COLS, t.val);
@@ -417,7 +173,7 @@ static void a_column_does_not_depend_on_its_neighbours(void)
             x.values = (char *)x.values + (size_t)j * ref_value_size(t.val);
             CHECK(tulle_spmm(ctx, &A.view, &x, &y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             for (int64_t i = 0; i < 300; i++) {
-                ref_value a = at(&Y.view, i, j), b = at(&y.view, i, 0);
+                ref_value a = den_at(&Y.view, i, j), b = den_at(&y.view, i, 0);
                 CHECK(a.re == b.re && a.im == b.im, "column %d, row %d", (int)j, (int)i);
             }
             den_free(&y);
@@ -442,24 +198,24 @@ static void infinities_and_nan_spread(void)
             for (int64_t k = 0; k < A.view.nnz; k += 11) ref_set_val(&A, k, (ref_value){odd[k % 5], v < TULLE_C32 ? 0 : odd[k % 3]});
             den X = den_new(40, cols, 1, TULLE_BY_ROWS, t), Y = den_new(50, cols, 0, TULLE_BY_COLS, t);
             den want = den_new(50, cols, 0, TULLE_BY_ROWS, t);
-            fill(&X, REF_REALS, 1);
-            fill(&Y, REF_REALS, 2);
+            den_fill(&X, REF_REALS, 1);
+            den_fill(&Y, REF_REALS, 2);
             for (int64_t i = 0; i < 40; i += 7)
                 for (int64_t j = 0; j < cols; j++)
-                    if ((i + j) % 3 == 0) put(&X.view, i, j, (ref_value){odd[(i + j) % 5], 0});
-            put(&Y.view, 3, 0, (ref_value){NAN, 0});
-            put(&Y.view, 4, 0, (ref_value){INFINITY, 0});
+                    if ((i + j) % 3 == 0) den_put(&X.view, i, j, (ref_value){odd[(i + j) % 5], 0});
+            den_put(&Y.view, 3, 0, (ref_value){NAN, 0});
+            den_put(&Y.view, 4, 0, (ref_value){INFINITY, 0});
             ref_value factors[] = {one, half, {INFINITY, 0}};
             for (int f = 0; f < 3; f++) {
                 char alpha[16], beta[16];
                 ref_value_put(alpha, t, 0, factors[f]);
                 ref_value_put(beta, t, 0, one);
-                plain(&A.view, &X.view, factors[f], one, &Y.view, &want.view);
+                spmm_plain(&A.view, &X.view, factors[f], one, &Y.view, &want.view);
                 den again = den_new(50, cols, 0, TULLE_BY_COLS, t);
                 memcpy(again.memory, Y.memory, Y.bytes);
                 tulle_spmm_options o = {.alpha = alpha, .beta = beta};
                 CHECK(tulle_spmm(ctx, &A.view, &X.view, &again.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-                CHECK(same(&again.view, &want.view, "not finite"), "%s", "wrong");
+                CHECK(den_same(&again.view, &want.view, "not finite"), "%s", "wrong");
                 den_free(&again);
             }
             den_free(&X);
@@ -480,17 +236,17 @@ static void alpha_zero_reads_nothing(void)
     pattern.values = NULL;
     den Y = den_new(30, 5, 2, TULLE_BY_ROWS, TULLE_F64), want = den_new(30, 5, 0, TULLE_BY_ROWS, TULLE_F64);
     tulle_dense X = tulle_dense_make(20, 5, 0, TULLE_BY_COLS, NULL, TULLE_F64);
-    fill(&Y, REF_REALS, 5);
-    plain(&A.view, &X, zero, (ref_value){2, 0}, &Y.view, &want.view);
+    den_fill(&Y, REF_REALS, 5);
+    spmm_plain(&A.view, &X, zero, (ref_value){2, 0}, &Y.view, &want.view);
     tulle_spmm_options o = {.alpha = &zero_d, .beta = &two};
     CHECK(tulle_spmm(ctx, &pattern, &X, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    CHECK(same(&Y.view, &want.view, "alpha 0") && margins_kept(&Y), "%s", "wrong");
+    CHECK(den_same(&Y.view, &want.view, "alpha 0") && den_margins_kept(&Y), "%s", "wrong");
     memset(Y.view.values, 0xff, 8);
     o.beta = NULL;
     CHECK(tulle_spmm(ctx, &pattern, &X, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     for (int i = 0; i < 30; i++)
-        for (int j = 0; j < 5; j++) CHECK(at(&Y.view, i, j).re == 0, "not zero");
-    CHECK(margins_kept(&Y), "%s", "written outside");
+        for (int j = 0; j < 5; j++) CHECK(den_at(&Y.view, i, j).re == 0, "not zero");
+    CHECK(den_margins_kept(&Y), "%s", "written outside");
     den_free(&Y);
     den_free(&want);
     ref_free(&A);
@@ -510,13 +266,13 @@ static void every_road_gives_the_same_bits(void)
                 for (int way = 0; way < 16; way++) {
                     tulle_type t = (tulle_type)v;
                     const char *name;
-                    ref A = shape_at(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
+                    ref A = spmm_shape(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
                     int64_t cols = columns[c], gap = c % 2 ? 0 : 8;
                     den X = den_new(A.view.cols, cols, gap, TULLE_BY_ROWS, t);
                     den Y = den_new(A.view.rows, cols, gap, way & 8 ? TULLE_BY_COLS : TULLE_BY_ROWS, t);
                     den want = den_new(A.view.rows, cols, 0, TULLE_BY_ROWS, t);
-                    fill(&X, REF_REALS, 3);
-                    plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
+                    den_fill(&X, REF_REALS, 3);
+                    spmm_plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
                     const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
                                                    .wide_bytes = way & 4 ? 0 : INT64_MAX, .wide_entries = 1};
                     tl_spmm_pieces pieces;
@@ -525,8 +281,8 @@ static void every_road_gives_the_same_bits(void)
                     tl_spmm_request q = {.A = &A.view, .pieces = &pieces, .X = &X.view, .Y = &Y.view, .alpha = {1, 0}, .threads = 3,
                                          .tuning = &tuning};
                     CHECK(tl_spmm_run(b, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-                    CHECK(same(&Y.view, &want.view, name), "type %d, %d columns, way %d", v, (int)cols, way);
-                    CHECK(margins_kept(&Y), "type %d, %d columns, way %d: written outside", v, (int)cols, way);
+                    CHECK(den_same(&Y.view, &want.view, name), "type %d, %d columns, way %d", v, (int)cols, way);
+                    CHECK(den_margins_kept(&Y), "type %d, %d columns, way %d: written outside", v, (int)cols, way);
                     tl_spmm_pieces_done(b, &pieces);
                     den_free(&X), den_free(&Y), den_free(&want);
                     ref_free(&A);
@@ -582,17 +338,17 @@ static void a_plan_sees_new_values_of_a(void)
     for (int round = 0; round < 3; round++) {
         den X = den_new(50, 1 + 8 * round, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(60, 1 + 8 * round, 0, TULLE_BY_COLS, TULLE_F64);
         den want = den_new(60, 1 + 8 * round, 0, TULLE_BY_ROWS, TULLE_F64);
-        fill(&X, REF_REALS, 3);
+        den_fill(&X, REF_REALS, 3);
         ref_fill(&A, REF_REALS, 50 + (uint64_t)round);
-        plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
+        spmm_plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
         CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(same(&Y.view, &want.view, "new values"), "%s", "wrong");
+        CHECK(den_same(&Y.view, &want.view, "new values"), "%s", "wrong");
         den x = den_new(60, 4, 0, TULLE_BY_ROWS, TULLE_F64), y = den_new(50, 4, 0, TULLE_BY_ROWS, TULLE_F64);
         den old = den_new(50, 4, 0, TULLE_BY_ROWS, TULLE_F64);
-        fill(&x, REF_REALS, 6);
-        plain(&T.view, &x.view, one, zero, &y.view, &old.view);
+        den_fill(&x, REF_REALS, 6);
+        spmm_plain(&T.view, &x.view, one, zero, &y.view, &old.view);
         CHECK(tulle_spmm_plan_run(turned_plan, NULL, &x.view, NULL, &y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(same(&y.view, &old.view, "the copy"), "%s", "wrong");
+        CHECK(den_same(&y.view, &old.view, "the copy"), "%s", "wrong");
         den_free(&x), den_free(&y), den_free(&old);
         den_free(&X), den_free(&Y), den_free(&want);
     }
@@ -610,19 +366,19 @@ static void a_memory_limit_is_kept(void)
     ref A = ref_random(4, 600, 500, 4, REF_REALS, f64);
     setting s = {.x_order = TULLE_BY_COLS, .cols = 40, .alpha = one, .kind = REF_REALS, .limit = 500 * 8 * 3 + 100};
     tulle_stats stats;
-    product(ctx, &A.view, NULL, s, "three columns at a time");
+    spmm_product(ctx, &A.view, NULL, s, "three columns at a time");
     tulle_ctx_stats(ctx, &stats);
     CHECK(stats.products == A.view.nnz * 40 && stats.a_nnz == A.view.nnz && stats.b_nnz == 500 * 40 && stats.c_nnz == 600 * 40,
           "%s", "stats");
     s.limit = 500 * 8;
-    product(ctx, &A.view, NULL, s, "one column at a time");
+    spmm_product(ctx, &A.view, NULL, s, "one column at a time");
     den X = den_new(500, 4, 0, TULLE_BY_COLS, TULLE_F64), Y = den_new(600, 4, 0, TULLE_BY_ROWS, TULLE_F64);
-    fill(&X, REF_REALS, 1);
+    den_fill(&X, REF_REALS, 1);
     tulle_spmm_options o = {.memory_limit = 3999};
     CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_ELIMIT, "%s", "it has to be refused");
     CHECK(strcmp(tulle_ctx_error(ctx), "the product needs 4000 bytes of workspace, the limit is 3999") == 0, "%s",
           tulle_ctx_error(ctx));
-    CHECK(untouched(&Y), "%s", "Y was written");
+    CHECK(den_untouched(&Y), "%s", "Y was written");
     o.op_a = TULLE_TRANSPOSE;
     tulle_dense x = Y.view, y = X.view;
     memset(Y.view.values, 0, 600 * 4 * 8);
@@ -636,77 +392,21 @@ static void a_memory_limit_is_kept(void)
 
 /* ---- bad arguments: a status, a sentence, and Y as it was */
 
-typedef struct call {
-    tulle_csr          A;
-    tulle_dense        X, Y;
-    tulle_spmm_options o;
-} call;
-
-static void refused(tulle_ctx *ctx, den *Y, const call *c, tulle_status want, const char *sentence, const char *name)
-{
-    tulle_dense y = c->Y;
-    tulle_status got = tulle_spmm(ctx, &c->A, &c->X, &y, &c->o);
-    CHECK(got == want, "%s: %s, not %s (%s)", name, tulle_status_name(got), tulle_status_name(want), tulle_ctx_error(ctx));
-    CHECK(strstr(tulle_ctx_error(ctx), sentence), "%s: %s", name, tulle_ctx_error(ctx));
-    CHECK(untouched(Y), "%s: Y was written", name);
-}
-
 static void bad_arguments_change_nothing(void)
 {
     tulle_ctx *ctx = ctx_with(2);
-    ref A = ref_random(4, 30, 20, 3, REF_REALS, f64), other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
+    ref A = ref_random(4, 30, 20, 3, REF_REALS, f64);
     den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);
-    fill(&X, REF_REALS, 1);
-    fill(&Y, REF_REALS, 2);
+    den_fill(&X, REF_REALS, 1);
+    den_fill(&Y, REF_REALS, 2);
     const call good = {.A = A.view, .X = X.view, .Y = Y.view};
-    call c;
-#define REFUSED(change, status, sentence)                                   \
-    do {                                                                    \
-        c = good;                                                           \
-        change;                                                             \
-        refused(ctx, &Y, &c, status, sentence, #change);                    \
-    } while (0)
-    REFUSED(c.X.rows = 21, TULLE_ESHAPE, "A is 30 x 20, X is 21 x 6, Y is 30 x 6: Y should be 30 x 6 and X have 20 rows");
-    REFUSED(c.X.cols = 5, TULLE_ESHAPE, "X is 20 x 5, Y is 30 x 6: Y should be 30 x 5");
-    REFUSED(c.Y.rows = 29, TULLE_ESHAPE, "Y is 29 x 6: Y should be 30 x 6");
-    REFUSED(c.o.op_a = TULLE_TRANSPOSE, TULLE_ESHAPE, "A^T is 20 x 30");
-    REFUSED(c.o.op_a = TULLE_ADJOINT, TULLE_ESHAPE, "A^H is 20 x 30");
-    REFUSED(c.X.ld = 5, TULLE_EINVAL, "X: ld is 5, but a row has 6 values");
-    REFUSED(c.Y.ld = 29, TULLE_EINVAL, "Y: ld is 29, but a column has 30 values");
-    REFUSED(c.Y.ld = -31, TULLE_EINVAL, "Y: ld is -31");
-    REFUSED(c.X.rows = -1, TULLE_EINVAL, "X: -1 rows, 6 columns: a size cannot be negative");
-    REFUSED(c.Y.ld = INT64_MAX / 4, TULLE_EOVERFLOW, "Y: 6 columns of 2305843009213693951 values each, ld included, cannot be addressed");
-    REFUSED(c.X.ld = INT64_MAX / 64, TULLE_EOVERFLOW, "X: 20 rows of");
-    REFUSED(c.X.values = NULL, TULLE_EINVAL, "X: values is NULL");
-    REFUSED(c.Y.values = NULL, TULLE_EINVAL, "Y: values is NULL");
-    REFUSED(c.X.val_type = TULLE_F32, TULLE_ETYPE, "A has values of type f64, X of type f32, Y of type f64");
-    REFUSED(c.Y.val_type = TULLE_C32, TULLE_ETYPE, "Y of type c32");
-    REFUSED(c.A = other.view, TULLE_ETYPE, "A has values of type f32");
-    REFUSED(c.X.val_type = (tulle_type)9, TULLE_ETYPE, "X: val_type is 9");
-    REFUSED(c.A.val_type = (tulle_type)0, TULLE_ETYPE, "A: val_type is 0");
-    REFUSED(c.Y.order = (tulle_order)2, TULLE_EINVAL, "Y: order is 2");
-    REFUSED(c.Y.place = TULLE_DEVICE, TULLE_EINVAL, "Y: its values are in a device's memory");
-    REFUSED(c.X.place = (tulle_place)7, TULLE_EINVAL, "X: place is 7");
-    REFUSED(c.X.values = (char *)Y.view.values + 80, TULLE_EINVAL, "X and Y overlap: X takes the bytes 0x");
-    REFUSED(c.Y.values = (char *)X.view.values - 80, TULLE_EINVAL, "X and Y overlap");
-    REFUSED(c.Y.values = A.values, TULLE_EINVAL, "Y overlaps the values of A");
-    REFUSED(c.Y.values = A.col_idx, TULLE_EINVAL, "Y overlaps the col_idx of A");
-    REFUSED(c.A.values = NULL, TULLE_EINVAL, "A has no values");
-    REFUSED(c.A.row_ptr = NULL, TULLE_EINVAL, "A: row_ptr is NULL");
-    REFUSED(c.A.nnz++, TULLE_EPATTERN, "A: row_ptr[30] is");
-    REFUSED(c.A.place = TULLE_DEVICE, TULLE_EINVAL, "A: its arrays are in a device's memory");
-    REFUSED(c.o.op_a = 3, TULLE_EINVAL, "options: op_a is 3, it may be 0 to 2");
-    REFUSED(c.o.threads = -1, TULLE_EINVAL, "options: threads is -1");
-    REFUSED(c.o.trust_inputs = 2, TULLE_EINVAL, "options: trust_inputs is 2");
-    REFUSED(c.o.allow_tf32 = 2, TULLE_EINVAL, "options: allow_tf32 is 2");
-    REFUSED(c.o.reserved[3] = 1, TULLE_EINVAL, "options: reserved[3] is not zero");
-    REFUSED(c.o.policy = "fast", TULLE_EINVAL, "sparse times dense has no policy \"fast\"; it has auto");
-    int64_t k = ref_ptr(&A.view, 7);
-    int64_t column = ref_col(&A.view, k);
-    ref_set_col(&A, k, 20);
-    REFUSED(c = good, TULLE_EPATTERN, "A: row 7");
-    ref_set_col(&A, k, column);
-#undef REFUSED
+    call c = good;
+    c.Y.place = TULLE_DEVICE;
+    spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "Y: its values are in a device's memory", "Y there");
+    c = good;
+    c.A.place = TULLE_DEVICE;
+    spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "A: its arrays are in a device's memory", "A there");
+    spmm_refusals(ctx);
     CHECK(tulle_spmm(NULL, &A.view, &X.view, &Y.view, NULL) == TULLE_EINVAL, "%s", "no context");
     CHECK(tulle_spmm(ctx, NULL, &X.view, &Y.view, NULL) == TULLE_EINVAL
           && strcmp(tulle_ctx_error(ctx), "tulle_spmm: A is NULL") == 0, "%s", tulle_ctx_error(ctx));
@@ -722,13 +422,12 @@ static void bad_arguments_change_nothing(void)
     REQUIRE(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_dense y = Y.view;
     y.rows = 29;
-    CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &y) == TULLE_ESHAPE && untouched(&Y), "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &y) == TULLE_ESHAPE && den_untouched(&Y), "%s", tulle_ctx_error(ctx));
     tulle_spmm_plan_free(plan);
     CHECK(strcmp(tulle_spmm_policy_name(0), "auto") == 0 && !tulle_spmm_policy_name(99) && tulle_spmm_policy_text(0), "%s", "names");
     den_free(&X);
     den_free(&Y);
     ref_free(&A);
-    ref_free(&other);
     tulle_ctx_free(ctx);
 }
 
@@ -739,13 +438,13 @@ static void x_and_y_beside_each_other_in_one_array(void)
     ref A = ref_random(4, 20, 20, 3, REF_REALS, f64);
     for (int turn = 0; turn < 2; turn++) {
         den both = den_new(20, 13, 0, TULLE_BY_ROWS, TULLE_F64), want = den_new(20, 6, 0, TULLE_BY_ROWS, TULLE_F64);
-        fill(&both, REF_REALS, 4);
+        den_fill(&both, REF_REALS, 4);
         tulle_dense X = both.view, Y = both.view;
         X.cols = Y.cols = 6;
         *(turn ? &X.values : &Y.values) = (double *)both.view.values + 7;
-        plain(&A.view, &X, one, zero, &Y, &want.view);
+        spmm_plain(&A.view, &X, one, zero, &Y, &want.view);
         CHECK(tulle_spmm(ctx, &A.view, &X, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(same(&Y, &want.view, "beside"), "%s", "wrong");
+        CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
         Y.values = (double *)X.values + (turn ? -5 : 5);
         CHECK(tulle_spmm(ctx, &A.view, &X, &Y, NULL) == TULLE_EINVAL, "%s", "one column in common");
         den_free(&both);
@@ -770,7 +469,7 @@ static void progress_can_cancel(void)
     tulle_ctx *ctx = ctx_with(1);
     ref A = ref_random(4, 30, 20, 3, REF_REALS, f64);
     den X = den_new(20, 3, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 3, 0, TULLE_BY_ROWS, TULLE_F64);
-    fill(&X, REF_REALS, 4);
+    den_fill(&X, REF_REALS, 4);
     tulle_ctx_set_progress(ctx, stop_at_once, NULL);
     CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, NULL) == TULLE_ECANCEL, "%s", tulle_ctx_error(ctx));
     tulle_ctx_set_progress(ctx, NULL, NULL);
@@ -806,7 +505,7 @@ static void memory_failures_leave_y_as_it_was(void)
         int64_t rows = op ? A.view.cols : A.view.rows, inner = op ? A.view.rows : A.view.cols;
         den X = den_new(inner, 3, 0, TULLE_BY_COLS, TULLE_F64), Y = den_new(rows, 3, 0, TULLE_BY_COLS, TULLE_F64);
         den first = den_new(rows, 3, 0, TULLE_BY_COLS, TULLE_F64);
-        fill(&X, REF_INTEGERS, 3);
+        den_fill(&X, REF_INTEGERS, 3);
         heap h = {0};
         tulle_mem mem = {heap_alloc, heap_free, &h};
         tulle_ctx *ctx = NULL;
@@ -829,7 +528,7 @@ static void memory_failures_leave_y_as_it_was(void)
             enough = h.calls < h.fail_at;
             h.fail_at = 0;
             CHECK(status == (enough ? TULLE_OK : TULLE_ENOMEM), "%s", tulle_ctx_error(ctx));
-            CHECK(enough || (untouched(&Y) && tulle_ctx_error(ctx)[0]), "%s", "Y was written, or there is no sentence");
+            CHECK(enough || (den_untouched(&Y) && tulle_ctx_error(ctx)[0]), "%s", "Y was written, or there is no sentence");
             CHECK(h.live == live, "%ld blocks leak", h.live - live);
         }
         CHECK(enough, "%s", "it never succeeded");

@@ -11,7 +11,7 @@
  *     --runs N            at least so many (7) after 2 that are not counted
  *     --anchors FILE      lines "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..." to compare with
  *     --pieces FILE       one JSON object a product is added, for record.c
- *     --only PART         matrices whose name has it
+ *     --only PART         of a folder, matrices whose name has it (or one of several, between commas)
  *     --no-check --no-cusparse --trace
  *     --first             only the first product of a fresh process: seconds from start to C
  *     --small             only products of at most 20,000 products, in microseconds
@@ -21,27 +21,23 @@
  * the stages, one the time with the check of A.  Values are whole numbers, so that sums are exact in any order: the first
  * C of a matrix and way comes to the host and must have the CPU engine's bits (f32, c32: its pattern, and pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include "cusparse.h"
-#include "tpat.h"
+#include "suite.h"
 
-enum { MAX_MATRICES = 512, MAX_RUNS = 200, MAX_WAYS = 8, WARM = 2, SMALL_PRODUCTS = 20000 };
+enum { MAX_RUNS = 200, MAX_WAYS = 8, WARM = 2, SMALL_PRODUCTS = 20000 };
 
 typedef struct settings {
     const char *device, *type, *anchors, *only;
     FILE       *pieces;
     int         runs, ways;
     bool        check, cusparse, first, small, trace;
-    const char *way[MAX_WAYS], *matrix[MAX_MATRICES];
-    int         matrices;
+    const char *way[MAX_WAYS];
+    suite       matrices;
 } settings;
 
 static const struct { const char *name, *policy, *accumulator, *balance; } known_ways[] = {
@@ -54,57 +50,24 @@ enum { WAYS = sizeof known_ways / sizeof *known_ways };
 
 /* Of one way, over all matrices. */
 typedef struct tally {
-    int    compared[3];
-    double sum[3], worst[3];                /* logarithms: to original spECK, to cuSPARSE's anchor, to cuSPARSE now */
-    char   worst_name[3][64];
-    double memory;
-    char   memory_name[64];
-    int    done, failed;
+    suite_ratio to[3];                      /* original spECK, cuSPARSE's anchor, cuSPARSE now */
+    double      memory;
+    char        memory_name[64];
+    int         done, failed;
 } tally;
 
 typedef struct anchor { char name[64]; double best_peer, cusparse, speck; } anchor;
 
 typedef struct problem {
-    char          name[64];
-    const char   *operation;
-    tulle_matrix *own_a, *own_b;            /* where the library made it     */
-    tpat          packed;
+    suite_matrix  m;
+    const char   *operation, *name;
+    tulle_matrix *own_b;                    /* A^T                           */
     tulle_csr     A, B;                     /* on the host                   */
     int64_t       products;
     tulle_matrix *c_host;                   /* by the CPU engine             */
     double        cusparse_ms;              /* its best in this run, 0: none */
     const char   *cusparse_name;
 } problem;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void stop(const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    fputs("bench_gpu: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
-    va_end(list);
-    exit(1);
-}
-
-static int by_size(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, by_size);
-    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2] + v[n / 2 - 1]);
-}
 
 static uint64_t bytes_of(const tulle_csr *A)
 {
@@ -113,61 +76,15 @@ static uint64_t bytes_of(const tulle_csr *A)
          + (uint64_t)A->nnz * ((A->idx_type == TULLE_I32 ? 4 : 8) + value[A->val_type]);
 }
 
-static tulle_type type_of(const char *name)
-{
-    static const char *const names[] = {"f32", "f64", "c32", "c64"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(name, names[i]) == 0) return (tulle_type)(TULLE_F32 + i);
-    stop("there is no type %s", name);
-    return TULLE_F64;
-}
-
 /* ---- matrices */
-
-static void base_name(const char *path, char *name, size_t room)
-{
-    const char *slash = strrchr(path, '/');
-    bool file = slash || tpat_name(path);
-    snprintf(name, room, "%s", file && slash ? slash + 1 : path);
-    for (char *end = strstr(name, ".tpat"); end; end = NULL) *end = 0;
-    for (char *end = strstr(name, ".mtx"); end; end = NULL) *end = 0;
-    for (char *end = strstr(name, ".tulle"); end; end = NULL) *end = 0;
-}
-
-static void fill(tulle_matrix *A)
-{
-    tulle_csr a = tulle_matrix_view(A);
-    double *v = tulle_matrix_values(A);
-    for (int64_t k = 0; k < a.nnz; k++) v[k] = tpat_value((uint64_t)k);
-}
 
 static bool problem_load(tulle_ctx *cpu, const char *path, const settings *s, problem *p)
 {
-    struct stat st;
     tulle_matrix *T = NULL;
     memset(p, 0, sizeof *p);
-    base_name(path, p->name, sizeof p->name);
-    if (tpat_name(path)) {
-        if (!tpat_read(path, &p->packed)) return false;
-        p->A = p->packed.view;
-    } else {
-        tulle_matrix *M = NULL;
-        bool file = stat(path, &st) == 0;
-        tulle_status status = file ? tulle_read(cpu, path, &M) : tulle_gallery(cpu, path, &M);
-        if (status != TULLE_OK) return fprintf(stderr, "%s: %s\n", path, tulle_ctx_error(cpu)), false;
-        p->own_a = M;
-        p->A = tulle_matrix_view(M);
-        if (p->A.val_type == TULLE_F64) fill(M);
-    }
-    tulle_type type = type_of(s->type);
-    if (p->A.val_type != type) {
-        tulle_matrix *M = NULL;
-        if (tulle_csr_convert(cpu, &p->A, type, (tulle_index)0, (tulle_index)0, &M) != TULLE_OK)
-            return fprintf(stderr, "%s: %s\n", path, tulle_ctx_error(cpu)), false;
-        tulle_matrix_free(p->own_a);
-        p->own_a = M;
-        p->A = tulle_matrix_view(M);
-    }
+    if (!suite_load(cpu, path, suite_type(s->type), &p->m)) return false;
+    p->name = p->m.name;
+    p->A = p->m.A;
     p->operation = p->A.rows == p->A.cols ? "A*A" : "A*A^T";
     p->B = p->A;
     if (p->A.rows != p->A.cols) {
@@ -183,10 +100,9 @@ static bool problem_load(tulle_ctx *cpu, const char *path, const settings *s, pr
 
 static void problem_free(problem *p)
 {
-    tulle_matrix_free(p->own_a);
+    suite_unload(&p->m);
     tulle_matrix_free(p->own_b);
     tulle_matrix_free(p->c_host);
-    tpat_free(&p->packed);
 }
 
 /* ---- one product on the device */
@@ -268,9 +184,9 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
     t->a_bytes = bytes_of(&va) + (b ? bytes_of(&vb) : 0);
     for (int i = -WARM; i < MAX_RUNS && (i < s->runs || total < 0.05); i++) {
         tulle_ctx_set_trace(gpu, s->trace && i == -WARM ? print_trace : NULL, NULL);
-        double start = now();
+        double start = suite_now();
         if (tulle_multiply(gpu, &va, &vb, &o, &C) != TULLE_OK) goto failed;
-        double seconds = now() - start;
+        double seconds = suite_now() - start;
         tulle_csr c = tulle_matrix_view(C);
         if (i == -WARM && s->check && !is_right(gpu, cpu, p, &c, known_ways[way].name)) goto done;
         t->c_bytes = bytes_of(&c);
@@ -282,17 +198,17 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
         t->runs = i + 1;
     }
     tulle_ctx_stats(gpu, &t->stats);
-    t->ms = 1e3 * median(sec, t->runs);
+    t->ms = 1e3 * suite_median(sec, t->runs);
     t->least = 1e3 * sec[0];
     o.trust_inputs = 0;
     for (int i = 0; i < 6; i++) {
-        double start = now();
+        double start = suite_now();
         if (tulle_multiply(gpu, &va, &vb, &o, &C) != TULLE_OK) goto failed;
-        sec[i] = now() - start;
+        sec[i] = suite_now() - start;
         tulle_matrix_free(C);
         C = NULL;
     }
-    t->checked_ms = 1e3 * median(sec + 1, 5);
+    t->checked_ms = 1e3 * suite_median(sec + 1, 5);
     o.trust_inputs = o.time_stages = 1;
     for (int i = 0; i < 2; i++) {
         if (tulle_multiply(gpu, &va, &vb, &o, &C) != TULLE_OK) goto failed;
@@ -331,17 +247,6 @@ static void write_piece(const settings *s, const problem *p, int way, const timi
     fflush(f);
 }
 
-static void compare(tally *all, int what, double theirs, double mine, const char *name)
-{
-    if (theirs <= 0) return;
-    double ratio = log(theirs / mine);
-    if (all->compared[what]++ == 0 || ratio < all->worst[what]) {
-        all->worst[what] = ratio;
-        snprintf(all->worst_name[what], sizeof all->worst_name[what], "%s", name);
-    }
-    all->sum[what] += ratio;
-}
-
 static void number(double v, const char *format)
 {
     if (v > 0) printf(format, v);
@@ -363,9 +268,9 @@ static void print_line(const problem *p, int way, const timing *t, const anchor 
         printf(" %s %.3f", t->staged.stage[i].name, 1e3 * t->staged.stage[i].seconds);
     printf("\n");
     fflush(stdout);
-    if (a) compare(all, 0, a->speck, t->ms, p->name);
-    if (a) compare(all, 1, a->cusparse, t->ms, p->name);
-    compare(all, 2, p->cusparse_ms, t->ms, p->name);
+    suite_compare(&all->to[0], a ? a->speck : 0, t->ms, p->name);
+    suite_compare(&all->to[1], a ? a->cusparse : 0, t->ms, p->name);
+    suite_compare(&all->to[2], p->cusparse_ms, t->ms, p->name);
     if (memory > all->memory) {
         all->memory = memory;
         snprintf(all->memory_name, sizeof all->memory_name, "%s", p->name);
@@ -378,42 +283,34 @@ static void print_tally(const settings *s, int way, const tally *t)
     printf("%s on %s: %d matrices, %d failed, most memory %.3f of A+C (%s)\n", known_ways[way].name, s->device, t->done,
            t->failed, t->memory, t->memory_name);
     for (int i = 0; i < 3; i++)
-        if (t->compared[i] > 0)
-            printf("    against %s: geomean=%.3f min=%.3f (%s) matrices=%d\n", what[i], exp(t->sum[i] / t->compared[i]),
-                   exp(t->worst[i]), t->worst_name[i], t->compared[i]);
+        if (t->to[i].count > 0)
+            printf("    against %s: geomean=%.3f min=%.3f (%s) matrices=%d\n", what[i], suite_geomean(&t->to[i]),
+                   exp(t->to[i].worst), t->to[i].worst_name, t->to[i].count);
     if (!s->pieces || t->done == 0) return;
     fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"suite %s %s\", \"driver\": \"%.*s\", \"matrices\": %d, \"failed\": %d, "
             "\"memory_max\": %.4g", known_ways[way].name, s->type, (int)strcspn(s->device, ":"), s->device, t->done, t->failed,
             t->memory);
     for (int i = 0; i < 3; i++)
-        if (t->compared[i] > 0)
+        if (t->to[i].count > 0)
             fprintf(s->pieces, ", \"%s_geomean\": %.4g, \"%s_min\": %.4g, \"%s_min_at\": \"%s\"", what[i],
-                    exp(t->sum[i] / t->compared[i]), what[i], exp(t->worst[i]), what[i], t->worst_name[i]);
+                    suite_geomean(&t->to[i]), what[i], exp(t->to[i].worst), what[i], t->to[i].worst_name);
     fputs("}\n", s->pieces);
     fflush(s->pieces);
 }
 
 /* ---- the two short measurements */
 
-static tulle_ctx *open_context(const char *device)
-{
-    tulle_ctx *ctx = NULL;
-    tulle_status status = tulle_ctx_create(device, NULL, &ctx);
-    if (status != TULLE_OK) stop("%s: %s", device, tulle_status_text(status));
-    return ctx;
-}
-
 /* From the start of main to the first C of a process that has never seen the device. */
 static int first_product(const settings *s, double start)
 {
-    tulle_ctx *ctx = open_context(s->device);
-    double opened = now() - start;
+    tulle_ctx *ctx = suite_open(s->device);
+    double opened = suite_now() - start;
     tulle_matrix *A = NULL, *C = NULL;
-    if (tulle_gallery(ctx, "poisson2d:30", &A) != TULLE_OK) stop("%s", tulle_ctx_error(ctx));
+    if (tulle_gallery(ctx, "poisson2d:30", &A) != TULLE_OK) suite_stop("%s", tulle_ctx_error(ctx));
     tulle_csr a = tulle_matrix_view(A);
     tulle_options o = {.policy = "speck"};
-    if (tulle_multiply(ctx, &a, &a, &o, &C) != TULLE_OK) stop("%s", tulle_ctx_error(ctx));
-    double seconds = now() - start;
+    if (tulle_multiply(ctx, &a, &a, &o, &C) != TULLE_OK) suite_stop("%s", tulle_ctx_error(ctx));
+    double seconds = suite_now() - start;
     printf("first product on %s: %.3f s, of which the context %.3f s\n", s->device, seconds, opened);
     if (s->pieces)
         fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"first product\", \"driver\": \"%.*s\", \"seconds\": %.4g, "
@@ -427,25 +324,25 @@ static int first_product(const settings *s, double start)
 static int small_products(const settings *s)
 {
     static const char *const recipes[] = {"tridiagonal:2000", "poisson2d:28", "er:800,per_row=4", "arrow:120"};
-    tulle_ctx *ctx = open_context(s->device);
+    tulle_ctx *ctx = suite_open(s->device);
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         tulle_matrix *A = NULL, *there = NULL;
         double sec[MAX_RUNS], us[2];
         tulle_stats stats;
-        if (tulle_gallery(ctx, recipes[i], &A) != TULLE_OK) stop("%s", tulle_ctx_error(ctx));
+        if (tulle_gallery(ctx, recipes[i], &A) != TULLE_OK) suite_stop("%s", tulle_ctx_error(ctx));
         tulle_csr a = tulle_matrix_view(A);
-        if (tulle_csr_move(ctx, &a, TULLE_DEVICE, &there) != TULLE_OK) stop("%s", tulle_ctx_error(ctx));
+        if (tulle_csr_move(ctx, &a, TULLE_DEVICE, &there) != TULLE_OK) suite_stop("%s", tulle_ctx_error(ctx));
         tulle_csr va = tulle_matrix_view(there);
         for (int trusted = 0; trusted <= 1; trusted++) {
             tulle_options o = {.policy = "speck", .c_place = TULLE_DEVICE, .trust_inputs = trusted};
             for (int k = -20; k < MAX_RUNS; k++) {
                 tulle_matrix *C = NULL;
-                double start = now();
-                if (tulle_multiply(ctx, &va, &va, &o, &C) != TULLE_OK) stop("%s", tulle_ctx_error(ctx));
-                if (k >= 0) sec[k] = now() - start;
+                double start = suite_now();
+                if (tulle_multiply(ctx, &va, &va, &o, &C) != TULLE_OK) suite_stop("%s", tulle_ctx_error(ctx));
+                if (k >= 0) sec[k] = suite_now() - start;
                 tulle_matrix_free(C);
             }
-            us[trusted] = 1e6 * median(sec, MAX_RUNS);
+            us[trusted] = 1e6 * suite_median(sec, MAX_RUNS);
         }
         tulle_ctx_stats(ctx, &stats);
         printf("%-18s %6" PRId64 " products: %.1f us, with the check of A %.1f us%s\n", recipes[i], stats.products, us[1], us[0],
@@ -468,7 +365,7 @@ static int read_anchors(const char *path, anchor *list, int room)
     char line[512];
     int count = 0;
     FILE *f = path ? fopen(path, "r") : NULL;
-    if (path && !f) stop("%s cannot be opened", path);
+    if (path && !f) suite_stop("%s cannot be opened", path);
     while (f && count < room && fgets(line, sizeof line, f)) {
         anchor *a = &list[count];
         if (sscanf(line, "%63[^,],%*[^,],%lf,%*[^,],%lf,%lf", a->name, &a->best_peer, &a->cusparse, &a->speck) == 4) count++;
@@ -477,52 +374,26 @@ static int read_anchors(const char *path, anchor *list, int room)
     return count;
 }
 
-static int by_name(const void *x, const void *y)
+static int all_matrices(const settings *s)
 {
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
-static void add_matrices(settings *s, const char *path)
-{
-    struct stat st;
-    DIR *dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? opendir(path) : NULL;
-    if (!dir) {
-        if (s->matrices < MAX_MATRICES) s->matrix[s->matrices++] = path;
-        return;
-    }
-    int from = s->matrices;
-    for (struct dirent *e; (e = readdir(dir)) && s->matrices < MAX_MATRICES;) {
-        if (!tpat_name(e->d_name) && !strstr(e->d_name, ".mtx") && !strstr(e->d_name, ".tulle")) continue;
-        if (s->only && !strstr(e->d_name, s->only)) continue;
-        char *whole = malloc(strlen(path) + strlen(e->d_name) + 2);
-        if (!whole) stop("no memory");
-        sprintf(whole, "%s/%s", path, e->d_name);
-        s->matrix[s->matrices++] = whole;
-    }
-    closedir(dir);
-    qsort(s->matrix + from, (size_t)(s->matrices - from), sizeof *s->matrix, by_name);
-}
-
-static int suite(const settings *s)
-{
-    static anchor anchors[MAX_MATRICES];
+    static anchor anchors[SUITE_MATRICES];
     tally all[WAYS] = {{.done = 0}};
-    tulle_ctx *ctx[WAYS] = {NULL}, *cpu = open_context("cpu");
-    int known = read_anchors(s->anchors, anchors, MAX_MATRICES), wrong = 0;
+    tulle_ctx *ctx[WAYS] = {NULL}, *cpu = suite_open("cpu");
+    int known = read_anchors(s->anchors, anchors, SUITE_MATRICES), wrong = 0;
     for (int w = 0; w < WAYS; w++) {                            /* one context serves all but the balanced ones */
         if (known_ways[w].balance) setenv("TULLE_GPU_BALANCE", known_ways[w].balance, 1);
         for (int k = 0; k < s->ways; k++)
             if (strcmp(s->way[k], known_ways[w].name) == 0 && (known_ways[w].balance || !ctx[0])) {
-                ctx[known_ways[w].balance ? w : 0] = open_context(s->device);
+                ctx[known_ways[w].balance ? w : 0] = suite_open(s->device);
             }
         unsetenv("TULLE_GPU_BALANCE");
     }
     bool rival = s->cusparse;
     printf("%-20s %-14s %11s %9s %9s %8s %8s %8s %8s %8s %8s %6s\n", "matrix", "way", "products", "ms", "checked", "spECK'20",
            "ratio", "cuSPARSE", "ratio", "r.anchor", "r.best", "memory");
-    for (int m = 0; m < s->matrices; m++) {
+    for (int m = 0; m < s->matrices.count; m++) {
         problem p;
-        if (!problem_load(cpu, s->matrix[m], s, &p)) {
+        if (!problem_load(cpu, s->matrices.path[m], s, &p)) {
             wrong++;
             problem_free(&p);
             continue;
@@ -562,16 +433,17 @@ static void add_ways(settings *s, char *words)
     for (char *word = strtok(words, ","); word; word = strtok(NULL, ",")) {
         bool known = false;
         for (int w = 0; w < WAYS; w++) known = known || strcmp(word, known_ways[w].name) == 0;
-        if (!known || s->ways == MAX_WAYS) stop("there is no way %s", word);
+        if (!known || s->ways == MAX_WAYS) suite_stop("there is no way %s", word);
         s->way[s->ways++] = word;
     }
 }
 
 int main(int argc, char **argv)
 {
-    double start = now();
+    double start = suite_now();
+    suite_program = "bench_gpu";
     settings s = {.device = "cuda:0", .type = "f64", .runs = 7, .ways = 1, .way = {"speck"}, .check = true, .cusparse = true};
-    const char *paths[MAX_MATRICES];
+    const char *paths[SUITE_MATRICES];
     int count = 0;
     for (int i = 1; i < argc; i++) {
         const char *o = argv[i];
@@ -581,21 +453,21 @@ int main(int argc, char **argv)
         else if (strcmp(o, "--no-cusparse") == 0) s.cusparse = false;
         else if (strcmp(o, "--first") == 0) s.first = true;
         else if (strcmp(o, "--small") == 0) s.small = true;
-        else if (strncmp(o, "--", 2) != 0 && count < MAX_MATRICES) paths[count++] = o;
-        else if (!v) stop("%s needs a value", o);
+        else if (strncmp(o, "--", 2) != 0 && count < SUITE_MATRICES) paths[count++] = o;
+        else if (!v) suite_stop("%s needs a value", o);
         else if (++i, strcmp(o, "--device") == 0) s.device = v;
         else if (strcmp(o, "--ways") == 0) add_ways(&s, v);
         else if (strcmp(o, "--type") == 0) s.type = v;
         else if (strcmp(o, "--runs") == 0) s.runs = atoi(v) < 1 ? 1 : atoi(v) > MAX_RUNS ? MAX_RUNS : atoi(v);
         else if (strcmp(o, "--anchors") == 0) s.anchors = v;
         else if (strcmp(o, "--only") == 0) s.only = v;
-        else if (strcmp(o, "--pieces") == 0 && !(s.pieces = fopen(v, "a"))) stop("%s cannot be written", v);
-        else if (strcmp(o, "--pieces") != 0) stop("there is no option %s", o);
+        else if (strcmp(o, "--pieces") == 0 && !(s.pieces = fopen(v, "a"))) suite_stop("%s cannot be written", v);
+        else if (strcmp(o, "--pieces") != 0) suite_stop("there is no option %s", o);
     }
-    type_of(s.type);
-    for (int i = 0; i < count; i++) add_matrices(&s, paths[i]);
-    if (!s.first && !s.small && s.matrices == 0) stop("no matrices");
-    int code = s.first ? first_product(&s, start) : s.small ? small_products(&s) : suite(&s);
-    if (s.pieces && fclose(s.pieces) != 0) stop("the pieces could not be written");
+    suite_type(s.type);
+    for (int i = 0; i < count; i++) suite_add(&s.matrices, paths[i], s.only);
+    if (!s.first && !s.small && s.matrices.count == 0) suite_stop("no matrices");
+    int code = s.first ? first_product(&s, start) : s.small ? small_products(&s) : all_matrices(&s);
+    if (s.pieces && fclose(s.pieces) != 0) suite_stop("the pieces could not be written");
     return code;
 }

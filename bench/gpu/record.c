@@ -12,14 +12,16 @@
  *     {"section": "sanitizer", "tool": "memcheck", "result": "clean", ...}
  *     {"section": "measure", "name": ..., ...}
  *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
+ *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *
- * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product by its
- * five names, a driver's tests all together.  Of other sources nothing is kept. */
+ * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either kind by
+ * its five names, a driver's tests all together.  Of other sources nothing is kept. */
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
 
 static const char *const product_names[] = {"driver", "matrix", "operation", "policy", "type", NULL};
+static const char *const spmm_names[] = {"driver", "matrix", "columns", "policy", "type", NULL};
 static const char *const one_name[] = {"driver", "name", "tool", "device", NULL};
 
 static int stop(const char *what, const char *which)
@@ -123,6 +125,7 @@ static int write_record(const char *path)
         else if (strcmp(section, "sanitizer") == 0) put(list(record, "sanitizers"), piece, one_name);
         else if (strcmp(section, "measure") == 0) put(list(record, "measures"), piece, one_name);
         else if (strcmp(section, "product") == 0) put(list(record, "products"), piece, product_names);
+        else if (strcmp(section, "spmm") == 0) put(list(record, "spmm"), piece, spmm_names);
         else return stop("there is no such section", section);
     }
     free(text);
@@ -140,6 +143,7 @@ static int write_record(const char *path)
     keep_others(record, kept ? old : &none, "sanitizers", one_name);
     keep_others(record, kept ? old : &none, "measures", one_name);
     keep_others(record, kept ? old : &none, "products", product_names);
+    keep_others(record, kept ? old : &none, "spmm", spmm_names);
     json_free(old);
 
     snprintf(beside, sizeof beside, "%s.new", path);
@@ -183,7 +187,7 @@ static int check_record(const char *path, const char *hash)
     for (int i = 0; i < 3; i++)
         if (!json_get(record, lists[i]) || !json_get(record, lists[i])->first) faults += bad(path, "has none", lists[i]);
     const json *tests = json_get(record, "tests"), *tools = json_get(record, "sanitizers"),
-               *products = json_get(record, "products");
+               *products = json_get(record, "products"), *spmm = json_get(record, "spmm");
     for (const json *t = tests ? tests->first : NULL; t; t = t->next)
         if (json_number(t, "failed") != 0 || json_number(t, "passed") <= 0)
             faults += bad(path, "tests failed, or none ran", json_word(t, "driver"));
@@ -196,6 +200,11 @@ static int check_record(const char *path, const char *hash)
             if (!json_get(p, numbers[i]) || json_number(p, numbers[i]) < 0)
                 faults += bad(path, json_word(p, "matrix"), numbers[i]);
         if (!json_get(p, "stages") || !json_get(p, "stages")->first) faults += bad(path, "no stages", json_word(p, "matrix"));
+    }
+    for (const json *p = spmm ? spmm->first : NULL; p; p = p->next) {
+        for (const char *const *n = spmm_names; *n; n++)
+            if (!*json_word(p, *n)) faults += bad(path, "a sparse times dense has no name for", *n);
+        if (json_number(p, "ms") <= 0) faults += bad(path, json_word(p, "matrix"), "ms of sparse times dense");
     }
     if (strcmp(json_word(record, "gpu_sources_sha256"), hash) != 0)
         faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine", NULL);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * suite.h - what the benchmarks on a GPU share: matrices by path, folder or recipe, medians, and ratios to other codes. */
+#ifndef TULLE_BENCH_SUITE_H
+#define TULLE_BENCH_SUITE_H
+#include "tpat.h"
+
+enum { SUITE_MATRICES = 512 };
+
+typedef struct suite {
+    const char *path[SUITE_MATRICES];
+    int         count;
+} suite;
+
+typedef struct suite_matrix {
+    char          name[64];                 /* without folder and ending     */
+    tulle_csr     A;                        /* on the host                   */
+    tulle_matrix *own;                      /* where the library made it     */
+    tpat          packed;
+} suite_matrix;
+
+/* Theirs over mine, over many cases. */
+typedef struct suite_ratio {
+    int    count;
+    double sum, worst;                      /* logarithms                    */
+    char   worst_name[96];
+} suite_ratio;
+
+extern const char *suite_program;           /* its name, for complaints      */
+
+void       suite_stop(const char *format, ...);
+double     suite_now(void);
+double     suite_median(double *v, int n);
+tulle_type suite_type(const char *name);                        /* "f64"; another word ends the program */
+tulle_ctx *suite_open(const char *device);                      /* or the program ends                  */
+/* A file or recipe, or the matrices of a folder; of these only those whose name has a part of `only` (NULL: all; parts
+ * between commas). */
+void       suite_add(suite *s, const char *path, const char *only);
+void       suite_name(const char *path, char *name, size_t room);
+/* Whole numbers as values, of this type.  False: the reason was printed; unload all the same. */
+bool       suite_load(tulle_ctx *cpu, const char *path, tulle_type type, suite_matrix *m);
+void       suite_unload(suite_matrix *m);
+void       suite_random(void *values, tulle_type type, int64_t n);  /* f32 or f64, in [0.5, 1.5) by their place */
+void       suite_compare(suite_ratio *r, double theirs, double mine, const char *name);     /* theirs 0: unknown */
+double     suite_geomean(const suite_ratio *r);
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * spmm_help.h - what the tests of sparse times dense share: dense matrices with margins, a plain product to compare with,
+ * one product in any setting, on the CPU or on a device, and what must be refused. */
+#ifndef TULLE_SPMM_HELP_H
+#define TULLE_SPMM_HELP_H
+#include <math.h>
+#include "cpu/spmm.h"
+#include "ways.h"
+
+#if defined(TULLE_SANITIZED)
+enum { SCALE = 3 };
+#else
+enum { SCALE = 1 };
+#endif
+
+/* ---- dense matrices of the tests, with a margin before, between and behind that nobody may touch */
+
+typedef struct den {
+    tulle_dense view;
+    char       *memory, *before;        /* before: a copy of all of it */
+    size_t      bytes, lead;            /* lead: where the values begin */
+} den;
+
+static inline size_t den_place(const tulle_dense *M, int64_t i, int64_t j)
+{
+    return (size_t)(M->order == TULLE_BY_ROWS ? i * M->ld + j : i + j * M->ld);
+}
+
+static inline ref_value den_at(const tulle_dense *M, int64_t i, int64_t j)
+{
+    return ref_value_at(M->values, M->val_type, (int64_t)den_place(M, i, j));
+}
+
+static inline void den_put(const tulle_dense *M, int64_t i, int64_t j, ref_value v)
+{
+    ref_value_put(M->values, M->val_type, (int64_t)den_place(M, i, j), v);
+}
+
+static inline void den_keep(den *d)
+{
+    memcpy(d->before, d->memory, d->bytes);
+}
+
+static inline den den_new(int64_t rows, int64_t cols, int64_t gap, tulle_order order, tulle_type type)
+{
+    int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
+    int64_t ld = length + gap > 0 ? length + gap : 1;
+    size_t size = ref_value_size(type);
+    den d = {.lead = gap % 8 == 0 ? 64 : 3 * size};             /* on a cache line, or not */
+    d.bytes = (d.lead + (size_t)(lines * ld) * size + 3 * size + 63) / 64 * 64;
+    d.memory = aligned_alloc(64, d.bytes);
+    d.before = malloc(d.bytes);
+    if (!d.memory || !d.before) abort();
+    memset(d.memory, 0xff, d.bytes);    /* every value is NaN */
+    d.view = tulle_dense_make(rows, cols, ld, order, d.memory + d.lead, type);
+    den_keep(&d);
+    return d;
+}
+
+static inline void den_free(den *d)
+{
+    free(d->memory);
+    free(d->before);
+}
+
+static inline void den_fill(den *d, ref_kind kind, uint64_t seed)
+{
+    ref_rng r = {seed * 77 + 5};
+    bool is_complex = d->view.val_type >= TULLE_C32;
+    for (int64_t i = 0; i < d->view.rows; i++)
+        for (int64_t j = 0; j < d->view.cols; j++) {
+            ref_value v = {0, 0};
+            double *part[] = {&v.re, &v.im};
+            for (int p = 0; p < 1 + is_complex; p++)
+                *part[p] = kind == REF_INTEGERS ? (double)(ref_below(&r, 17) - 8) : ref_unit(&r) * 4 - 2;
+            den_put(&d->view, i, j, v);
+        }
+    den_keep(d);
+}
+
+/* Nothing was written but the matrix itself. */
+static inline bool den_margins_kept(den *d)
+{
+    size_t size = ref_value_size(d->view.val_type);
+    for (int64_t i = 0; i < d->view.rows; i++)
+        for (int64_t j = 0; j < d->view.cols; j++) {
+            size_t k = d->lead + den_place(&d->view, i, j) * size;
+            memcpy(d->before + k, d->memory + k, size);
+        }
+    return memcmp(d->memory, d->before, d->bytes) == 0;
+}
+
+static inline bool den_untouched(const den *d)
+{
+    return memcmp(d->memory, d->before, d->bytes) == 0;
+}
+
+/* ---- the plain product, each operation rounded to the type */
+
+static inline double spmm_rounded(tulle_type t, double x)
+{
+    return t == TULLE_F32 || t == TULLE_C32 ? (double)(float)x : x;
+}
+
+static inline ref_value spmm_plus(tulle_type t, ref_value x, ref_value y)
+{
+    return (ref_value){spmm_rounded(t, x.re + y.re), spmm_rounded(t, x.im + y.im)};
+}
+
+static inline ref_value spmm_times(tulle_type t, ref_value x, ref_value y)
+{
+    if (t < TULLE_C32) return (ref_value){spmm_rounded(t, x.re * y.re), 0};
+    return (ref_value){spmm_rounded(t, spmm_rounded(t, x.re * y.re) - spmm_rounded(t, x.im * y.im)),
+                       spmm_rounded(t, spmm_rounded(t, x.re * y.im) + spmm_rounded(t, x.im * y.re))};
+}
+
+/* A factor without imaginary part multiplies both parts. */
+static inline ref_value spmm_scaled(tulle_type t, ref_value f, ref_value x)
+{
+    if (f.im != 0) return spmm_times(t, f, x);
+    return (ref_value){spmm_rounded(t, f.re * x.re), t < TULLE_C32 ? 0 : spmm_rounded(t, f.re * x.im)};
+}
+
+static inline ref_value spmm_plain_sum(const tulle_csr *A, const tulle_dense *X, int64_t i, int64_t j)
+{
+    tulle_type t = A->val_type;
+    ref_value sum = {0, 0};
+    int64_t begin = ref_ptr(A, i), end = ref_ptr(A, i + 1);
+    for (int64_t from = begin; from < end; from += TL_SPMM_PART) {
+        ref_value part = {0, 0};
+        for (int64_t k = from; k < end && k < from + TL_SPMM_PART; k++)
+            part = spmm_plus(t, part, spmm_times(t, ref_val(A, k), den_at(X, ref_col(A, k), j)));
+        sum = from == begin ? part : spmm_plus(t, sum, part);
+    }
+    return sum;
+}
+
+/* want = alpha*A*X + beta*Y, A transposed already. */
+static inline void spmm_plain(const tulle_csr *A, const tulle_dense *X, ref_value alpha, ref_value beta, const tulle_dense *Y,
+                  const tulle_dense *want)
+{
+    tulle_type t = A->val_type;
+    bool no_alpha = alpha.re == 0 && alpha.im == 0, no_beta = beta.re == 0 && beta.im == 0;
+    for (int64_t i = 0; i < Y->rows; i++)
+        for (int64_t j = 0; j < Y->cols; j++) {
+            ref_value v = {0, 0};
+            if (!no_alpha) v = spmm_scaled(t, alpha, spmm_plain_sum(A, X, i, j));
+            if (!no_beta) {
+                ref_value old = spmm_scaled(t, beta, den_at(Y, i, j));
+                v = no_alpha ? old : spmm_plus(t, v, old);
+            }
+            den_put(want, i, j, v);
+        }
+}
+
+static inline bool den_same_bits(double x, double y)
+{
+    return (isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0;
+}
+
+static inline bool den_same(const tulle_dense *got, const tulle_dense *want, const char *what)
+{
+    for (int64_t i = 0; i < want->rows; i++)
+        for (int64_t j = 0; j < want->cols; j++) {
+            ref_value g = den_at(got, i, j), w = den_at(want, i, j);
+            if (den_same_bits(g.re, w.re) && den_same_bits(g.im, w.im)) continue;
+            printf("    %s: (%" PRId64 ",%" PRId64 ") is %.17g%+.17gi, should be %.17g%+.17gi\n", what, i, j, g.re, g.im,
+                   w.re, w.im);
+            return false;
+        }
+    return true;
+}
+
+/* Both within rounding: `terms` roundings of what is added up in magnitude. */
+static inline bool den_close(const tulle_dense *got, const tulle_dense *want, const tulle_dense *sizes, const tulle_csr *A,
+                             const char *what)
+{
+    double eps = want->val_type == TULLE_F32 || want->val_type == TULLE_C32 ? 0x1p-24 : 0x1p-53;
+    for (int64_t i = 0; i < want->rows; i++)
+        for (int64_t j = 0; j < want->cols; j++) {
+            ref_value g = den_at(got, i, j), w = den_at(want, i, j);
+            double allowed = eps * (4.0 * (double)(ref_ptr(A, i + 1) - ref_ptr(A, i)) + 16) * den_at(sizes, i, j).re;
+            if (fabs(g.re - w.re) <= allowed && fabs(g.im - w.im) <= allowed) continue;
+            printf("    %s: (%" PRId64 ",%" PRId64 ") is %.17g%+.17gi, should be about %.17g%+.17gi\n", what, i, j, g.re, g.im,
+                   w.re, w.im);
+            return false;
+        }
+    return true;
+}
+
+static inline double size_of(ref_value v)
+{
+    return fabs(v.re) + fabs(v.im);
+}
+
+/* What is added up for each value, in magnitude. */
+static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_value alpha, ref_value beta, const tulle_dense *Y,
+                              const tulle_dense *sizes)
+{
+    for (int64_t i = 0; i < Y->rows; i++)
+        for (int64_t j = 0; j < Y->cols; j++) {
+            double sum = 0;
+            for (int64_t k = ref_ptr(A, i); size_of(alpha) > 0 && k < ref_ptr(A, i + 1); k++)
+                sum += size_of(ref_val(A, k)) * size_of(den_at(X, ref_col(A, k), j));
+            sum *= size_of(alpha);
+            if (size_of(beta) > 0) sum += size_of(beta) * size_of(den_at(Y, i, j));
+            den_put(sizes, i, j, (ref_value){sum * (1 + 1e-6) + 1e-30, 0});
+        }
+}
+
+/* ---- dense matrices on a device.  They are carried there and back as the values of a sparse one of one row, margins and
+ * all; before the first value only on CUDA, where a view may begin anywhere. */
+
+typedef struct den_there {
+    tulle_matrix *M;
+    tulle_dense   view;
+    size_t        skipped;              /* bytes before the first value that stayed at home */
+} den_there;
+
+static inline den_there den_move(tulle_ctx *ctx, const den *d)
+{
+    bool cuda = strncmp(tulle_ctx_device(ctx), "cuda", 4) == 0;
+    den_there t = {.view = d->view, .skipped = cuda ? 0 : d->lead};
+    int64_t n = (int64_t)((d->bytes - t.skipped) / ref_value_size(d->view.val_type)), ptr[2] = {0, n};
+    int32_t *col = malloc((size_t)n * sizeof *col);
+    if (!col) abort();
+    for (int64_t k = 0; k < n; k++) col[k] = (int32_t)k;
+    tulle_csr row = tulle_csr_make(1, n, ptr, TULLE_I64, col, TULLE_I32, d->memory + t.skipped, d->view.val_type);
+    tulle_status status = tulle_csr_move(ctx, &row, TULLE_DEVICE, &t.M);
+    CHECK(status == TULLE_OK, "moving a dense matrix: %s", tulle_ctx_error(ctx));
+    if (status != TULLE_OK) abort();
+    t.view.values = (char *)tulle_matrix_values(t.M) + (cuda ? d->lead : 0);
+    t.view.place = TULLE_DEVICE;
+    free(col);
+    return t;
+}
+
+/* What is there now comes home. */
+static inline void den_fetch(tulle_ctx *ctx, den *d, den_there *t)
+{
+    tulle_matrix *back = NULL;
+    tulle_csr row = tulle_matrix_view(t->M);
+    CHECK(tulle_csr_move(ctx, &row, TULLE_HOST, &back) == TULLE_OK, "moving it back: %s", tulle_ctx_error(ctx));
+    tulle_csr home = tulle_matrix_view(back);
+    if (back) memcpy(d->memory + t->skipped, home.values, (size_t)home.nnz * ref_value_size(d->view.val_type));
+    tulle_matrix_free(back);
+}
+
+static inline void den_leave(den_there *t)
+{
+    tulle_matrix_free(t->M);
+    t->M = NULL;
+}
+
+/* ---- one product against the plain one */
+
+enum { SPMM_A_THERE = 1, SPMM_X_THERE = 2, SPMM_Y_THERE = 4, SPMM_PLACES = 8 };
+
+typedef struct setting {
+    tulle_op    op;
+    tulle_order x_order, y_order;
+    int64_t     x_gap, y_gap, cols;
+    ref_value   alpha, beta;
+    ref_kind    kind;
+    uint64_t    limit;
+    bool        plan;
+    const char *policy;
+    int         ellr_threads, ellr_columns, ellr_block;
+    int         places;                 /* what lies on the device */
+    bool        close;                  /* within rounding: a device may add up in another order */
+} setting;
+
+static const ref_value zero = {0, 0}, one = {1, 0}, half = {-1.5, 0};
+
+/* Once, or by a plan that is run twice where that changes nothing (the second time with NULL for beta). */
+static inline tulle_status spmm_call(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
+                                     tulle_spmm_options o, bool plan, bool twice)
+{
+    tulle_spmm_plan *made = NULL;
+    const void *alpha = o.alpha, *beta = o.beta;
+    if (!plan) return tulle_spmm(ctx, A, X, Y, &o);
+    o.alpha = o.beta = NULL;
+    tulle_status status = tulle_spmm_plan_create(ctx, A, &o, &made);
+    if (status == TULLE_OK) status = tulle_spmm_plan_run(made, alpha, X, beta, Y);
+    if (status == TULLE_OK && twice) status = tulle_spmm_plan_run(made, alpha, X, NULL, Y);
+    tulle_spmm_plan_free(made);
+    return status;
+}
+
+static inline void spmm_product(tulle_ctx *ctx, const tulle_csr *A, const ref *turned_a, setting s, const char *name)
+{
+    tulle_type t = A->val_type;
+    const tulle_csr *opA = turned_a ? &turned_a->view : A;
+    char what[320];
+    snprintf(what, sizeof what, "%s, %" PRId64 " columns, X %s+%" PRId64 ", Y %s+%" PRId64 ", op %d, alpha %g%+gi, beta %g%+gi%s, "
+             "%s(%d,%d,%d), places %d", name, s.cols, s.x_order ? "columns" : "rows", s.x_gap, s.y_order ? "columns" : "rows",
+             s.y_gap, (int)s.op, s.alpha.re, s.alpha.im, s.beta.re, s.beta.im, s.plan ? ", plan" : "", s.policy ? s.policy : "auto",
+             s.ellr_threads, s.ellr_columns, s.ellr_block, s.places);
+    den X = den_new(opA->cols, s.cols, s.x_gap, s.x_order, t), Y = den_new(opA->rows, s.cols, s.y_gap, s.y_order, t);
+    den want = den_new(opA->rows, s.cols, 0, TULLE_BY_ROWS, t);
+    char alpha[16], beta[16];
+    ref_value_put(alpha, t, 0, s.alpha);
+    ref_value_put(beta, t, 0, s.beta);
+    bool reads_x = s.alpha.re != 0 || s.alpha.im != 0, reads_y = s.beta.re != 0 || s.beta.im != 0;
+    if (reads_x) den_fill(&X, s.kind, 3);
+    if (reads_y) den_fill(&Y, s.kind, 4);       /* else it is NaN */
+    spmm_plain(opA, &X.view, s.alpha, s.beta, &Y.view, &want.view);
+    tulle_spmm_options o = {.alpha = alpha, .beta = beta, .op_a = s.op, .memory_limit = s.limit, .policy = s.policy,
+                            .ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block};
+    tulle_matrix *a = NULL;
+    den_there x = {.view = X.view}, y = {.view = Y.view};
+    tulle_csr view = *A;
+    if (s.places & SPMM_A_THERE && tulle_csr_move(ctx, A, TULLE_DEVICE, &a) == TULLE_OK) view = tulle_matrix_view(a);
+    if (s.places & SPMM_X_THERE) x = den_move(ctx, &X);
+    if (s.places & SPMM_Y_THERE) y = den_move(ctx, &Y);
+    tulle_status status = spmm_call(ctx, &view, &x.view, &y.view, o, s.plan, !reads_y);
+    CHECK(status == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    if (y.M) den_fetch(ctx, &Y, &y);
+    if (x.M) den_fetch(ctx, &X, &x);
+    if (status == TULLE_OK && !s.close) CHECK(den_same(&Y.view, &want.view, what), "%s", "wrong product");
+    if (status == TULLE_OK && s.close) {
+        den sizes = den_new(opA->rows, s.cols, 0, TULLE_BY_ROWS, t);
+        tulle_dense old = Y.view;
+        old.values = Y.before + Y.lead;
+        spmm_sizes(opA, &X.view, s.alpha, s.beta, &old, &sizes.view);
+        CHECK(den_close(&Y.view, &want.view, &sizes.view, opA, what), "%s", "wrong product");
+        den_free(&sizes);
+    }
+    CHECK(den_untouched(&X), "%s: X was written", what);
+    CHECK(den_margins_kept(&Y), "%s: written outside of Y", what);
+    den_leave(&x);
+    den_leave(&y);
+    tulle_matrix_free(a);
+    den_free(&X);
+    den_free(&Y);
+    den_free(&want);
+}
+
+/* ---- matrices */
+
+enum { SHAPES = 14 };
+
+static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **name)
+{
+    static const char *const names[SHAPES] = {
+        "0x0", "0x7", "7x0", "empty", "1x1", "1xN", "Nx1", "random", "mostly empty rows", "power law", "band",
+        "full row", "blocks", "wide"};
+    *name = names[i];
+    switch (i) {
+    case 0: return ref_new(0, 0, 0, t);
+    case 1: return ref_new(0, 7, 0, t);
+    case 2: return ref_new(7, 0, 0, t);
+    case 3: return ref_new(11, 9, 0, t);
+    case 4: return ref_dense(1, 1, kind, t);
+    case 5: return ref_dense(1, 90, kind, t);
+    case 6: return ref_dense(90, 1, kind, t);
+    case 7: return ref_random(3, 120 / SCALE, 90, 6, kind, t);
+    case 8: return ref_random(7, 150 / SCALE, 64, 0.7, kind, t);
+    case 9: return ref_power(11, 200 / SCALE, 160, 80, kind, t);
+    case 10: return ref_band(130 / SCALE, 3, kind, t);
+    case 11: return full_row_and_singles(40, 130, 17, kind, t);
+    case 12: return ref_blocks(12, 1, 3, kind, t);
+    default: return ref_random(5, 20, 700, 25, kind, t);
+    }
+}
+
+/* ---- bad arguments: a status, a sentence, and Y as it was */
+
+typedef struct call {
+    tulle_csr          A;
+    tulle_dense        X, Y;
+    tulle_spmm_options o;
+} call;
+
+static inline void spmm_refused(tulle_ctx *ctx, den *Y, const call *c, tulle_status want, const char *sentence,
+                                const char *name)
+{
+    tulle_dense y = c->Y;
+    tulle_status got = tulle_spmm(ctx, &c->A, &c->X, &y, &c->o);
+    CHECK(got == want, "%s: %s, not %s (%s)", name, tulle_status_name(got), tulle_status_name(want), tulle_ctx_error(ctx));
+    CHECK(strstr(tulle_ctx_error(ctx), sentence), "%s: %s", name, tulle_ctx_error(ctx));
+    CHECK(den_untouched(Y), "%s: Y was written", name);
+}
+
+/* Everything that is refused wherever the product is computed. */
+static inline void spmm_refusals(tulle_ctx *ctx)
+{
+    const ref_types doubles = {TULLE_F64, TULLE_I32, TULLE_I32};
+    ref A = ref_random(4, 30, 20, 3, REF_REALS, doubles);
+    ref other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
+    den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);
+    den_fill(&X, REF_REALS, 1);
+    den_fill(&Y, REF_REALS, 2);
+    const call good = {.A = A.view, .X = X.view, .Y = Y.view};
+    call c;
+#define REFUSED(change, status, sentence)                                   \
+    do {                                                                    \
+        c = good;                                                           \
+        change;                                                             \
+        spmm_refused(ctx, &Y, &c, status, sentence, #change);               \
+    } while (0)
+    REFUSED(c.X.rows = 21, TULLE_ESHAPE, "A is 30 x 20, X is 21 x 6, Y is 30 x 6: Y should be 30 x 6 and X have 20 rows");
+    REFUSED(c.X.cols = 5, TULLE_ESHAPE, "X is 20 x 5, Y is 30 x 6: Y should be 30 x 5");
+    REFUSED(c.Y.rows = 29, TULLE_ESHAPE, "Y is 29 x 6: Y should be 30 x 6");
+    REFUSED(c.o.op_a = TULLE_TRANSPOSE, TULLE_ESHAPE, "A^T is 20 x 30");
+    REFUSED(c.o.op_a = TULLE_ADJOINT, TULLE_ESHAPE, "A^H is 20 x 30");
+    REFUSED(c.X.ld = 5, TULLE_EINVAL, "X: ld is 5, but a row has 6 values");
+    REFUSED(c.Y.ld = 29, TULLE_EINVAL, "Y: ld is 29, but a column has 30 values");
+    REFUSED(c.Y.ld = -31, TULLE_EINVAL, "Y: ld is -31");
+    REFUSED(c.X.rows = -1, TULLE_EINVAL, "X: -1 rows, 6 columns: a size cannot be negative");
+    REFUSED(c.Y.ld = INT64_MAX / 4, TULLE_EOVERFLOW, "Y: 6 columns of 2305843009213693951 values each, ld included, cannot be addressed");
+    REFUSED(c.X.ld = INT64_MAX / 64, TULLE_EOVERFLOW, "X: 20 rows of");
+    REFUSED(c.X.values = NULL, TULLE_EINVAL, "X: values is NULL");
+    REFUSED(c.Y.values = NULL, TULLE_EINVAL, "Y: values is NULL");
+    REFUSED(c.X.val_type = TULLE_F32, TULLE_ETYPE, "A has values of type f64, X of type f32, Y of type f64");
+    REFUSED(c.Y.val_type = TULLE_C32, TULLE_ETYPE, "Y of type c32");
+    REFUSED(c.A = other.view, TULLE_ETYPE, "A has values of type f32");
+    REFUSED(c.X.val_type = (tulle_type)9, TULLE_ETYPE, "X: val_type is 9");
+    REFUSED(c.A.val_type = (tulle_type)0, TULLE_ETYPE, "A: val_type is 0");
+    REFUSED(c.Y.order = (tulle_order)2, TULLE_EINVAL, "Y: order is 2");
+    REFUSED(c.X.place = (tulle_place)7, TULLE_EINVAL, "X: place is 7");
+    REFUSED(c.X.values = (char *)Y.view.values + 80, TULLE_EINVAL, "X and Y overlap: X takes the bytes 0x");
+    REFUSED(c.Y.values = (char *)X.view.values - 80, TULLE_EINVAL, "X and Y overlap");
+    REFUSED(c.Y.values = A.values, TULLE_EINVAL, "Y overlaps the values of A");
+    REFUSED(c.Y.values = A.col_idx, TULLE_EINVAL, "Y overlaps the col_idx of A");
+    REFUSED(c.A.values = NULL, TULLE_EINVAL, "A has no values");
+    REFUSED(c.A.row_ptr = NULL, TULLE_EINVAL, "A: row_ptr is NULL");
+    REFUSED(c.A.nnz++, TULLE_EPATTERN, "A: row_ptr[30] is");
+    REFUSED(c.o.op_a = 3, TULLE_EINVAL, "options: op_a is 3, it may be 0 to 2");
+    REFUSED(c.o.threads = -1, TULLE_EINVAL, "options: threads is -1");
+    REFUSED(c.o.trust_inputs = 2, TULLE_EINVAL, "options: trust_inputs is 2");
+    REFUSED(c.o.allow_tf32 = 2, TULLE_EINVAL, "options: allow_tf32 is 2");
+    REFUSED(c.o.reserved[3] = 1, TULLE_EINVAL, "options: reserved[3] is not zero");
+    REFUSED(c.o.policy = "fast", TULLE_EINVAL, "sparse times dense has no policy \"fast\"; it has auto");
+    int64_t k = ref_ptr(&A.view, 7);
+    int64_t column = ref_col(&A.view, k);
+    ref_set_col(&A, k, 20);
+    REFUSED(c = good, TULLE_EPATTERN, "A: row 7");
+    ref_set_col(&A, k, column);
+#undef REFUSED
+    den_free(&X);
+    den_free(&Y);
+    ref_free(&A);
+    ref_free(&other);
+}
+
+#endif
