@@ -161,7 +161,7 @@ typedef struct tulle_spmm_options {
     int         time_stages;      /* 1: stats tell the time of each stage                     */
     int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
     int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */
-    int         ellr_block;       /*   threads of a block, 32 to 1024; 0: chosen              */
+    int         ellr_block;       /*   threads of a block, 32 to 256; 0: chosen               */
     uint64_t    reserved[6];      /* must be zero                                             */
 } tulle_spmm_options;
 

@@ -187,9 +187,9 @@ static uint32_t quad_bytes(const tl_gpu_spmm *s)
     return 4 * (uint32_t)(s->types.idx / 8 + (int)tl_type_size(s->type));
 }
 
-/* Columns from..from+cols in strips of `width` values. */
+/* Columns from..from+cols in strips of `width` values; whole: those are 16 bytes. */
 static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
-                                 const tl_arg factor[4])
+                                 bool whole, const tl_arg factor[4])
 {
     static const tl_kernel_id kernels[3][5] = {
         {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
@@ -198,16 +198,15 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, 
     tulle_status status = TULLE_OK;
     const tl_row_pieces *r = &s->pieces;
     uint64_t count = r->piece.handle ? r->pieces : (uint64_t)s->rows;
-    tl_rows_shape shape = shape_of(s, cols / width, width > 1);
+    tl_rows_shape shape = shape_of(s, cols / width, whole);
     uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
     uint64_t tile_blocks = (count + teams - 1) / teams, tiles = (cols / width + tile - 1) / tile;
     if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
         uint32_t half = cols / width / 2 * width;
-        TRY(some_columns(b, s, k, from, half, width, factor));
-        TRY(some_columns(b, s, k, from + half, cols - half, width, factor));
+        TRY(some_columns(b, s, k, from, half, width, whole, factor));
+        TRY(some_columns(b, s, k, from + half, cols - half, width, whole, factor));
         goto done;
     }
-    bool whole = width > 1 || s->type == TULLE_C64;
     tl_kernel_id id = kernels[whole ? 1 + (shape.staged > 0) : 0][shape.strips];
     uint32_t shared = whole && shape.staged && s->gpu->caps.warp ? shape.block * quad_bytes(s) : 0;
     const tl_arg args[] = {
@@ -239,10 +238,10 @@ tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 a
     if (s->rows == 0 || k->cols == 0) return TULLE_OK;
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_rows_room(b, s, k->lane, k->cols));
-    if (!aligned(s, k->x, k->x_at, k->x_ld, width) || !aligned(s, k->y, k->y_at, k->y_ld, width)) width = 1;
-    uint32_t whole = k->cols / width * width;
-    if (whole) TRY(some_columns(b, s, k, 0, whole, width, factor));
-    if (whole < k->cols) TRY(some_columns(b, s, k, whole, k->cols - whole, 1, factor));
+    bool whole = aligned(s, k->x, k->x_at, k->x_ld, width) && aligned(s, k->y, k->y_at, k->y_ld, width);
+    uint32_t strips = whole ? k->cols / width * width : 0;
+    if (strips) TRY(some_columns(b, s, k, 0, strips, width, true, factor));
+    if (strips < k->cols) TRY(some_columns(b, s, k, strips, k->cols - strips, 1, false, factor));
 done:
     return status;
 }
