@@ -215,7 +215,7 @@ static void every_shape_of_csr(void)
         ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
         for (int c = 0; c <= 5; c++)
             for (int k = 0; c + k <= 5; k++)
-                for (int w = 0; w < 4; w++, turn++) {                   /* strips, and A by way of shared memory */
+                for (int w = 0; w < 4; w++, turn++) {            /* one or two strips, staged or not */
                     char shape[64];
                     if (few() && turn % 5 != 0) continue;
                     snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], w / 2);
