@@ -201,10 +201,11 @@ static void whole_numbers_give_the_cpus_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen. */
+/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen.  Where the columns are no
+ * multiple of what the threads have, one strip each is taken. */
 static void every_shape_of_csr(void)
 {
-    static const int64_t columns[] = {1, 4, 7, 16, 33, 130};
+    static const int64_t columns[] = {4, 7, 16, 32, 64, 256};
     static const int blocks[] = {32, 64, 128, 256};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
@@ -219,7 +220,7 @@ static void every_shape_of_csr(void)
                     if (few() && turn % 5 != 0) continue;
                     snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], w / 2);
                     setenv("TULLE_SPMM_SHAPE", shape, 1);
-                    setting s = {.cols = columns[turn / 4 % 6], .alpha = turn % 7 < 3 ? half : one,
+                    setting s = {.cols = columns[turn / 3 % 6], .alpha = turn % 7 < 3 ? half : one,
                                  .beta = turn % 3 ? zero : half, .plan = turn % 2, .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
                     for (int a = 0; a < 2; a++) spmm_product(ctx, &As[a].view, NULL, s, shape);
                 }
