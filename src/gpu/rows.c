@@ -255,7 +255,7 @@ static uint32_t quad_bytes(const tl_gpu_spmm *s, uint32_t rows)
     return 4 * ((uint32_t)s->types.idx / 8 + rows * (uint32_t)tl_type_size(s->type));
 }
 
-/* Columns from..from+cols in strips of `width` values; whole: they have 16 bytes and are aligned. */
+/* Columns from..from+cols in strips of `width` values; whole: those are 16 bytes. */
 static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
                                  bool whole, const tl_arg factor[4])
 {
@@ -310,9 +310,9 @@ tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 a
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_rows_room(b, s, k->lane, k->cols));
     bool whole = aligned(s, k->x, k->x_at, k->x_ld, width) && aligned(s, k->y, k->y_at, k->y_ld, width);
-    uint32_t cols = whole ? k->cols / width * width : 0;
-    if (cols) TRY(some_columns(b, s, k, 0, cols, width, true, factor));
-    if (cols < k->cols) TRY(some_columns(b, s, k, cols, k->cols - cols, 1, false, factor));
+    uint32_t strips = whole ? k->cols / width * width : 0;
+    if (strips) TRY(some_columns(b, s, k, 0, strips, width, true, factor));
+    if (strips < k->cols) TRY(some_columns(b, s, k, strips, k->cols - strips, 1, false, factor));
 done:
     return status;
 }

@@ -25,8 +25,8 @@ INLINE u32 piece_class(u64 length, u32 most_log2, u32 *count)
 
 INLINE u64 row_length(GLOBAL const ptr_t *ptr, u32 row)
 {
-    const ptr_t begin = ptr[row], end = ptr[row + 1u];
-    return end > begin ? (u64)(end - begin) : 0u;
+    const i64 length = (i64)ptr[row + 1u] - (i64)ptr[row];
+    return length < 0 ? (u64)0 : (u64)length;
 }
 
 /* totals: pieces of each class, rows in parts, the longest row. */
