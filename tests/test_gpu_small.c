@@ -215,15 +215,16 @@ static void merges(void)
     tulle_ctx_free(ctx);
 }
 
-/* Sparse times dense: a row in parts among short and empty ones, or even rows; every width of a strip and of a thread, aligned
+/* Sparse times dense: a row in parts among short and empty ones, even rows, or rows with the same columns; every width of a strip and of a thread, aligned
  * or not, by rows and by columns. */
 static void times_dense(const char *shape, ref_types t)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref As[] = {staircase(40, 700, 560, 1, REF_INTEGERS, t), ref_random(5, 50, 60, 4, REF_INTEGERS, t)};
+    ref As[] = {staircase(40, 700, 560, 1, REF_INTEGERS, t), ref_random(5, 50, 60, 4, REF_INTEGERS, t),
+                ref_blocks(15, 1, 3, REF_INTEGERS, t)};
     static const int64_t columns[] = {1, 8, 21, 32};
     if (shape) setenv("TULLE_SPMM_SHAPE", shape, 1);
-    for (int a = 0; a < 2; a++)
+    for (int a = 0; a < 3; a++)
         for (int c = 0; c < 4; c++) {
             setting s = {.cols = columns[c], .alpha = c ? one : half, .beta = a ? half : zero, .places = a ? SPMM_PLACES - 1 : 0,
                          .x_order = (tulle_order)(c == 1), .y_order = (tulle_order)(c > 0), .y_gap = c > 1, .plan = a};
@@ -233,7 +234,7 @@ static void times_dense(const char *shape, ref_types t)
             spmm_product(ctx, &As[a].view, NULL, s, shape ? shape : "as it likes");
         }
     unsetenv("TULLE_SPMM_SHAPE");
-    for (int a = 0; a < 2; a++) ref_free(&As[a]);
+    for (int a = 0; a < 3; a++) ref_free(&As[a]);
     tulle_ctx_free(ctx);
 }
 

@@ -36,6 +36,7 @@
     X(merge,              1024, true,  true)                                                      \
     X(arrange,            256,  false, true)                                                      \
     X(pieces,             256,  false, false)                                                     \
+    X(twins,              256,  false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
     X(dense,              256,  false, true)                                                      \
     X(ellr,               256,  false, true)
@@ -100,10 +101,15 @@ typedef enum tl_file_id {
     X(PIECES_LOOK,         pieces,         pieces_look)                                           \
     X(PIECES_PLACE,        pieces,         pieces_place)                                          \
     X(PIECES_FILL,         pieces,         pieces_fill)                                           \
+    X(TWINS_LOOK,          twins,          twins_look)                                            \
+    X(TWINS_PLACE,         twins,          twins_place)                                           \
+    X(TWINS_FILL,          twins,          twins_fill)                                            \
     X(STRIPS_1,            spmm,           strips_1)                                              \
     X(STRIPS_2,            spmm,           strips_2)                                              \
     X(STAGED_1,            spmm,           staged_1)                                              \
     X(STAGED_2,            spmm,           staged_2)                                              \
+    X(TWINS_1,             spmm,           twins_1)                                               \
+    X(TWINS_2,             spmm,           twins_2)                                               \
     X(VALUES_1,            spmm,           values_1)                                              \
     X(VALUES_4,            spmm,           values_4)                                              \
     X(JOIN,                spmm,           join)                                                  \

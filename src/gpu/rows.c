@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rows.c - sparse times dense with A in CSR: which rows are cut into pieces, how threads lie over columns and entries, one
- * chunk of columns (kernels/spmm.cl, kernels/pieces.cl).
+ * rows.c - sparse times dense with A in CSR: which rows are cut into pieces, which are bundled, how threads lie over columns
+ * and entries, one chunk of columns (kernels/spmm.cl, kernels/pieces.cl, kernels/twins.cl).
  *
- * Memory: 24 bytes a piece where rows differ much in length, and for each lane the sums of rows in parts. */
+ * Memory: 24 bytes a piece where rows differ much in length, and for each lane the sums of rows in parts; or 24 bytes a
+ * bundle of rows with the same columns. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 enum {
     PART_LOG2  = 7,                     /* longer rows are cut                                       */
     UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
+    TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
+    TWIN_LEAST = 4,                     /* strips: narrower chunks read more of A than of X          */
     BLOCKS_MAX = 0x7fffffff
 };
 
@@ -34,6 +37,30 @@ static uint32_t look_threads(const tl_gpu_spmm *s)
     return s->gpu->caps.cpu ? 32 : 256;
 }
 
+static uint64_t twin_blocks(const tl_gpu_spmm *s)
+{
+    return ((uint64_t)s->rows + TL_TWIN_ROWS - 1) / TL_TWIN_ROWS;
+}
+
+/* TULLE_SPMM_TWINS=off: rows one by one, for tests and measurements. */
+static tulle_status look_for_twins(tl_base *b, tl_gpu_spmm *s, tl_dmem totals)
+{
+    tulle_status status = TULLE_OK;
+    tl_row_pieces *r = &s->pieces;
+    tl_kernel_id id = TL_K_TWINS_LOOK;
+    uint64_t blocks = twin_blocks(s);
+    const char *text = tl_env("TULLE_SPMM_TWINS");
+    if (s->mean < TWIN_MEAN || (text && strcmp(text, "off") == 0)) return TULLE_OK;
+    TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
+    TRY(tl_dmem_alloc(b, s->gpu, blocks * 4, "numbers of bundles of rows", &r->twin_counts));
+    TRY(tl_dmem_alloc(b, s->gpu, blocks * TL_TWIN_WORDS * 4, "first rows of bundles", &r->twin_firsts));
+    tl_arg args[] = {TL_U32(s->rows), TL_U32(tl_team_log2(s->gpu, s->nnz, s->rows)), TL_U64(s->nnz), TL_MEM(s->ptr),
+                     TL_MEM(s->col), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(totals)};
+    TRY(launch(b, s, id, blocks, look_threads(s), 0, 0, args, TL_COUNT(args)));
+done:
+    return status;
+}
+
 tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool trusted)
 {
     tulle_status status = TULLE_OK;
@@ -42,7 +69,7 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
     tl_row_pieces *r = &s->pieces;
     tl_kernel_id id = TL_K_PIECES_LOOK;
     tl_dmem totals = {s->gpu->board.handle, TL_BOARD_SUMS}, bad = {s->gpu->board.handle, TL_BOARD_BAD};
-    uint32_t *first_bad = (uint32_t *)(s->gpu->note + TL_PIECE_CLASSES + 1);
+    uint32_t *first_bad = (uint32_t *)(s->gpu->note + TL_PIECE_TOTALS);
     r->most_log2 = PART_LOG2;
     s->mean = s->rows ? (uint64_t)(s->nnz / s->rows) : 0;
     if (s->rows == 0) return TULLE_OK;
@@ -55,11 +82,12 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
     }
     tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(totals)};
     TRY(launch(b, s, id, look_blocks(s), look_threads(s), 0, 0, args, TL_COUNT(args)));
+    TRY(look_for_twins(b, s, totals));
     TRY(d->download(b, device, s->gpu->note, totals, sizeof r->total));
     if (!trusted) TRY(d->download(b, device, first_bad, bad, 8));
     TRY(d->wait(b, device));
     memcpy(r->total, s->gpu->note, sizeof r->total);
-    s->most = r->total[TL_PIECE_CLASSES];
+    s->most = r->total[TL_PIECE_LONGEST];
     if (!trusted && *first_bad != UINT32_MAX) {
         TRY(tl_check_tell(b, s->gpu, A, "A"));
         status = tl_fail(b, TULLE_EPATTERN, "row %" PRIu32 " of A changed while it was checked", *first_bad);
@@ -68,39 +96,75 @@ done:
     return status;
 }
 
-/* ---- pieces */
+/* ---- pieces and bundles */
 
 static bool uneven(const tl_gpu_spmm *s)
 {
     return s->most > UNEVEN * (s->mean + 1) || s->most > (uint64_t)4 << s->pieces.most_log2;
 }
 
-tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s)
+static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
 {
     tulle_status status = TULLE_OK;
     tl_row_pieces *r = &s->pieces;
     tl_kernel_id ids[] = {TL_K_PIECES_PLACE, TL_K_PIECES_FILL};
-    if (s->rows > 0 && uneven(s)) {
-        uint64_t blocks = look_blocks(s);
-        for (int c = 0; c < TL_PIECE_JOINS; c++) r->pieces += r->total[c];
-        r->parts = r->total[0];
-        r->joined = r->total[TL_PIECE_JOINS];
-        if (r->pieces > UINT32_MAX) {
-            status = tl_fail(b, TULLE_EOVERFLOW, "%" PRIu64 " pieces of rows: a device takes at most %" PRIu32, r->pieces, UINT32_MAX);
-            goto done;
-        }
-        TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
-        TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
-        TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
-        tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
-        TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
-        tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
-        TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
-        tl_trace(b, "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64 " pieces, %" PRIu64
-                 " rows in %" PRIu64 " parts", s->most, s->mean, r->pieces, r->joined, r->parts);
+    uint64_t blocks = look_blocks(s);
+    for (int c = 0; c < TL_PIECE_JOINS; c++) r->pieces += r->total[c];
+    r->parts = r->total[0];
+    r->joined = r->total[TL_PIECE_JOINS];
+    if (r->pieces > UINT32_MAX) {
+        status = tl_fail(b, TULLE_EOVERFLOW, "%" PRIu64 " pieces of rows: a device takes at most %" PRIu32, r->pieces, UINT32_MAX);
+        goto done;
     }
-    tl_dmem_free(s->gpu, r->counts);
-    r->counts = (tl_dmem){0, 0};
+    TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
+    TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
+    TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
+    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
+    TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
+    tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
+    TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
+    tl_trace(b, "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64 " pieces, %" PRIu64
+             " rows in %" PRIu64 " parts", s->most, s->mean, r->pieces, r->joined, r->parts);
+done:
+    return status;
+}
+
+/* Worth it where they are few. */
+static bool bundled(const tl_gpu_spmm *s)
+{
+    return s->pieces.twin_firsts.handle && s->pieces.total[TL_PIECE_BUNDLES] * 10 <= (uint64_t)s->rows * 6;
+}
+
+static tulle_status make_bundles(tl_base *b, tl_gpu_spmm *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_row_pieces *r = &s->pieces;
+    tl_kernel_id ids[] = {TL_K_TWINS_PLACE, TL_K_TWINS_FILL};
+    uint64_t blocks = twin_blocks(s);
+    r->pieces = r->total[TL_PIECE_BUNDLES];
+    TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
+    TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "bundles of rows", &r->piece));
+    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->twin_counts)};
+    TRY(launch(b, s, ids[0], 1, look_threads(s), 0, 0, place, TL_COUNT(place)));
+    tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(r->piece)};
+    TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
+    r->twins = true;
+    tl_trace(b, "sparse times dense: %" PRId64 " rows, those with the same columns in %" PRIu64 " bundles", s->rows, r->pieces);
+done:
+    return status;
+}
+
+tulle_status tl_rows_make(tl_base *b, tl_gpu_spmm *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_row_pieces *r = &s->pieces;
+    tl_dmem *const passing[] = {&r->counts, &r->twin_counts, &r->twin_firsts};
+    if (s->rows > 0 && uneven(s)) TRY(make_pieces(b, s));
+    else if (s->rows > 0 && bundled(s)) TRY(make_bundles(b, s));
+    for (int i = 0; i < TL_COUNT(passing); i++) {
+        tl_dmem_free(s->gpu, *passing[i]);
+        *passing[i] = (tl_dmem){0, 0};
+    }
 done:
     return status;
 }
@@ -108,7 +172,7 @@ done:
 void tl_rows_done(tl_gpu_spmm *s)
 {
     tl_row_pieces *r = &s->pieces;
-    const tl_dmem all[] = {r->counts, r->piece, r->join};
+    const tl_dmem all[] = {r->counts, r->twin_counts, r->twin_firsts, r->piece, r->join};
     for (int i = 0; i < TL_COUNT(all); i++) tl_dmem_free(s->gpu, all[i]);
     for (int i = 0; i < TL_LANES; i++) tl_dmem_free(s->gpu, r->sums[i]);
     memset(r, 0, sizeof *r);
@@ -125,7 +189,8 @@ static uint32_t log2_ceil(uint64_t x)
 
 /* As measured on an H200.  The columns of a chunk lie over a warp at most, two strips a thread beside each other where rows
  * are short and loads of X should be many; then come tiles.  Long rows take A by way of shared memory, and more threads where
- * they, or the longest of them, are longer still; pieces of uneven rows until the device is full. */
+ * they, or the longest of them, are longer still; pieces of uneven rows until the device is full.  Bundles of rows go by way of
+ * shared memory always; two strips a thread are for values of 8 bytes there, whose loads of X are wide enough. */
 static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 {
     const tl_caps *caps = &s->gpu->caps;
@@ -135,24 +200,27 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
     tl_rows_shape shape = {.strips = 1, .block = caps->cpu ? 32 : 64};
     if (s->forced.block) {
         shape = s->forced;
+        shape.twins = whole && r->twins;
         if (!whole || strips % (shape.strips << shape.c_log2)) shape.strips = 1;
         return shape;
     }
     shape.c_log2 = log2_ceil(strips);
     if (shape.c_log2 > warp_log2) shape.c_log2 = warp_log2;
+    shape.twins = whole && r->twins && strips >= TWIN_LEAST;
     if (!whole) {
         if (strips % (4u << shape.c_log2) == 0) shape.strips = 4;
-    } else if (strips % 2 == 0 && (strips > 4 || (strips == 4 && s->mean < 8)) && (!long_rows || !narrow || strips > 32)) {
+    } else if (shape.twins ? strips % 2 == 0 && strips >= 8 && tl_type_size(s->type) == 8
+                           : strips % 2 == 0 && (strips > 4 || (strips == 4 && s->mean < 8)) && (!long_rows || !narrow || strips > 32)) {
         shape.strips = 2;
         shape.c_log2 = log2_ceil(strips / 2);
         while (shape.c_log2 > warp_log2 || strips % (2u << shape.c_log2)) shape.c_log2--;
     }
-    shape.staged = whole && long_rows && strips > 4;
+    shape.staged = shape.twins || (whole && long_rows && strips > 4);
     if (shape.staged) shape.block = caps->cpu ? 32 : 128;
     uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean, full = (uint64_t)caps->processors * caps->threads_processor;
     while (shape.c_log2 + shape.k_log2 < warp_log2 && !caps->cpu
-           && (r->piece.handle ? shape.k_log2 < 2 && r->pieces << (shape.c_log2 + shape.k_log2) < full
-                               : (64u << shape.k_log2) < length))
+           && (r->piece.handle && !r->twins ? shape.k_log2 < 2 && r->pieces << (shape.c_log2 + shape.k_log2) < full
+                                            : (64u << shape.k_log2) < length))
         shape.k_log2++;
     return shape;
 }
@@ -181,24 +249,26 @@ done:
     return status;
 }
 
-/* Of shared memory a thread: four columns and values. */
-static uint32_t quad_bytes(const tl_gpu_spmm *s)
+/* Of shared memory a thread: four columns, and values of each row. */
+static uint32_t quad_bytes(const tl_gpu_spmm *s, uint32_t rows)
 {
-    return 4 * (uint32_t)(s->types.idx / 8 + (int)tl_type_size(s->type));
+    return 4 * ((uint32_t)s->types.idx / 8 + rows * (uint32_t)tl_type_size(s->type));
 }
 
 /* Columns from..from+cols in strips of `width` values; whole: those are 16 bytes. */
 static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
                                  bool whole, const tl_arg factor[4])
 {
-    static const tl_kernel_id kernels[3][5] = {
+    static const tl_kernel_id kernels[4][5] = {
         {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
         {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2},
-        {[1] = TL_K_STAGED_1, [2] = TL_K_STAGED_2}};
+        {[1] = TL_K_STAGED_1, [2] = TL_K_STAGED_2},
+        {[1] = TL_K_TWINS_1, [2] = TL_K_TWINS_2}};
     tulle_status status = TULLE_OK;
     const tl_row_pieces *r = &s->pieces;
-    uint64_t count = r->piece.handle ? r->pieces : (uint64_t)s->rows;
     tl_rows_shape shape = shape_of(s, cols / width, whole);
+    tl_dmem piece = r->twins && !shape.twins ? (tl_dmem){0, 0} : r->piece;
+    uint64_t count = piece.handle ? r->pieces : (uint64_t)s->rows;
     uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
     uint64_t tile_blocks = (count + teams - 1) / teams, tiles = (cols / width + tile - 1) / tile;
     if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
@@ -207,10 +277,11 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, 
         TRY(some_columns(b, s, k, from + half, cols - half, width, whole, factor));
         goto done;
     }
-    tl_kernel_id id = kernels[whole ? 1 + (shape.staged > 0) : 0][shape.strips];
-    uint32_t shared = whole && shape.staged && s->gpu->caps.warp ? shape.block * quad_bytes(s) : 0;
+    int kind = !whole ? 0 : shape.twins ? 3 : shape.staged ? 2 : 1;
+    tl_kernel_id id = kernels[kind][shape.strips];
+    uint32_t shared = kind >= 2 && s->gpu->caps.warp ? shape.block * quad_bytes(s, shape.twins ? TL_TWIN_MOST : 1) : 0;
     const tl_arg args[] = {
-        TL_U32(count), TL_MEM(r->piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
+        TL_U32(count), TL_MEM(piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
         TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U32(k->x_ld * tl_type_size(s->type)),
         TL_MEM(k->y), TL_U64((k->y_at + from) / width), TL_U64(k->y_ld / width),
         TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_MEM(r->sums[k->lane]),
@@ -230,8 +301,8 @@ done:
 
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 alpha, tl_c64 beta)
 {
-    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_VALUES_1, TL_K_VALUES_4,
-                                       TL_K_JOIN};
+    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_TWINS_1, TL_K_TWINS_2,
+                                       TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
     tulle_status status = TULLE_OK;
     uint32_t width = (uint32_t)(16 / tl_type_size(s->type));
     const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};

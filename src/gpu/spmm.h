@@ -34,14 +34,21 @@ typedef struct tl_ellr {
     uint32_t      told;                 /* columns that a trace line told the shape for  */
 } tl_ellr;
 
-/* The words of kernels/pieces.cl. */
-enum { TL_PIECE_CLASSES = 16, TL_PIECE_JOINS = 15, TL_PIECE_ROWS = 1024, TL_PIECE_BYTES = 24 };
+/* The words of kernels/pieces.cl and kernels/twins.cl. */
+enum {
+    TL_PIECE_CLASSES = 16, TL_PIECE_JOINS = 15, TL_PIECE_ROWS = 1024, TL_PIECE_BYTES = 24,
+    TL_PIECE_LONGEST = 16, TL_PIECE_BUNDLES = 17, TL_PIECE_TOTALS = 18,
+    TL_TWIN_ROWS = 384, TL_TWIN_WORDS = TL_TWIN_ROWS / 32, TL_TWIN_MOST = 3
+};
 
-/* Rows of very different length: pieces of at most 2^most_log2 entries, longest first, and sums of those that are parts. */
+/* Rows of very different length: pieces of at most 2^most_log2 entries, longest first, and sums of those that are parts.
+ * Else, where rows after each other have the same columns (twins): bundles of up to TL_TWIN_MOST, in their order. */
 typedef struct tl_row_pieces {
     uint32_t most_log2;
-    uint64_t total[TL_PIECE_CLASSES + 1];   /* as look counts them; the last: the longest row */
+    uint64_t total[TL_PIECE_TOTALS];    /* as look counts them: classes, the longest row, bundles */
     tl_dmem  counts;                    /* of blocks, until the pieces are made          */
+    tl_dmem  twin_counts, twin_firsts;  /* the same of bundles, and where they begin     */
+    bool     twins;                     /* the pieces are bundles                        */
     tl_dmem  piece;                     /* handle 0: a piece is a row                    */
     uint64_t pieces, parts, joined;     /* parts of long rows; long rows                 */
     tl_dmem  join;                      /* long rows: which, their first part, how many  */
@@ -50,9 +57,9 @@ typedef struct tl_row_pieces {
 } tl_row_pieces;
 
 /* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread; do
- * they take entries of A by way of shared memory? */
+ * they take entries of A by way of shared memory, and bundles of rows? */
 typedef struct tl_rows_shape {
-    uint32_t c_log2, k_log2, strips, block, staged;
+    uint32_t c_log2, k_log2, strips, block, staged, twins;
 } tl_rows_shape;
 
 struct tl_gpu_spmm {

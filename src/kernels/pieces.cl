@@ -11,7 +11,7 @@
 #define PIECE_CLASSES   16              /* parts, lengths, and last: rows in parts                  */
 #define PIECE_JOINS     15
 #define PIECE_ROWS      1024
-typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
+typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 
 /* The class of a row and how many pieces it makes. */
 INLINE u32 piece_class(u64 length, u32 most_log2, u32 *count)
@@ -116,7 +116,7 @@ KERNEL(pieces_fill)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL con
                 piece.part = c == 0u ? place + j : NOTHING32;
                 piece.begin = (u64)ptr[r] + skip;
                 piece.length = (u32)(left < (u64)1 << most_log2 ? left : (u64)1 << most_log2);
-                piece.unused = 0u;
+                piece.rows = 1u;
                 to[j] = piece;
             }
             if (c == 0u) {

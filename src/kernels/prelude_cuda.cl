@@ -65,6 +65,18 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 /* to = bit j: thread j of the warp says yes; of the work group, of at most 32, where there are no lanes. */
 #define LANE_VOTE(to, yes, pass)                ((to) = __ballot_sync(0xffffffffu, yes))
 
+/* *to = *from, 4, 8 or 16 bytes from global to shared memory, aligned to so many, and not by way of registers; done for this
+ * thread after COPY_WAIT(), for others after a barrier that follows it. */
+#if __CUDA_ARCH__ >= 800
+#define COPY_LATER(to, from)                                                                            \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::                                         \
+                 "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof *(to)) : "memory")
+#define COPY_WAIT()             asm volatile("cp.async.wait_all;" ::: "memory")
+#else
+#define COPY_LATER(to, from)    (*(to) = *(from))
+#define COPY_WAIT()
+#endif
+
 /* Over the lanes of a warp, all of them here, or those of a mask. */
 INLINE u32 lanes_sum_of(u32 mask, u32 x)
 {

@@ -73,6 +73,8 @@ typedef long   i64;
         for (u32 tl_j = 0; tl_j < thread_count(); tl_j++) (to) |= ((__local u32 *)(pass))[tl_j] << tl_j; \
         BARRIER();                                                                              \
     } while (0)
+#define COPY_LATER(to, from)    (*(to) = *(from))
+#define COPY_WAIT()
 
 #define ATOMIC_ADD32(p, v)      atomic_add((p), (u32)(v))
 #define ATOMIC_ADD64(p, v)      atom_add((p), (u64)(v))

@@ -11,10 +11,12 @@
  * Blocks come tile by tile: all rows for the first C*V strips, then all for the next, so that neighbours share what they
  * read of X.
  *
- *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone
+ *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone, and for
+ *                   twins_* a piece may be several rows of one pattern
  *   x_at, y_at, y_ld  in strips; x_ld in bytes
  *
- * No shared memory but what an exchange needs where there are no lanes. */
+ * Shared memory, with lanes: four columns and values a thread (staged_*), or four columns and values of three rows (twins_*);
+ * without lanes what an exchange needs. */
 
 #if VAL == 1
 #define STRIP 4
@@ -28,8 +30,8 @@ typedef struct { val_t v[1]; } value_t;
 typedef struct ALIGNED(16) { idx_t c[4]; } cols_t;
 typedef struct ALIGNED(16) { val_t v[4]; } vals_t;
 
-/* As src/gpu/rows.c has it. */
-typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
+/* As src/gpu/rows.c has it; rows: as many after each other, with the same columns. */
+typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 
 /* A row of X, from where this thread's columns begin. */
 #if IDX == 32
@@ -38,14 +40,14 @@ typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
 #define X_LINE(strip, c)    ((GLOBAL const strip *)(from + (c) * (u64)x_ld))
 #endif
 
-#define SPMM_LOAD(strip, V, column)                                                                                                 \
+#define SPMM_LOAD(strip, V, column)                                                                                         \
     {                                                                                                                       \
-        GLOBAL const strip *const line = X_LINE(strip, column);                                                \
+        GLOBAL const strip *const line = X_LINE(strip, column);                                                             \
         UNROLL for (u32 v = 0; v < V; v++) s[e][v] = line[v << c_log2];                                                     \
     }
-#define SPMM_ADD(W, V, factor)                                                                                                      \
+#define SPMM_ADD(W, V, r, factor)                                                                                           \
     UNROLL for (u32 v = 0; v < V; v++)                                                                                      \
-        UNROLL for (u32 w = 0; w < W; w++) sum[v][w] = VAL_FMA(factor, s[e][v].v[w], sum[v][w]);
+        UNROLL for (u32 w = 0; w < W; w++) sum[r][v][w] = VAL_FMA(factor, s[e][v].v[w], sum[r][v][w]);
 
 #define SPMM_ARGS                                                                                                           \
     u32 count, GLOBAL const u32 *pieces, GLOBAL const ptr_t *RESTRICT ptr, GLOBAL const idx_t *RESTRICT col,                \
@@ -53,13 +55,13 @@ typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
     u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, GLOBAL val_t *sums, double alpha_re, double alpha_im,    \
     double beta_re, double beta_im
 
-#define SPMM_BEGIN(W, V)                                                                                                    \
+#define SPMM_BEGIN(W, V, R)                                                                                                 \
     const u32 team_log2 = c_log2 + k_log2, lane = thread_id() & ((1u << team_log2) - 1u);                                   \
     const u32 k = lane >> c_log2, tile = block_id() / tile_blocks;                                                          \
     const u32 i = (block_id() - tile * tile_blocks) * (thread_count() >> team_log2) + (thread_id() >> team_log2);           \
     const u32 at = (tile * V << c_log2) + (lane & ((1u << c_log2) - 1u));                                                   \
     u64 begin = 0;                                                                                                          \
-    u32 length = 0, row = i, part = NOTHING32;                                                                              \
+    u32 length = 0, row = i, part = NOTHING32, rows = 1;                                                                    \
     if (i < count) {                                                                                                        \
         if (GIVEN(pieces)) {                                                                                                \
             const piece_t piece = ((GLOBAL const piece_t *)pieces)[i];                                                      \
@@ -67,41 +69,47 @@ typedef struct { u32 row, part; u64 begin; u32 length, unused; } piece_t;
             part = piece.part;                                                                                              \
             begin = piece.begin;                                                                                            \
             length = piece.length;                                                                                          \
+            rows = piece.rows;                                                                                              \
         } else {                                                                                                            \
             begin = ptr[i];                                                                                                 \
             length = (u32)(ptr[i + 1u] - begin);                                                                            \
         }                                                                                                                   \
     }                                                                                                                       \
-    val_t sum[V][W];                                                                                                        \
-    UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[v][w] = VAL_ZERO;
+    val_t sum[R][V][W];                                                                                                     \
+    UNROLL for (u32 r = 0; r < R; r++)                                                                                      \
+        UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[r][v][w] = VAL_ZERO;
 
-#define SPMM_END(strip, W, V)                                                                                               \
+#define SPMM_END(strip, W, V, R)                                                                                            \
     for (u32 d = 1u << k_log2 >> 1; d > 0u; d >>= 1)                                                                        \
-        UNROLL for (u32 v = 0; v < V; v++)                                                                                  \
-            UNROLL for (u32 w = 0; w < W; w++) {                                                                            \
-                val_t other;                                                                                                \
-                VAL_XOR(other, sum[v][w], d << c_log2, 32u, pass);                                                          \
-                sum[v][w] = VAL_ADD(sum[v][w], other);                                                                      \
-            }                                                                                                               \
+        UNROLL for (u32 r = 0; r < R; r++)                                                                                  \
+            UNROLL for (u32 v = 0; v < V; v++)                                                                              \
+                UNROLL for (u32 w = 0; w < W; w++) {                                                                        \
+                    val_t other;                                                                                            \
+                    VAL_XOR(other, sum[r][v][w], d << c_log2, 32u, pass);                                                   \
+                    sum[r][v][w] = VAL_ADD(sum[r][v][w], other);                                                            \
+                }                                                                                                           \
     if (i >= count || k != 0u || at >= strips) return;                                                                      \
     GLOBAL strip *const to = part == NOTHING32 ? (GLOBAL strip *)y + y_at + (u64)row * y_ld                                 \
                                                : (GLOBAL strip *)sums + (u64)part * strips;                                 \
-    UNROLL for (u32 v = 0; v < V; v++) {                                                                                    \
-        const u32 here = at + (v << c_log2);                                                                                \
-        strip result, was;                                                                                                  \
-        if (part == NOTHING32 && (beta_re != 0.0 || beta_im != 0.0)) was = to[here];                                        \
-        UNROLL for (u32 w = 0; w < W; w++)                                                                                  \
-            result.v[w] = part != NOTHING32 ? sum[v][w]                                                                     \
-                                            : spmm_end(alpha_re, alpha_im, beta_re, beta_im, sum[v][w], was.v[w]);          \
-        to[here] = result;                                                                                                  \
+    UNROLL for (u32 r = 0; r < R; r++) {                                                                                    \
+        if (r > 0u && r >= rows) break;                                                                                     \
+        UNROLL for (u32 v = 0; v < V; v++) {                                                                                \
+            GLOBAL strip *const here = to + r * y_ld + at + (v << c_log2);                                                  \
+            strip result, was;                                                                                              \
+            if (part == NOTHING32 && (beta_re != 0.0 || beta_im != 0.0)) was = *here;                                       \
+            UNROLL for (u32 w = 0; w < W; w++)                                                                              \
+                result.v[w] = part != NOTHING32 ? sum[r][v][w]                                                              \
+                                                : spmm_end(alpha_re, alpha_im, beta_re, beta_im, sum[r][v][w], was.v[w]);   \
+            *here = result;                                                                                                 \
+        }                                                                                                                   \
     }
 
 /* E entries at once, V strips of W values a thread; where V > 1 the strips are a multiple of those of a team. */
 #define SPMM_DIRECT(name, strip, W, V, E, blocks)                                                                           \
-KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                 \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
 {                                                                                                                           \
     LANE_MEMORY                                                                                                             \
-    SPMM_BEGIN(W, V)                                                                                                        \
+    SPMM_BEGIN(W, V, 1)                                                                                                     \
     if (length > 0u && at < strips) {                                                                                       \
         const u32 lo = (u32)begin & 3u, hi = lo + length;                                                                   \
         GLOBAL const idx_t *const col_from = col + (begin - lo);                                                            \
@@ -117,8 +125,8 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
                     c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                                 \
                     f[h] = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                                 \
                 }                                                                                                           \
-                UNROLL for (u32 e = 0; e < E; e++) SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                      \
-                UNROLL for (u32 e = 0; e < E; e++) { SPMM_ADD(W, V, f[e >> 2].v[e & 3u]) }                                                       \
+                UNROLL for (u32 e = 0; e < E; e++) SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                 \
+                UNROLL for (u32 e = 0; e < E; e++) { SPMM_ADD(W, V, 0, f[e >> 2].v[e & 3u]) }                               \
             } else {                                                                                                        \
                 u32 in = (1u << E) - 1u;                                                                                    \
                 if (j < lo) in = in << (lo - j) & ((1u << E) - 1u);                                                         \
@@ -137,14 +145,14 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
                 }                                                                                                           \
                 UNROLL for (u32 e = 0; e < E; e++) {                                                                        \
                     if (!(in >> e & 1u)) c[e >> 2].c[e & 3u] = 0u;                                                          \
-                    SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                                                     \
+                    SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                                \
                 }                                                                                                           \
                 UNROLL for (u32 e = 0; e < E; e++)                                                                          \
-                    if (in >> e & 1u) { SPMM_ADD(W, V, f[e >> 2].v[e & 3u]) }                                                                    \
+                    if (in >> e & 1u) { SPMM_ADD(W, V, 0, f[e >> 2].v[e & 3u]) }                                            \
             }                                                                                                               \
         }                                                                                                                   \
     }                                                                                                                       \
-    SPMM_END(strip, W, V)                                                                                                   \
+    SPMM_END(strip, W, V, 1)                                                                                                \
 }
 
 #define SPMM_FETCH(from_entry)                                                                                              \
@@ -165,13 +173,13 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
     }
 
 #define SPMM_STAGED(name, strip, W, V, blocks)                                                                              \
-KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                 \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
 {                                                                                                                           \
     SHARED_MEMORY                                                                                                           \
     LANE_MEMORY                                                                                                             \
     SHARED cols_t *const cols = (SHARED cols_t *)shared_memory;                                                             \
     SHARED vals_t *const vals = (SHARED vals_t *)(cols + thread_count());                                                   \
-    SPMM_BEGIN(W, V)                                                                                                        \
+    SPMM_BEGIN(W, V, 1)                                                                                                     \
     const u32 lo = (u32)begin & 3u, hi = lo + length, size = 4u << team_log2, mine = thread_id() - lane;                    \
     GLOBAL const idx_t *const col_from = col + (begin - lo);                                                                \
     GLOBAL const val_t *const val_from = val + (begin - lo);                                                                \
@@ -191,7 +199,7 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
             strip s[4][V];                                                                                                  \
             if (j >= lo && j + 4u <= hi) {                                                                                  \
                 UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, n.c[e])                                             \
-                UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, g.v[e]) }                                              \
+                UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, 0, g.v[e]) }                                           \
             } else {                                                                                                        \
                 u32 in = 15u;                                                                                               \
                 if (j < lo) in = in << (lo - j) & 15u;                                                                      \
@@ -201,13 +209,102 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
                     SPMM_LOAD(strip, V, n.c[e])                                                                             \
                 }                                                                                                           \
                 UNROLL for (u32 e = 0; e < 4u; e++)                                                                         \
-                    if (in >> e & 1u) { SPMM_ADD(W, V, g.v[e]) }                                                            \
+                    if (in >> e & 1u) { SPMM_ADD(W, V, 0, g.v[e]) }                                                         \
             }                                                                                                               \
         }                                                                                                                   \
         TEAM_SYNC(32u);                                                                                                     \
     }                                                                                                                       \
-    SPMM_END(strip, W, V)                                                                                                   \
+    SPMM_END(strip, W, V, 1)                                                                                                \
 }
+
+/* Bundles of up to TWINS rows with the same columns, as kernels/twins.cl makes them: what is loaded of X goes into the sums of
+ * all.  Columns are staged as above; the values of the rows one by one, to where their columns are. */
+#define TWINS 3
+#if TULLE_CUDA
+#define SPMM_TWINS(name, strip, W, V, blocks)                                                                               \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
+{                                                                                                                           \
+    SHARED_MEMORY                                                                                                           \
+    LANE_MEMORY                                                                                                             \
+    SPMM_BEGIN(W, V, TWINS)                                                                                                 \
+    const u32 lo = (u32)begin & 3u, hi = lo + length, size = 4u << team_log2, team = 1u << team_log2, mine = thread_id() - lane;\
+    SHARED cols_t *const cols = (SHARED cols_t *)shared_memory + mine;                                                      \
+    SHARED vals_t *const vals = (SHARED vals_t *)((SHARED cols_t *)shared_memory + thread_count()) + TWINS * mine;          \
+    GLOBAL const idx_t *const col_from = col + (begin - lo);                                                                \
+    GLOBAL const val_t *const val_from = val + (begin - lo);                                                                \
+    GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + (at < strips ? at : 0u));            \
+    const u32 rounds = lanes_max(length > 0u ? (hi + size - 1u) / size : 0u);                                               \
+    ROLLED for (u32 base = 0; base < rounds * size; base += size) {                                                         \
+        const u32 p = base + 4u * lane;                                                                                     \
+        UNROLL for (u32 r = 0; r < TWINS; r++) {                                                                            \
+            if (r > 0u && r >= rows) break;                                                                                 \
+            UNROLL for (u32 e = 0; e < 4u; e++) {                                                                           \
+                const u32 q = lane + (e << team_log2);                                                                      \
+                if (base + q >= lo && base + q < hi)                                                                        \
+                    COPY_LATER((SHARED val_t *)(vals + r * team) + q, val_from + (r * length + base + q));                  \
+            }                                                                                                               \
+        }                                                                                                                   \
+        if (p < hi) {                                                                                                       \
+            cols_t c;                                                                                                       \
+            if (begin - lo + p + 4u <= nnz) {                                                                               \
+                c = *(GLOBAL const cols_t *)(col_from + p);                                                                 \
+            } else {                                                                                                        \
+                UNROLL for (u32 e = 0; e < 4u; e++) c.c[e] = col_from[p + e < hi ? p + e : hi - 1u];                        \
+            }                                                                                                               \
+            cols[lane] = c;                                                                                                 \
+        }                                                                                                                   \
+        COPY_WAIT();                                                                                                        \
+        TEAM_SYNC(32u);                                                                                                     \
+        ROLLED for (u32 j = base + 4u * k; j < hi && j < base + size && length > 0u; j += 4u << k_log2) {                   \
+            SHARED const vals_t *const quad = vals + ((j - base) >> 2);                                                     \
+            cols_t n = cols[(j - base) >> 2];                                                                               \
+            strip s[4][V];                                                                                                  \
+            u32 in = 15u;                                                                                                   \
+            if (j < lo) in = in << (lo - j) & 15u;                                                                          \
+            if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                    \
+            UNROLL for (u32 e = 0; e < 4u; e++) {                                                                           \
+                if (!(in >> e & 1u)) n.c[e] = 0u;                                                                           \
+                SPMM_LOAD(strip, V, n.c[e])                                                                                 \
+            }                                                                                                               \
+            UNROLL for (u32 r = 0; r < TWINS; r++) {                                                                        \
+                if (r > 0u && r >= rows) break;                                                                             \
+                const vals_t g = quad[r * team];                                                                            \
+                if (in == 15u) {                                                                                            \
+                    UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, r, g.v[e]) }                                       \
+                } else {                                                                                                    \
+                    UNROLL for (u32 e = 0; e < 4u; e++)                                                                     \
+                        if (in >> e & 1u) { SPMM_ADD(W, V, r, g.v[e]) }                                                     \
+                }                                                                                                           \
+            }                                                                                                               \
+        }                                                                                                                   \
+        TEAM_SYNC(32u);                                                                                                     \
+    }                                                                                                                       \
+    SPMM_END(strip, W, V, TWINS)                                                                                            \
+}
+#else
+#define SPMM_TWINS(name, strip, W, V, blocks)                                                                               \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
+{                                                                                                                           \
+    LANE_MEMORY                                                                                                             \
+    SPMM_BEGIN(W, V, TWINS)                                                                                                 \
+    if (length > 0u && at < strips) {                                                                                       \
+        const u32 lo = (u32)begin & 3u, hi = lo + length, e = 0;                                                            \
+        GLOBAL const idx_t *const col_from = col + (begin - lo);                                                            \
+        GLOBAL const val_t *const val_from = val + (begin - lo);                                                            \
+        GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + at);                             \
+        for (u32 j = 4u * k; j < hi; j += 4u << k_log2)                                                                     \
+            for (u32 p = j > lo ? j : lo; p < hi && p < j + 4u; p++) {                                                      \
+                strip s[1][V];                                                                                              \
+                SPMM_LOAD(strip, V, col_from[p])                                                                            \
+                for (u32 r = 0; r < rows; r++) {                                                                            \
+                    const val_t factor = val_from[r * length + p];                                                          \
+                    SPMM_ADD(W, V, r, factor)                                                                               \
+                }                                                                                                           \
+            }                                                                                                               \
+    }                                                                                                                       \
+    SPMM_END(strip, W, V, TWINS)                                                                                            \
+}
+#endif
 
 /* Blocks of 256 on a processor that a kernel should leave registers for. */
 #define SPMM_BLOCKS(n)  (IDX == 64 || VAL > 2 ? 1 : (n))
@@ -223,6 +320,8 @@ SPMM_STAGED(staged_2, strip_t, STRIP, 2, VAL == 1 ? 4 : 3)
 SPMM_DIRECT(staged_1, strip_t, STRIP, 1, 4, 5)
 SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4, 4)
 #endif
+SPMM_TWINS(twins_1, strip_t, STRIP, 1, 4)
+SPMM_TWINS(twins_2, strip_t, STRIP, 2, 2)
 
 /* Long rows: the sums of their parts, in order.  A block a row and 2^c_log2 values; the parts go to the other threads in
  * pieces that follow each other. */
