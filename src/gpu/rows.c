@@ -11,10 +11,13 @@
 #include <string.h>
 
 enum {
-    PART_LOG2  = 7,                     /* longer rows are cut                                       */
+    PART_LOG2  = 7,                     /* longer rows are cut ...                                   */
+    SMALL_LOG2 = 6,                     /* ... and earlier where there are fewer entries than SMALL: */
+    SMALL      = 1 << 21,               /*     a long piece must not take as long as all others      */
     UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
+    LONGEST    = 512,                   /* so are longer ones                                        */
     TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
-    TWIN_LEAST = 4,                     /* strips: narrower chunks read more of A than of X          */
+    TWIN_LEAST = 2,                     /* strips: narrower chunks read more of A than of X          */
     BLOCKS_MAX = 0x7fffffff
 };
 
@@ -70,7 +73,7 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
     tl_kernel_id id = TL_K_PIECES_LOOK;
     tl_dmem totals = {s->gpu->board.handle, TL_BOARD_SUMS}, bad = {s->gpu->board.handle, TL_BOARD_BAD};
     uint32_t *first_bad = (uint32_t *)(s->gpu->note + TL_PIECE_TOTALS);
-    r->most_log2 = PART_LOG2;
+    r->most_log2 = s->nnz < SMALL ? SMALL_LOG2 : PART_LOG2;
     s->mean = s->rows ? (uint64_t)(s->nnz / s->rows) : 0;
     if (s->rows == 0) return TULLE_OK;
     TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
@@ -100,7 +103,7 @@ done:
 
 static bool uneven(const tl_gpu_spmm *s)
 {
-    return s->most > UNEVEN * (s->mean + 1) || s->most > (uint64_t)4 << s->pieces.most_log2;
+    return s->most > UNEVEN * (s->mean + 1) || s->most > LONGEST;
 }
 
 static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
@@ -209,8 +212,8 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
     shape.twins = whole && r->twins && strips >= TWIN_LEAST;
     if (!whole) {
         if (strips % (4u << shape.c_log2) == 0) shape.strips = 4;
-    } else if (shape.twins ? strips % 2 == 0 && strips >= 8 && tl_type_size(s->type) == 8
-                           : strips % 2 == 0 && (strips > 4 || (strips == 4 && s->mean < 8)) && (!long_rows || !narrow || strips > 32)) {
+    } else if (strips % 2 == 0 && (shape.twins ? strips >= (narrow ? 32 : 8)
+                                             : (strips > 4 || (strips == 4 && s->mean < 8)) && (s->mean < 32 || !narrow || strips > 32))) {
         shape.strips = 2;
         shape.c_log2 = log2_ceil(strips / 2);
         while (shape.c_log2 > warp_log2 || strips % (2u << shape.c_log2)) shape.c_log2--;
@@ -219,8 +222,9 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
     if (shape.staged) shape.block = caps->cpu ? 32 : 128;
     uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean, full = (uint64_t)caps->processors * caps->threads_processor;
     while (shape.c_log2 + shape.k_log2 < warp_log2 && !caps->cpu
+           && (!shape.twins || shape.k_log2 < 2)
            && (r->piece.handle && !r->twins ? shape.k_log2 < 2 && r->pieces << (shape.c_log2 + shape.k_log2) < full
-                                            : (64u << shape.k_log2) < length))
+                                            : ((shape.twins && strips <= 4 ? 32u : 64u) << shape.k_log2) < length))
         shape.k_log2++;
     return shape;
 }
