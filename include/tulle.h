@@ -161,7 +161,7 @@ typedef struct tulle_spmm_options {
     int         time_stages;      /* 1: stats tell the time of each stage                     */
     int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
     int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */
-    int         ellr_block;       /*   threads of a block, 32 to 1024; 0: chosen              */
+    int         ellr_block;       /*   threads of a block, 32 to 256; 0: chosen               */
     uint64_t    reserved[6];      /* must be zero                                             */
 } tulle_spmm_options;
 
@@ -371,13 +371,17 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
  * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same bits
- * whatever stands beside it, in any order of X and Y, for any number of threads. */
+ * whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product without
+ * rounding it first, and shares rows among threads as suits their lengths and the number of columns: the same bits
+ * from run to run, but not always those of the CPU.  X and Y may be on the host there: they travel in chunks of
+ * columns, and need not fit the device. */
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 
 /* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
  * plan refers to A's arrays, which must stay as long as it is run; their values may change in between, but
- * of a transposed A it holds a copy.  alpha and beta are given to each run; here they must be NULL. */
+ * of a transposed A it holds a copy, and on a GPU of an A from the host or in ELLPACK-R too.  alpha and beta are
+ * given to each run; here they must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,

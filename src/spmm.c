@@ -270,7 +270,7 @@ static void end(tulle_spmm_plan *p, double seconds)
 {
     tulle_stats *t = &p->stats;
     t->sec_total = seconds;
-    t->peak_bytes = t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;
+    if (!p->ctx->gpu) t->peak_bytes = t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);
     p->ctx->stats = *t;

@@ -257,6 +257,17 @@ static void times_dense_in_ellpack(void)
     tulle_ctx_free(ctx);
 }
 
+/* Rows that no vector load can take, long enough for four values a thread. */
+static void times_dense_off_the_line(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_random(5, 9, 12, 3, REF_INTEGERS, ref_types_at(0));
+    setting s = {.cols = 128, .alpha = one, .x_gap = 1, .y_gap = 1, .places = SPMM_PLACES - 1};
+    spmm_product(ctx, &A.view, NULL, s, "not aligned");
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
 /* alpha 0: Y is scaled, wherever it lies. */
 static void times_dense_by_nothing(void)
 {
@@ -277,4 +288,4 @@ TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_w
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
           TEST(times_dense_two_strips_staged),
-          TEST(times_dense_in_ellpack), TEST(times_dense_by_nothing))
+          TEST(times_dense_in_ellpack), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))

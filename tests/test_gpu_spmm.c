@@ -201,11 +201,12 @@ static void whole_numbers_give_the_cpus_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen. */
+/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen.  Where the columns are no
+ * multiple of what the threads have, one strip each is taken. */
 static void every_shape_of_csr(void)
 {
-    static const int64_t columns[] = {1, 4, 7, 16, 33, 130};
-    static const int strips[] = {1, 2, 4}, blocks[] = {32, 64, 128, 256};
+    static const int64_t columns[] = {4, 7, 16, 32, 64, 256};
+    static const int blocks[] = {32, 64, 128, 256};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
     for (int v = TULLE_F32; v <= TULLE_C64; v++) {
@@ -214,12 +215,12 @@ static void every_shape_of_csr(void)
         ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
         for (int c = 0; c <= 5; c++)
             for (int k = 0; c + k <= 5; k++)
-                for (int w = 0; w < 3; w++, turn++) {
+                for (int w = 0; w < 4; w++, turn++) {            /* one or two strips, staged or not */
                     char shape[64];
-                    if (few() && turn % 4 != 0) continue;
-                    snprintf(shape, sizeof shape, "%d,%d,%d,%d", c, k, strips[w], blocks[turn % 4]);
+                    if (few() && turn % 5 != 0) continue;
+                    snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], w / 2);
                     setenv("TULLE_SPMM_SHAPE", shape, 1);
-                    setting s = {.cols = columns[turn / 4 % 6], .alpha = turn % 7 < 3 ? half : one,
+                    setting s = {.cols = columns[turn / 3 % 6], .alpha = turn % 7 < 3 ? half : one,
                                  .beta = turn % 3 ? zero : half, .plan = turn % 2, .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
                     for (int a = 0; a < 2; a++) spmm_product(ctx, &As[a].view, NULL, s, shape);
                 }

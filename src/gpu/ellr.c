@@ -3,8 +3,8 @@
  * ellr.c - A in ELLPACK-R on the device, and FastSpMM: T threads a row, Lc columns at a time (kernels/ellr.cl).
  *
  * Ortega, Vazquez, Garcia, Garzon: FastSpMM, an efficient library for sparse matrix matrix product on GPUs (The Computer
- * Journal 57, 2014); T and the block as in Vazquez, Fernandez, Garzon: Automatic tuning of the sparse matrix vector product
- * on GPUs based on the ELLR-T approach (Parallel Computing 38, 2012).
+ * Journal 57, 2014).  For T and the block it refers to a model of Vazquez, Fernandez, Garzon (Parallel Computing 38, 2012);
+ * the one below is our own.
  *
  * Device memory: T * N' * ceil(longest/T) columns and values and N' lengths of 4 bytes, where N' is the number of rows,
  * rounded up so that T*N' columns are whole lines of 128 bytes.  One long row makes all rows long: what that would take is
@@ -57,7 +57,9 @@ static uint32_t block_most(const tl_caps *caps)
  * X comes in whole sectors of 32 bytes; twice as many cost registers, thus threads in flight, which hide the way to X.  The
  * paper finds 4 to 8 for float on 2010's devices, with little to gain beyond.  Never more than there are, rounded up.
  *
- * Block: 128 threads; 64 where that leaves processors without a second block. */
+ * Block: 128 threads; 64 where that leaves processors without a second block.
+ *
+ * These numbers are reasoned, not measured; `tulle tune` tells what a matrix and a device make of them. */
 
 static uint32_t model_threads(const tl_caps *caps, uint64_t rows, uint64_t mean, uint64_t most)
 {

@@ -89,7 +89,12 @@ tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tul
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = s->gpu->driver;
-    uint64_t waits = d->waits(s->gpu->device);
+    uint64_t waits = d->waits(s->gpu->device), line = (uint64_t)X->ld * tl_type_size(s->type);
+    if (X->place == TULLE_DEVICE && X->order == TULLE_BY_ROWS && line > UINT32_MAX) {
+        status = tl_fail(b, TULLE_EOVERFLOW, "from one row of X to the next are %" PRIu64 " bytes: a device takes at most %" PRIu32,
+                         line, UINT32_MAX);
+        goto done;
+    }
     TRY(tl_chunks_run(b, s, alpha, X, beta, Y, stats));
     stats->waits = (int)(d->waits(s->gpu->device) - waits);
 done:
