@@ -320,7 +320,7 @@ SPMM_STAGED(staged_2, strip_t, STRIP, 2, VAL == 1 ? 4 : 3)
 SPMM_DIRECT(staged_1, strip_t, STRIP, 1, 4, 5)
 SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4, 4)
 #endif
-SPMM_TWINS(twins_1, strip_t, STRIP, 1, 4)
+SPMM_TWINS(twins_1, strip_t, STRIP, 1, VAL == 1 ? 4 : 3)
 SPMM_TWINS(twins_2, strip_t, STRIP, 2, 2)
 
 /* Long rows: the sums of their parts, in order.  A block a row and 2^c_log2 values; the parts go to the other threads in
