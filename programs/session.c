@@ -26,7 +26,7 @@ int session_open_on(session *s, const options *o, const char *device)
 
 int session_open(session *s, const options *o)
 {
-    bool multiplies = o->command & (FOR_MULTIPLY | FOR_BENCH | FOR_TUNE);     /* spmm: once it is on a GPU */
+    bool multiplies = o->command & (FOR_MULTIPLY | FOR_SPMM | FOR_BENCH | FOR_TUNE);
     return session_open_on(s, o, o->device || multiplies ? o->device : "cpu");
 }
 

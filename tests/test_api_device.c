@@ -540,21 +540,27 @@ static void foreign_handles_are_for_their_driver_only(void)
     tulle_ctx_free(cpu);
 }
 
-/* Until it has kernels there. */
-static void sparse_times_dense_is_on_the_cpu(void)
+/* FastSpMM is for GPUs, and a CPU has one memory only. */
+static void sparse_times_dense_without_a_device(void)
 {
-    tulle_ctx *ctx = gpu_ctx();
+    tulle_ctx *cpu = NULL;
+    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "a context");
     ref A = ref_random(9, 30, 40, 5, REF_INTEGERS, f64);
     double x[40] = {0}, y[30] = {1};
     tulle_dense X = tulle_dense_make(40, 1, 0, TULLE_BY_ROWS, x, TULLE_F64), Y = tulle_dense_make(30, 1, 0, TULLE_BY_ROWS, y, TULLE_F64);
     tulle_spmm_plan *plan = NULL;
-    char sentence[160];
-    snprintf(sentence, sizeof sentence, "sparse times dense is not on %s yet: use a context on cpu", tulle_ctx_device(ctx));
-    FAILS(tulle_spmm(ctx, &A.view, &X, &Y, NULL), TULLE_EDEVICE, sentence);
-    FAILS(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan), TULLE_EDEVICE, sentence);
-    CHECK(!plan && y[0] == 1, "something was made");
+    tulle_dense_matrix *moved = NULL;
+    tulle_spmm_options o = {.policy = "ellr"};
+    tulle_ctx *ctx = cpu;
+    FAILS(tulle_spmm(ctx, &A.view, &X, &Y, &o), TULLE_EINVAL, "the policy \"ellr\" needs a GPU");
+    FAILS(tulle_spmm_plan_create(ctx, &A.view, &o, &plan), TULLE_EINVAL, "the policy \"ellr\" needs a GPU");
+    FAILS(tulle_dense_move(ctx, &X, TULLE_DEVICE, &moved), TULLE_EINVAL, "it has no device memory");
+    FAILS(tulle_dense_move(ctx, &X, (tulle_place)7, &moved), TULLE_EINVAL, "there is no place 7");
+    CHECK(!plan && !moved && y[0] == 1, "something was made");
+    X.place = TULLE_DEVICE;
+    FAILS(tulle_spmm(ctx, &A.view, &X, &Y, NULL), TULLE_EINVAL, "X: its values are in a device's memory");
     ref_free(&A);
-    tulle_ctx_free(ctx);
+    tulle_ctx_free(cpu);
 }
 
 TEST_MAIN(
@@ -567,7 +573,7 @@ TEST_MAIN(
     TEST(a_cpu_context_has_no_device_memory),
     TEST(fields_of_options_have_their_ranges),
     TEST(stages_of_a_cpu_product_add_up),
-    TEST(sparse_times_dense_is_on_the_cpu),
+    TEST(sparse_times_dense_without_a_device),
     TEST(moved_there_and_back),
     TEST(patterns_and_empty_matrices_move_too),
     TEST(one_matrix_functions_take_device_views),
