@@ -50,28 +50,8 @@ enum {
                                            size_t *bytes_compute))                                  \
     X(int, cusparseSpGEMM_compute, (PRODUCT, size_t *bytes, void *buffer))                          \
     X(int, cusparseSpGEMM_copy, (PRODUCT))
-#define CUDART_FUNCTIONS(X)                                                                         \
-    X(int, cudaSetDevice, (int device))                                                             \
-    X(int, cudaMalloc, (void **, size_t bytes))                                                     \
-    X(int, cudaFree, (void *))                                                                      \
-    X(int, cudaDeviceSynchronize, (void))                                                           \
-    X(int, cudaGetLastError, (void))                                                                \
-    X(const char *, cudaGetErrorString, (int error))
 
-typedef struct api {
-#define MEMBER(result, name, arguments) result (*name) arguments;
-    CUSPARSE_FUNCTIONS(MEMBER)
-    CUDART_FUNCTIONS(MEMBER)
-#undef MEMBER
-} api;
-
-static const cusparse_entry cusparse_entries[] = {
-#define ENTRY(result, name, arguments) {#name, offsetof(api, name)},
-    CUSPARSE_FUNCTIONS(ENTRY)
-}, cudart_entries[] = {
-    CUDART_FUNCTIONS(ENTRY)
-#undef ENTRY
-};
+CUSPARSE_TABLES(CUSPARSE_FUNCTIONS)
 
 #define COUNT(list) ((int)(sizeof (list) / sizeof *(list)))
 

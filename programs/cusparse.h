@@ -38,4 +38,20 @@ typedef struct cusparse_entry { const char *name; size_t offset; } cusparse_entr
 bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table, char *why,
                         size_t bytes);
 
+/* result, name, arguments: those of the runtime that both kinds of product need. */
+#define CUDART_FUNCTIONS(X)                                                                         \
+    X(int, cudaSetDevice, (int device))                                                             \
+    X(int, cudaMalloc, (void **, size_t bytes))                                                     \
+    X(int, cudaFree, (void *))                                                                      \
+    X(int, cudaDeviceSynchronize, (void))                                                           \
+    X(int, cudaGetLastError, (void))                                                                \
+    X(const char *, cudaGetErrorString, (int error))
+#define CUSPARSE_MEMBER(result, name, arguments) result (*name) arguments;
+#define CUSPARSE_ENTRY(result, name, arguments)  {#name, offsetof(api, name)},
+/* A struct `api` of all functions of a list and of the runtime, and where in it each belongs. */
+#define CUSPARSE_TABLES(functions)                                                                  \
+    typedef struct api { functions(CUSPARSE_MEMBER) CUDART_FUNCTIONS(CUSPARSE_MEMBER) } api;        \
+    static const cusparse_entry cusparse_entries[] = {functions(CUSPARSE_ENTRY)};                   \
+    static const cusparse_entry cudart_entries[] = {CUDART_FUNCTIONS(CUSPARSE_ENTRY)};
+
 #endif

@@ -445,4 +445,30 @@ static inline void spmm_refusals(tulle_ctx *ctx)
     ref_free(&other);
 }
 
+/* ---- what goes wrong on purpose: a progress function that cancels, and memory whose n-th request fails */
+
+static inline int stop_at_once(void *user, const char *stage, double fraction)
+{
+    (void)user;
+    (void)stage;
+    (void)fraction;
+    return 1;
+}
+
+typedef struct heap { long calls, live, fail_at; } heap;
+
+static inline void *heap_alloc(void *user, size_t bytes)
+{
+    heap *h = user;
+    if (++h->calls == h->fail_at) return NULL;
+    h->live++;
+    return malloc(bytes);
+}
+
+static inline void heap_free(void *user, void *p)
+{
+    ((heap *)user)->live--;
+    free(p);
+}
+
 #endif

@@ -456,14 +456,6 @@ static void x_and_y_beside_each_other_in_one_array(void)
 
 /* ---- cancelling, and memory */
 
-static int stop_at_once(void *user, const char *stage, double fraction)
-{
-    (void)user;
-    (void)stage;
-    (void)fraction;
-    return 1;
-}
-
 static void progress_can_cancel(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -478,22 +470,6 @@ static void progress_can_cancel(void)
     den_free(&Y);
     ref_free(&A);
     tulle_ctx_free(ctx);
-}
-
-typedef struct heap { long calls, live, fail_at; } heap;
-
-static void *heap_alloc(void *user, size_t bytes)
-{
-    heap *h = user;
-    if (++h->calls == h->fail_at) return NULL;
-    h->live++;
-    return malloc(bytes);
-}
-
-static void heap_free(void *user, void *p)
-{
-    ((heap *)user)->live--;
-    free(p);
 }
 
 /* The n-th allocation fails, for every n. */
