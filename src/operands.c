@@ -90,14 +90,14 @@ static void replace(tl_base *b, work *w, tulle_matrix *copy)
 }
 
 /* The view is replaced by a copy where one is needed.  An operand that the device takes as it is stays
- * unread: the device checks it. */
+ * unread, but for how much of it there is: the device checks it. */
 static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, bool look)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_matrix *copy = NULL;
     bool here = look || !ctx->gpu || needs_copy(w, o);
-    if (!here) return TULLE_OK;
+    if (!here) return o->trust_inputs || w->view->place == TULLE_DEVICE ? TULLE_OK : tl_csr_check_ends(b, w->view, w->name);
     if (w->view->place == TULLE_DEVICE) {
         TRY(tl_gpu_move(b, ctx->gpu, w->view, TULLE_HOST, &copy));
         replace(b, w, copy);

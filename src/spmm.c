@@ -178,6 +178,7 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     tulle_matrix *own = NULL;
     const tulle_spmm_options *o = &p->options;
     p->A = p->given = *A;
+    if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     if (o->op_a != TULLE_KEEP) {
         if (!o->trust_inputs) TRY(tl_view_test(ctx, A));
         TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));

@@ -204,16 +204,22 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
     return TULLE_OK;
 }
 
-static tulle_status check(tl_base *b, const tulle_csr *A, const char *name, int threads, bool ordered)
+tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name)
 {
-    tulle_status status = TULLE_OK;
-    TRY(tl_csr_check_shape(b, A, name));
     int64_t begin = tl_row_begin(A, 0), end = tl_row_begin(A, A->rows);
     if (begin != 0)
         return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", not 0", name, begin);
     if (end != A->nnz)
         return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] is %" PRId64 " but nnz is %" PRId64,
                        name, A->rows, end, A->nnz);
+    return TULLE_OK;
+}
+
+static tulle_status check(tl_base *b, const tulle_csr *A, const char *name, int threads, bool ordered)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_csr_check_shape(b, A, name));
+    TRY(tl_csr_check_ends(b, A, name));
     job j = {.A = A, .ordered = ordered, .bad = INT64_MAX};
     tl_team_run(b->team, tl_threads_for(b, threads, A->rows + A->nnz), check_work, &j);
     int64_t bad = atomic_load(&j.bad);

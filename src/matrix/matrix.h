@@ -68,8 +68,10 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
 
 /* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
- * sentence.  tl_csr_check_shape touches no array. */
+ * sentence.  tl_csr_check_shape touches no array, tl_csr_check_ends the first and the last row pointer: do the other arrays
+ * have as many entries as nnz says? */
 tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
+tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
 /* ---- sort.c, transpose.c, convert.c, coo.c, apply.c.  perm, when not NULL, receives an array (free
