@@ -21,12 +21,6 @@ typedef struct outcome {
     bool          checked, right;
 } outcome;
 
-static int by_total(const void *x, const void *y)
-{
-    double a = ((const tulle_stats *)x)->sec_total, b = ((const tulle_stats *)y)->sec_total;
-    return (a > b) - (a < b);
-}
-
 /* What the library refuses for its size can still be written, as text, in blocks. */
 static bool refused(tulle_status status)
 {
@@ -67,11 +61,7 @@ static int multiply(session *s, outcome *r)
         GO(told(s, status));
         tulle_ctx_stats(s->ctx, &stats[i]);
     }
-    qsort(stats, (size_t)runs, sizeof *stats, by_total);
-    r->stats = stats[runs / 2];
-    r->best = stats[0].sec_total;
-    r->median = r->stats.sec_total;
-    if (runs % 2 == 0) r->median = 0.5 * (r->median + stats[runs / 2 - 1].sec_total);
+    r->median = runs_median(stats, runs, &r->stats, &r->best);
     r->c = tulle_matrix_view(r->matrix);
 done:
     free(stats);

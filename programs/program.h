@@ -181,6 +181,9 @@ void        print_shares(const tulle_share *share, int shares);
 void        print_stages(const tulle_stats *stats);     /* with --stages, each with its share of the time */
 double      ratio(double a, double b);                  /* 0 where b is 0 */
 
+/* ---- runs.c: seconds of the median run; stats are sorted, *middle is its, *best the seconds of the fastest */
+double runs_median(tulle_stats *stats, int runs, tulle_stats *middle, double *best);
+
 /* ---- json.c */
 
 typedef struct json {

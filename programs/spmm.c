@@ -201,12 +201,6 @@ static int shape_of(const options *o, tulle_spmm_options *how)
     return END_OK;
 }
 
-static int by_total(const void *x, const void *y)
-{
-    double a = ((const tulle_stats *)x)->sec_total, b = ((const tulle_stats *)y)->sec_total;
-    return (a > b) - (a < b);
-}
-
 static int multiply(session *s, outcome *r)
 {
     const options *o = s->o;
@@ -222,11 +216,7 @@ static int multiply(session *s, outcome *r)
         GO(told(s, tulle_spmm(s->ctx, &r->a.view, &r->x, &r->y, &how)));
         tulle_ctx_stats(s->ctx, &stats[i]);
     }
-    qsort(stats, (size_t)runs, sizeof *stats, by_total);
-    r->stats = stats[runs / 2];
-    r->best = stats[0].sec_total;
-    r->median = r->stats.sec_total;
-    if (runs % 2 == 0) r->median = 0.5 * (r->median + stats[runs / 2 - 1].sec_total);
+    r->median = runs_median(stats, runs, &r->stats, &r->best);
 done:
     free(stats);
     return code;

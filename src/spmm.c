@@ -7,13 +7,14 @@
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- policies */
 
 static const struct { const char *name, *text; int where; } policies[] = {
     {"auto", "rows in CSR, several columns at once, long rows in parts", TL_ON_BOTH},
-    {"ellr", "FastSpMM (Ortega et al. 2013): ELLPACK-R, T threads a row, Lc columns at once", TL_ON_GPU},
+    {"ellr", "FastSpMM (Ortega et al. 2014): ELLPACK-R, T threads a row, Lc columns at once", TL_ON_GPU},
 };
 
 enum { POLICIES = sizeof policies / sizeof *policies };
@@ -38,8 +39,10 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
             return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
         }
     if (!name) return TULLE_OK;
-    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s and %s", name,
-                   policies[0].name, policies[1].name);
+    char names[16 * POLICIES] = "";
+    for (int i = 0, n = 0; i < POLICIES; i++)
+        n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", policies[i].name);
+    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name, names);
 }
 
 /* ---- arguments */
@@ -57,7 +60,7 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
         {"time_stages", out->time_stages, 1},
         {"ellr_threads", out->ellr_threads, 32},
         {"ellr_columns", out->ellr_columns, 32},
-        {"ellr_block", out->ellr_block, 1024},
+        {"ellr_block", out->ellr_block, 256},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
@@ -177,14 +180,10 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     tulle_ctx *ctx = p->ctx;
     tulle_matrix *own = NULL;
     const tulle_spmm_options *o = &p->options;
-    p->A = p->given = *A;
-    if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
-    if (o->op_a != TULLE_KEEP) {
-        if (!o->trust_inputs) TRY(tl_view_test(ctx, A));
-        TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
-        p->A = own->view;
-    }
-    tl_gpu_spmm_request r = {.A = &p->A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
+    p->A = p->given = *A;               /* the device has its own, or these arrays */
+    if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
+    else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
+    tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
                              .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
                              .ellr_block = (uint32_t)o->ellr_block, .trusted = o->trust_inputs || own};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
@@ -232,25 +231,32 @@ static void name_stages(tulle_stats *t)
     memcpy(t->stage, stage, sizeof stage);
 }
 
-/* The arguments are checked. */
+static tulle_status multiply_gpu(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    tl_base *b = &p->ctx->base;
+    if (is_zero(alpha)) return tl_gpu_spmm_scale(b, p->ctx->gpu, beta, Y);
+    return tl_gpu_spmm_run(b, p->gpu, alpha, X, beta, Y, &p->stats);
+}
+
+static tulle_status multiply_cpu(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    tl_base *b = &p->ctx->base;
+    uint64_t limit = p->options.memory_limit;
+    if (limit) limit = limit > p->copied ? limit - p->copied : 1;
+    tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
+                         .threads = p->stats.threads, .memory_limit = limit};
+    return is_zero(alpha) ? tl_spmm_scale(b, &q) : tl_spmm_run(b, &q);
+}
+
+/* The arguments are checked.  A device may know better than the clock how long its kernels took. */
 static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
-    tl_base *b = &p->ctx->base;
     tulle_stats *t = &p->stats;
-    uint64_t limit = p->options.memory_limit;
     double start = tl_now();
-    if (limit) limit = limit > p->copied ? limit - p->copied : 1;
-    if (p->ctx->gpu) {
-        if (is_zero(alpha)) TRY(tl_gpu_spmm_scale(b, p->ctx->gpu, beta, Y));
-        else TRY(tl_gpu_spmm_run(b, p->gpu, alpha, X, beta, Y, t));
-    }
-    tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
-                         .threads = tl_spmm_threads(b, p->options.threads, &p->A, Y->cols), .memory_limit = limit};
-    if (!p->ctx->gpu && is_zero(alpha)) TRY(tl_spmm_scale(b, &q));
-    else if (!p->ctx->gpu) TRY(tl_spmm_run(b, &q));
-    if (!p->ctx->gpu || t->sec_numeric == 0) t->sec_numeric = tl_now() - start;
-    t->threads = q.threads;
+    t->threads = tl_spmm_threads(&p->ctx->base, p->options.threads, &p->A, Y->cols);
+    TRY((p->ctx->gpu ? multiply_gpu : multiply_cpu)(p, alpha, X, beta, Y));
+    if (t->sec_numeric == 0) t->sec_numeric = tl_now() - start;
     t->b_nnz = X->rows * X->cols;
     t->c_nnz = Y->rows * Y->cols;
     t->products = is_zero(alpha) ? 0 : t->a_nnz * Y->cols;
@@ -271,7 +277,8 @@ static void end(tulle_spmm_plan *p, double seconds)
 {
     tulle_stats *t = &p->stats;
     t->sec_total = seconds;
-    if (!p->ctx->gpu) t->peak_bytes = t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;
+    if (!p->ctx->gpu) t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;   /* else the device told */
+    t->peak_bytes = t->workspace_bytes;
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);
     p->ctx->stats = *t;

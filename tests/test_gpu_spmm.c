@@ -671,6 +671,7 @@ static void stats_tell_what_was_done(void)
               "%s", "counts");
         CHECK(strcmp(stats.policy, policies[p]) == 0 && strcmp(stats.device, gpu_name()) == 0, "%s on %s", stats.policy,
               stats.device);
+        CHECK(stats.workspace_bytes > 0 && stats.peak_bytes == stats.workspace_bytes, "%s", "what was held");
         CHECK(stats.stages > 0 && stats.sec_total > 0 && stats.sec_numeric > 0 && stats.waits > 0,
               "%d stages, %g s, numeric %g s, %d waits", stats.stages, stats.sec_total, stats.sec_numeric, stats.waits);
         den_free(&X), den_free(&Y);
