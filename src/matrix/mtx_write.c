@@ -172,8 +172,10 @@ tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool
         TRY(tl_alloc(b, &j.scratch[t].packed, j.packed_room, 1, "a piece of packed text"));
     }
     TRY(tl_out_open(b, path, &j.out));
+    tl_progress(b, "write", 0);         /* the others may leave the calling thread no piece to tell of */
     tl_team_run(b->team, threads, work, &j);
     if (j.error) TRY(tl_out_fail(&j.out, j.error));
+    if (tl_progress(b, "write", 1)) j.cancelled = true;
     if (j.cancelled) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", path));
     TRY(tl_out_rename(&j.out));
 done:
