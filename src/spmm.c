@@ -7,7 +7,6 @@
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- policies */
@@ -31,18 +30,13 @@ const char *tulle_spmm_policy_text(int i)
 
 static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
 {
-    *found = 0;
-    for (int i = 0; name && i < POLICIES; i++)
-        if (strcmp(name, policies[i].name) == 0) {
-            *found = i;
-            if (policies[i].where & (ctx->gpu ? TL_ON_GPU : TL_ON_CPU)) return TULLE_OK;
-            return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
-        }
-    if (!name) return TULLE_OK;
-    char names[16 * POLICIES] = "";
-    for (int i = 0, n = 0; i < POLICIES; i++)
-        n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", policies[i].name);
-    return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name, names);
+    char list[64];
+    *found = name ? tl_name_find(tulle_spmm_policy_name, name) : 0;
+    if (*found < 0)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name,
+                       tl_name_list(tulle_spmm_policy_name, list, sizeof list));
+    if (policies[*found].where & (ctx->gpu ? TL_ON_GPU : TL_ON_CPU)) return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
 }
 
 /* ---- arguments */

@@ -106,6 +106,9 @@ bool         tl_accumulator_on(int accumulator, int where);
 tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device);
 
 tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
+/* Of the names that a lister knows: all of them for a sentence ("auto, speck"), and the number of one, -1 where it is none. */
+const char  *tl_name_list(const char *(*name)(int), char *text, size_t bytes);
+int          tl_name_find(const char *(*name)(int), const char *wanted);
 
 /* The choice for one row: a pure function of what is known about it.  An engine may decline (a row
  * too long for a sort) and take TL_DENSE, which always answers. */

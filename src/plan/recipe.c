@@ -40,8 +40,7 @@ const char *tulle_accumulator_text(int i)
     return i >= 0 && i < TL_ACCUMULATORS ? accumulators[i].text : NULL;
 }
 
-/* "auto, speck": the names a lister knows, for a sentence. */
-static const char *name_list(const char *(*name)(int), char *text, size_t bytes)
+const char *tl_name_list(const char *(*name)(int), char *text, size_t bytes)
 {
     size_t at = 0;
     text[0] = 0;
@@ -50,7 +49,7 @@ static const char *name_list(const char *(*name)(int), char *text, size_t bytes)
     return text;
 }
 
-static int find(const char *(*name)(int), const char *wanted)
+int tl_name_find(const char *(*name)(int), const char *wanted)
 {
     for (int i = 0; name(i); i++)
         if (strcmp(name(i), wanted) == 0) return i;
@@ -62,10 +61,10 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
     char list[256];
     *recipe = (tl_recipe){.policy = &tl_policy_auto, .forced = -1};
     if (options->policy) {
-        int i = find(tulle_policy_name, options->policy);
+        int i = tl_name_find(tulle_policy_name, options->policy);
         if (i < 0)
             return tl_fail(b, TULLE_EINVAL, "there is no policy \"%s\"; there are: %s", options->policy,
-                           name_list(tulle_policy_name, list, sizeof list));
+                           tl_name_list(tulle_policy_name, list, sizeof list));
         recipe->policy = tl_policy_at(i);
     }
     recipe->alike = recipe->policy->alike;
@@ -73,10 +72,10 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
     recipe->few = recipe->policy->few;
     memcpy(recipe->few_rows, recipe->policy->few_rows, sizeof recipe->few_rows);
     if (options->accumulator) {
-        recipe->forced = find(tulle_accumulator_name, options->accumulator);
+        recipe->forced = tl_name_find(tulle_accumulator_name, options->accumulator);
         if (recipe->forced < 0)
             return tl_fail(b, TULLE_EINVAL, "there is no accumulator \"%s\"; there are: %s",
-                           options->accumulator, name_list(tulle_accumulator_name, list, sizeof list));
+                           options->accumulator, tl_name_list(tulle_accumulator_name, list, sizeof list));
         recipe->alike = recipe->forced == TL_TWINS || recipe->forced == TL_STENCIL;
         recipe->once = recipe->forced == TL_HEAP || recipe->forced == TL_ESC || recipe->forced == TL_MERGE;
         bool few = recipe->forced == TL_REG_SORT || recipe->forced == TL_REG_MERGE || recipe->forced == TL_REG_HASH;
