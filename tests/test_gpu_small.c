@@ -239,10 +239,12 @@ static void times_dense(const char *shape, ref_types t)
 }
 
 static void times_dense_as_it_likes(void) { times_dense(NULL, ref_types_at(15)); }
-static void times_dense_one_strip(void) { times_dense("1,1,1,32,0", ref_types_at(0)); }
-static void times_dense_two_strips(void) { times_dense("0,1,2,32,0", f64_i64); }
-static void times_dense_one_strip_staged(void) { times_dense("1,1,1,32,1", ref_types_at(0)); }
-static void times_dense_two_strips_staged(void) { times_dense("0,1,2,64,1", f64); }
+static void times_dense_one_strip(void) { times_dense("1,1,1,32,1,1", ref_types_at(0)); }
+static void times_dense_two_strips(void) { times_dense("0,1,2,32,1,1", f64_i64); }
+static void times_dense_one_strip_staged(void) { times_dense("1,1,1,32,2,1", ref_types_at(0)); }
+static void times_dense_one_strip_by_eights(void) { times_dense("1,0,1,32,3,2", ref_types_at(0)); }
+static void times_dense_two_strips_by_eights(void) { times_dense("0,0,2,32,3,4", f64); }
+static void times_dense_two_strips_staged(void) { times_dense("0,1,2,64,2,1", f64); }
 
 static void times_dense_in_ellpack(void)
 {
@@ -287,5 +289,5 @@ TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_w
           TEST(indices_of_two_widths),
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
-          TEST(times_dense_two_strips_staged),
+          TEST(times_dense_two_strips_staged), TEST(times_dense_one_strip_by_eights), TEST(times_dense_two_strips_by_eights),
           TEST(times_dense_in_ellpack), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))

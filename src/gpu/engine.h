@@ -108,6 +108,8 @@ typedef enum tl_file_id {
     X(STRIPS_2,            spmm,           strips_2)                                              \
     X(STAGED_1,            spmm,           staged_1)                                              \
     X(STAGED_2,            spmm,           staged_2)                                              \
+    X(EIGHTS_1,            spmm,           eights_1)                                              \
+    X(EIGHTS_2,            spmm,           eights_2)                                              \
     X(TWINS_1,             spmm,           twins_1)                                               \
     X(TWINS_2,             spmm,           twins_2)                                               \
     X(VALUES_1,            spmm,           values_1)                                              \

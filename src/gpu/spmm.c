@@ -35,16 +35,18 @@ done:
     return status;
 }
 
-/* TULLE_SPMM_SHAPE=c_log2,k_log2,strips,block,staged: for tests and measurements. */
+/* TULLE_SPMM_SHAPE=c_log2,k_log2,strips,block,way,turns: for tests and measurements. */
 static tl_rows_shape forced_shape(void)
 {
     tl_rows_shape f = {0};
+    uint32_t way = 0;
     const char *text = tl_env("TULLE_SPMM_SHAPE");
-    const char *format = "%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32;
-    if (!text || sscanf(text, format, &f.c_log2, &f.k_log2, &f.strips, &f.block, &f.staged) != 5
-        || f.c_log2 + f.k_log2 > 5 || f.strips < 1 || f.strips > 2 || f.staged > 1 || f.block < 32 || f.block > 256
-        || (f.block & (f.block - 1)))
+    const char *format = "%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32;
+    if (!text || sscanf(text, format, &f.c_log2, &f.k_log2, &f.strips, &f.block, &way, &f.turns) != 6
+        || f.c_log2 + f.k_log2 > 5 || f.strips < 1 || f.strips > 2 || way < TL_BY_STRIPS || way > TL_BY_EIGHTS || f.block < 32
+        || f.block > 256 || (f.block & (f.block - 1)) || f.turns < 1 || f.turns > 64 || (f.turns & (f.turns - 1)))
         f.block = 0;
+    f.way = (tl_rows_way)way;
     return f;
 }
 

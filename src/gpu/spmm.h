@@ -56,10 +56,17 @@ typedef struct tl_row_pieces {
     uint64_t sums_bytes[TL_LANES];
 } tl_row_pieces;
 
-/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread; do
- * they take entries of A by way of shared memory, and bundles of rows? */
+/* The kernels of spmm.cl: value by value where X or Y are not aligned; strips; entries of A by way of shared memory; eight
+ * entries at once, whole rows one after the other; bundles of rows. */
+typedef enum tl_rows_way {
+    TL_BY_VALUES, TL_BY_STRIPS, TL_STAGED, TL_BY_EIGHTS, TL_IN_BUNDLES, TL_ROWS_WAYS
+} tl_rows_way;
+
+/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread; and how
+ * many rows it takes, one after the other (TL_BY_EIGHTS). */
 typedef struct tl_rows_shape {
-    uint32_t c_log2, k_log2, strips, block, staged, twins;
+    uint32_t    c_log2, k_log2, strips, block, turns;
+    tl_rows_way way;
 } tl_rows_shape;
 
 struct tl_gpu_spmm {
