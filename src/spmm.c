@@ -173,7 +173,7 @@ static bool is_zero(tl_c64 v)
 
 /* ---- plans */
 
-/* A made ready on the device.  Its transpose is made by the host, which checks it too. */
+/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
 static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
@@ -187,6 +187,10 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
                              .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
                              .ellr_block = (uint32_t)o->ellr_block, .trusted = o->trust_inputs || own};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
+    if (tl_gpu_spmm_in_bands(p->gpu)) {
+        p->own = own;
+        own = NULL;
+    }
 done:
     tl_matrix_free(&ctx->base, own);
     return status;

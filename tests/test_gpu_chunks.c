@@ -398,6 +398,11 @@ static void requests_that_fail(void)
             snprintf(text, sizeof text, "%d", n);
             tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
             setting s = lying(i, 20, n % 2 ? none : other);
+            ctx->gpu->fail_at = 0;
+            tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);        /* from the host it would go in bands */
+            tulle_csr view = tulle_matrix_view(there);
+            s.there = n % 4 < 2 ? &view : NULL;
+            ctx->gpu->fail_at = (uint64_t)n;
             uint64_t own = (s.x_place == TULLE_DEVICE) + (s.y_place == TULLE_DEVICE);
             ctx->gpu->requests = 0 - own;       /* those of the test itself are not made to fail */
             uint64_t held = tl_dmem_held(ctx->gpu);
@@ -408,6 +413,7 @@ static void requests_that_fail(void)
             refused += status != TULLE_OK;
             bool reached = ctx->gpu->requests >= (uint64_t)n;
             right(ctx, cpu, &A.view, lying(i, 20, none));
+            tulle_matrix_free(there);
             tulle_ctx_free(ctx);
             if (!reached) break;
         }

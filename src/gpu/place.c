@@ -1,8 +1,88 @@
 /* SPDX-License-Identifier: MIT
- * place.c - matrices carried between host and device. */
+ * place.c - matrices carried between host and device.
+ *
+ * Host memory, pinned and kept with the device: up to SLOTS times SLOT_BYTES, which long arrays pass through. */
 #include "gpu/product.h"
+#include <string.h>
 
-enum { ARRAYS = 3 };
+enum {
+    ARRAYS = 3,
+    SLOTS = TL_FLAGS, SLOT_BYTES = 4 << 20,
+    SHORT = 1 << 20                     /* bytes that are not worth it */
+};
+
+/* ---- arrays */
+
+tulle_status tl_gpu_staging(tl_base *b, tl_gpu *gpu, uint64_t bytes)
+{
+    tulle_status status = TULLE_OK;
+    if (gpu->staging_bytes >= bytes) return TULLE_OK;
+    gpu->driver->unpin(gpu->device, gpu->staging);
+    gpu->staging = NULL;
+    gpu->staging_bytes = 0;
+    TRY(gpu->driver->pinned(b, gpu->device, bytes, &gpu->staging));
+    gpu->staging_bytes = bytes;
+done:
+    return status;
+}
+
+typedef struct load {
+    const char *from;
+    char       *to;
+    int64_t     count, first;
+    size_t      size;
+} load;
+
+static void load_work(void *arg, int thread, int threads)
+{
+    const load *l = arg;
+    int64_t i0 = tl_part(l->count, thread, threads), i1 = tl_part(l->count, thread + 1, threads);
+    const char *from = l->from + (size_t)i0 * l->size;
+    char *to = l->to + (size_t)i0 * l->size;
+    if (l->first == 0) memcpy(to, from, (size_t)(i1 - i0) * l->size);
+    else if (l->size == 4)
+        for (int64_t i = 0; i < i1 - i0; i++) ((int32_t *)to)[i] = ((const int32_t *)from)[i] - (int32_t)l->first;
+    else
+        for (int64_t i = 0; i < i1 - i0; i++) ((int64_t *)to)[i] = ((const int64_t *)from)[i] - l->first;
+}
+
+tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size, int64_t first)
+{
+    tulle_status status = TULLE_OK;
+    const tl_driver *d = gpu->driver;
+    uint64_t bytes = (uint64_t)count * size;
+    int64_t most = (int64_t)(SLOT_BYTES / size), sent = 0, settled = 0;
+    if (first == 0 && bytes < SHORT) return d->upload(b, gpu->device, to, from, bytes);
+    status = tl_gpu_staging(b, gpu, bytes < SLOT_BYTES ? (bytes + 4095) / 4096 * 4096 : (uint64_t)SLOTS * SLOT_BYTES);
+    if (status == TULLE_ENOMEM && first == 0) {
+        b->error[0] = 0;
+        return d->upload(b, gpu->device, to, from, bytes);
+    }
+    if (status != TULLE_OK) goto done;
+    for (int64_t at = 0; at < count; at += most, sent++) {
+        int slot = (int)(sent % SLOTS);
+        load l = {(const char *)from + (size_t)at * size, (char *)gpu->staging + (size_t)slot * SLOT_BYTES,
+                  count - at < most ? count - at : most, first, size};
+        if (sent >= SLOTS) {
+            settled = sent - SLOTS + 1;
+            TRY(d->settle(b, gpu->device, slot));
+        }
+        tl_team_run(b->team, l.count >> 14 ? (int)(l.count >> 14) : 1, load_work, &l);
+        TRY(d->send(b, gpu->device, 0, (tl_dmem){to.handle, to.offset + (uint64_t)at * size}, l.to, (uint64_t)l.count * size));
+        TRY(d->flag(b, gpu->device, 0, slot));
+    }
+    for (; settled < sent; settled++) TRY(d->settle(b, gpu->device, (int)(settled % SLOTS)));
+done:
+    if (status != TULLE_OK && sent > 0) {       /* what is under way leaves the slots before others take them */
+        char said[TL_ERROR_MAX];
+        memcpy(said, b->error, sizeof said);
+        d->wait(b, gpu->device);
+        memcpy(b->error, said, sizeof said);
+    }
+    return status;
+}
+
+/* ---- matrices */
 
 tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {

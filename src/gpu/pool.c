@@ -133,6 +133,11 @@ uint64_t tl_dmem_held(const tl_gpu *gpu)
     return gpu->held;
 }
 
+uint64_t tl_dmem_left(tl_gpu *gpu)
+{
+    return gpu->driver->left(gpu->device) + gpu->waiting;
+}
+
 uint64_t tl_dmem_peak(tl_gpu *gpu, bool reset)
 {
     uint64_t peak = gpu->peak;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as wanted.
+ * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as wanted.  Where there
+ * is no room for it, it stays on the host and bands.c takes over.
  *
  * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want); what
  * rows.c or ellr.c make of it. */
@@ -11,13 +12,13 @@
 enum { ARRAYS = 3 };
 
 /* The three arrays on the device, at multiples of 16 bytes. */
-static tulle_status bring(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
+static tulle_status bring(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = s->gpu->driver;
     const void *from[ARRAYS] = {A->row_ptr, A->col_idx, A->values};
-    uint64_t bytes[ARRAYS] = {(uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type), (uint64_t)A->nnz * tl_index_size(A->idx_type),
-                              (uint64_t)A->nnz * tl_type_size(A->val_type)};
+    const int64_t count[ARRAYS] = {A->rows + 1, A->nnz, A->nnz};
+    const size_t size[ARRAYS] = {tl_index_size(A->ptr_type), tl_index_size(A->idx_type), tl_type_size(A->val_type)};
     tl_dmem *to[ARRAYS] = {&s->ptr, &s->col, &s->val};
     for (int i = 0; i < ARRAYS; i++) {
         tl_dmem there = {(uint64_t)(uintptr_t)from[i], 0};
@@ -26,9 +27,10 @@ static tulle_status bring(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
             *to[i] = there;
             continue;
         }
-        TRY(tl_dmem_alloc(b, s->gpu, bytes[i], "A on the device", &s->own[i]));
-        if (bytes[i] && A->place == TULLE_DEVICE) TRY(d->copy(b, s->gpu->device, s->own[i], there, bytes[i]));
-        else if (bytes[i]) TRY(d->upload(b, s->gpu->device, s->own[i], from[i], bytes[i]));
+        uint64_t bytes = (uint64_t)count[i] * size[i];
+        TRY(tl_dmem_alloc(b, s->gpu, bytes, "A on the device", &s->own[i]));
+        if (bytes && A->place == TULLE_DEVICE) TRY(d->copy(b, s->gpu->device, s->own[i], there, bytes));
+        else TRY(tl_gpu_send(b, s->gpu, s->own[i], from[i], count[i], size[i], i == 0 ? first : 0));
         *to[i] = s->own[i];
     }
 done:
@@ -50,12 +52,48 @@ static tl_rows_shape forced_shape(void)
     return f;
 }
 
+/* A column of X and one of Y, which ELLPACK-R must leave room for. */
+static uint64_t column_bytes(const tulle_csr *A)
+{
+    return ((uint64_t)A->rows + (uint64_t)A->cols) * tl_type_size(A->val_type) + 2 * TL_ALIGN;
+}
+
+tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *A = request->A;
+    uint64_t before = tl_dmem_held(s->gpu);
+    double start = tl_now();
+    TRY(bring(b, s, A, first));
+    TRY(tl_rows_look(b, s, A, request->trusted));
+    stats->sec_check = tl_now() - start;
+    start = tl_now();
+    s->taken = tl_dmem_held(s->gpu) - before + column_bytes(A);
+    if (request->ellr)
+        TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
+    if (!s->ellr.val.handle) TRY(tl_rows_make(b, s));
+    if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
+    s->taken = tl_dmem_held(s->gpu) - before;
+    stats->sec_analyze = tl_now() - start;
+done:
+    return status;
+}
+
+void tl_spmm_leave(tl_gpu_spmm *s)
+{
+    tl_rows_done(s);
+    tl_ellr_done(s);
+    for (int i = 0; i < ARRAYS; i++) {
+        tl_dmem_free(s->gpu, s->own[i]);
+        s->own[i] = (tl_dmem){0, 0};
+    }
+}
+
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A;
     tl_gpu_spmm *s = NULL;
-    double start = tl_now();
     *out = NULL;
     if (A->rows >= UINT32_MAX)
         return tl_fail(b, TULLE_EOVERFLOW, "%" PRId64 " rows of A: a device takes at most %" PRIu32, A->rows, UINT32_MAX - 1);
@@ -65,20 +103,27 @@ tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request
     s->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 ? 64 : 32, .idx = A->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
                           .val = (int)A->val_type};
     tl_gpu_retain(gpu);
-    TRY(bring(b, s, A));
-    TRY(tl_rows_look(b, s, A, request->trusted));
-    stats->sec_check = tl_now() - start;
-    start = tl_now();
-    if (request->ellr)
-        TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
-    if (!s->ellr.val.handle) TRY(tl_rows_make(b, s));
-    if (!gpu->foreign) TRY(gpu->driver->wait(b, gpu->device));
-    stats->sec_analyze = tl_now() - start;
+    bool in_bands = tl_bands_needed(b, s, A);
+    if (!in_bands) {
+        status = tl_spmm_ready(b, s, request, 0, stats);
+        in_bands = status == TULLE_ENOMEM && A->place == TULLE_HOST;
+        if (in_bands) {                 /* less was free than was thought */
+            tl_trace(b, "sparse times dense: %s", b->error);
+            b->error[0] = 0;
+            tl_spmm_leave(s);
+        } else if (status != TULLE_OK) goto done;
+    }
+    if (in_bands) TRY(tl_bands_make(b, s, request, stats));
     *out = s;
     s = NULL;
 done:
     tl_gpu_spmm_free(b, s);
     return status;
+}
+
+bool tl_gpu_spmm_in_bands(const tl_gpu_spmm *s)
+{
+    return s && s->bands.on;
 }
 
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
@@ -97,7 +142,8 @@ tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tul
                          line, UINT32_MAX);
         goto done;
     }
-    TRY(tl_chunks_run(b, s, alpha, X, beta, Y, stats));
+    if (s->bands.on) TRY(tl_bands_run(b, s, alpha, X, beta, Y, stats));
+    else TRY(tl_chunks_run(b, s, alpha, X, beta, Y, 0, stats));
     stats->waits = (int)(d->waits(s->gpu->device) - waits);
 done:
     return status;
@@ -107,9 +153,7 @@ void tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *s)
 {
     if (!s) return;
     tl_gpu *gpu = s->gpu;
-    tl_rows_done(s);
-    tl_ellr_done(s);
-    for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, s->own[i]);
+    tl_spmm_leave(s);
     tl_free(b, s);
     tl_gpu_release(gpu);
 }

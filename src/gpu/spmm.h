@@ -6,6 +6,7 @@
  *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
  *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
  *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
+ *   bands.c     A stays on the host, where the device has no room for it: bands of rows, one after the other
  *
  * Kernels see X and Y as chunks: some columns, row by row, on the device. */
 #ifndef TL_GPU_SPMM_H
@@ -69,6 +70,15 @@ typedef struct tl_rows_shape {
     tl_rows_way way;
 } tl_rows_shape;
 
+/* A that stays on the host, and what its bands are to become. */
+typedef struct tl_bands {
+    bool                on;
+    tl_gpu_spmm_request request;        /* its A is the one below                        */
+    tulle_csr           A;
+    uint64_t            longest;        /* entries of its longest row                    */
+    int64_t             longest_row;
+} tl_bands;
+
 struct tl_gpu_spmm {
     tl_gpu       *gpu;
     tl_types      types;
@@ -76,12 +86,27 @@ struct tl_gpu_spmm {
     tulle_type    type;
     tl_dmem       ptr, col, val;        /* CSR; handle 0: not needed any more (ellr)     */
     tl_dmem       own[3];               /* of these, what the pool gave                  */
-    uint64_t      limit;                /* bytes for chunks and sums; 0: what is free    */
+    uint64_t      limit;                /* bytes for all that is made; 0: what is free   */
+    uint64_t      taken;                /* of these, by A and what was made of it        */
     uint64_t      mean, most;           /* entries of a row                              */
     tl_row_pieces pieces;
     tl_rows_shape forced;               /* block 0: not                                  */
     tl_ellr       ellr;
+    tl_bands      bands;                /* on: of the above only sizes and types count   */
+    double        before, share;        /* one band: how much of the product it is, and was done before; share 0: it is all */
+    bool          begun;                /* a run may have written to Y                   */
 };
+
+/* A, or a band of it whose row_ptr begins with `first`, brought, looked at and made ready. */
+tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats);
+/* All that A takes on the device goes. */
+void         tl_spmm_leave(tl_gpu_spmm *s);
+/* Is there no room for A?  A trace line says why. */
+bool         tl_bands_needed(tl_base *b, const tl_gpu_spmm *s, const tulle_csr *A);
+/* A stays where it is; checked, unless it is trusted. */
+tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, tulle_stats *stats);
+tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
+                          tulle_stats *stats);
 
 /* Is A in order, unless it is trusted, and how long are its rows?  A wait. */
 tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool trusted);
@@ -99,8 +124,15 @@ void         tl_ellr_done(tl_gpu_spmm *s);
 tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
 /* Whichever of the two A was made ready for. */
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
-/* All of X and Y; returns when Y is complete, or in the queue where the queue is the caller's and Y is on the device. */
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
-                           tulle_stats *stats);
+/* All of X and Y, which begins y_at values after Y->values (a cl_mem cannot be moved); returns when Y is complete, or in the
+ * queue where the queue is the caller's and Y is on the device. */
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
+                           uint64_t y_at, tulle_stats *stats);
+/* Must a matrix be brought before kernels can take it?  Some of its columns, row by row on the device, in the queue: *ld values
+ * from one row to the next, tl_columns_bytes() in all.  At most TL_COLUMNS_MOST bytes a row. */
+enum { TL_COLUMNS_MOST = 8 << 20 };
+bool         tl_columns_travel(const tulle_dense *M);
+uint64_t     tl_columns_bytes(const tulle_dense *M, int64_t cols);
+tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols, tl_dmem to, int64_t *ld);
 
 #endif
