@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by row on the
- * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2013).
+ * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
  *   on the device, row by row    used as it lies
  *   on the device, by columns    a chunk is turned into workspace and, of Y, back
