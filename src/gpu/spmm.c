@@ -3,8 +3,8 @@
  * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as wanted.  Where there
  * is no room for it, it stays on the host and bands.c takes over.
  *
- * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want); what
- * rows.c or ellr.c make of it. */
+ * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want), until it is
+ * in ELLPACK-R; what rows.c or ellr.c make of it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,6 +58,17 @@ static uint64_t column_bytes(const tulle_csr *A)
     return ((uint64_t)A->rows + (uint64_t)A->cols) * tl_type_size(A->val_type) + 2 * TL_ALIGN;
 }
 
+/* What the pool gave for CSR goes back, in queue order. */
+static void drop_csr(tl_gpu_spmm *s)
+{
+    tl_rows_done(s);
+    for (int i = 0; i < ARRAYS; i++) {
+        tl_dmem_free(s->gpu, s->own[i]);
+        s->own[i] = (tl_dmem){0, 0};
+    }
+    s->ptr = s->col = s->val = (tl_dmem){0, 0};
+}
+
 tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
@@ -71,7 +82,8 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     s->taken = tl_dmem_held(s->gpu) - before + column_bytes(A);
     if (request->ellr)
         TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
-    if (!s->ellr.val.handle) TRY(tl_rows_make(b, s));
+    if (s->ellr.val.handle) drop_csr(s);                /* nobody reads it again */
+    else TRY(tl_rows_make(b, s));
     if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
     s->taken = tl_dmem_held(s->gpu) - before;
     stats->sec_analyze = tl_now() - start;
@@ -81,12 +93,8 @@ done:
 
 void tl_spmm_leave(tl_gpu_spmm *s)
 {
-    tl_rows_done(s);
+    drop_csr(s);
     tl_ellr_done(s);
-    for (int i = 0; i < ARRAYS; i++) {
-        tl_dmem_free(s->gpu, s->own[i]);
-        s->own[i] = (tl_dmem){0, 0};
-    }
 }
 
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out, tulle_stats *stats)
