@@ -102,7 +102,6 @@ typedef enum tl_file_id {
     X(PIECES_PLACE,        pieces,         pieces_place)                                          \
     X(PIECES_FILL,         pieces,         pieces_fill)                                           \
     X(TWINS_LOOK,          twins,          twins_look)                                            \
-    X(TWINS_PLACE,         twins,          twins_place)                                           \
     X(TWINS_FILL,          twins,          twins_fill)                                            \
     X(STRIPS_1,            spmm,           strips_1)                                              \
     X(STRIPS_2,            spmm,           strips_2)                                              \

@@ -123,7 +123,7 @@ static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
     TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
-    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
+    tl_arg place[] = {TL_U32(TL_PIECE_JOINS * blocks), TL_U32(blocks), TL_MEM(r->counts)};
     TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
     tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
@@ -143,12 +143,12 @@ static tulle_status make_bundles(tl_base *b, tl_gpu_spmm *s)
 {
     tulle_status status = TULLE_OK;
     tl_row_pieces *r = &s->pieces;
-    tl_kernel_id ids[] = {TL_K_TWINS_PLACE, TL_K_TWINS_FILL};
+    tl_kernel_id ids[] = {TL_K_PIECES_PLACE, TL_K_TWINS_FILL};
     uint64_t blocks = twin_blocks(s);
     r->pieces = r->total[TL_PIECE_BUNDLES];
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "bundles of rows", &r->piece));
-    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->twin_counts)};
+    tl_arg place[] = {TL_U32(blocks), TL_U32(0), TL_MEM(r->twin_counts)};
     TRY(launch(b, s, ids[0], 1, look_threads(s), 0, 0, place, TL_COUNT(place)));
     tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(r->piece)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
