@@ -29,7 +29,7 @@
 #include "cusparse.h"
 #include "suite.h"
 
-enum { MAX_RUNS = 200, MAX_WAYS = 8, WARM = 2, SMALL_PRODUCTS = 20000 };
+enum { MAX_RUNS = SUITE_RUNS, MAX_WAYS = 8, WARM = 2, SMALL_PRODUCTS = 20000 };
 
 typedef struct settings {
     const char *device, *type, *anchors, *only;
@@ -443,29 +443,15 @@ int main(int argc, char **argv)
     double start = suite_now();
     suite_program = "bench_gpu";
     settings s = {.device = "cuda:0", .type = "f64", .runs = 7, .ways = 1, .way = {"speck"}, .check = true, .cusparse = true};
-    const char *paths[SUITE_MATRICES];
-    int count = 0;
-    for (int i = 1; i < argc; i++) {
-        const char *o = argv[i];
-        char *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(o, "--no-check") == 0) s.check = false;
-        else if (strcmp(o, "--trace") == 0) s.trace = true;
-        else if (strcmp(o, "--no-cusparse") == 0) s.cusparse = false;
-        else if (strcmp(o, "--first") == 0) s.first = true;
-        else if (strcmp(o, "--small") == 0) s.small = true;
-        else if (strncmp(o, "--", 2) != 0 && count < SUITE_MATRICES) paths[count++] = o;
-        else if (!v) suite_stop("%s needs a value", o);
-        else if (++i, strcmp(o, "--device") == 0) s.device = v;
-        else if (strcmp(o, "--ways") == 0) add_ways(&s, v);
-        else if (strcmp(o, "--type") == 0) s.type = v;
-        else if (strcmp(o, "--runs") == 0) s.runs = atoi(v) < 1 ? 1 : atoi(v) > MAX_RUNS ? MAX_RUNS : atoi(v);
-        else if (strcmp(o, "--anchors") == 0) s.anchors = v;
-        else if (strcmp(o, "--only") == 0) s.only = v;
-        else if (strcmp(o, "--pieces") == 0 && !(s.pieces = fopen(v, "a"))) suite_stop("%s cannot be written", v);
-        else if (strcmp(o, "--pieces") != 0) suite_stop("there is no option %s", o);
-    }
+    char *ways = NULL;
+    const suite_option options[] = {
+        {"--device", .word = &s.device}, {"--ways", .list = &ways}, {"--type", .word = &s.type}, {"--runs", .runs = &s.runs},
+        {"--anchors", .word = &s.anchors}, {"--pieces", .file = &s.pieces}, {"--only", .word = &s.only},
+        {"--no-check", .off = &s.check}, {"--no-cusparse", .off = &s.cusparse}, {"--trace", .on = &s.trace},
+        {"--first", .on = &s.first}, {"--small", .on = &s.small}};
+    suite_options(argc, argv, options, sizeof options / sizeof *options, &s.only, &s.matrices);
+    if (ways) add_ways(&s, ways);
     suite_type(s.type);
-    for (int i = 0; i < count; i++) suite_add(&s.matrices, paths[i], s.only);
     if (!s.first && !s.small && s.matrices.count == 0) suite_stop("no matrices");
     int code = s.first ? first_product(&s, start) : s.small ? small_products(&s) : all_matrices(&s);
     if (s.pieces && fclose(s.pieces) != 0) suite_stop("the pieces could not be written");

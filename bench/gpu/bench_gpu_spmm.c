@@ -28,7 +28,7 @@
 #include <string.h>
 #include "cusparse_spmm.h"
 
-enum { MAX_RUNS = 200, MAX_LIST = 8, MAX_ANCHORS = 2048, WARM = 3 };
+enum { MAX_RUNS = SUITE_RUNS, MAX_LIST = 8, MAX_ANCHORS = 2048, WARM = 3 };
 
 typedef struct settings {
     const char *device, *anchors, *only;
@@ -461,27 +461,16 @@ int main(int argc, char **argv)
 {
     settings s = {.device = "cuda:0", .runs = 20, .ways = 1, .types = 2, .type = {TULLE_F32, TULLE_F64}, .widths = 3,
                   .width = {8, 32, 128}, .check = true, .cusparse = true};
-    const char *paths[SUITE_MATRICES];
-    int count = 0;
+    char *list[3] = {NULL};
+    const suite_option options[] = {
+        {"--ways", .list = &list[0]}, {"--types", .list = &list[1]}, {"--columns", .list = &list[2]},
+        {"--device", .word = &s.device}, {"--runs", .runs = &s.runs}, {"--anchors", .word = &s.anchors},
+        {"--pieces", .file = &s.pieces}, {"--only", .word = &s.only}, {"--no-check", .off = &s.check},
+        {"--no-cusparse", .off = &s.cusparse}, {"--trace", .on = &s.trace}, {"--paper", .on = &s.paper}};
     suite_program = "bench_gpu_spmm";
-    for (int i = 1; i < argc; i++) {
-        const char *o = argv[i];
-        char *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(o, "--no-check") == 0) s.check = false;
-        else if (strcmp(o, "--no-cusparse") == 0) s.cusparse = false;
-        else if (strcmp(o, "--trace") == 0) s.trace = true;
-        else if (strcmp(o, "--paper") == 0) s.paper = true;
-        else if (strncmp(o, "--", 2) != 0 && count < SUITE_MATRICES) paths[count++] = o;
-        else if (!v) suite_stop("%s needs a value", o);
-        else if (++i, strcmp(o, "--device") == 0) s.device = v;
-        else if (strcmp(o, "--ways") == 0 || strcmp(o, "--types") == 0 || strcmp(o, "--columns") == 0) set_lists(&s, o, v);
-        else if (strcmp(o, "--runs") == 0) s.runs = atoi(v) < 1 ? 1 : atoi(v) > MAX_RUNS ? MAX_RUNS : atoi(v);
-        else if (strcmp(o, "--anchors") == 0) s.anchors = v;
-        else if (strcmp(o, "--only") == 0) s.only = v;
-        else if (strcmp(o, "--pieces") == 0 && !(s.pieces = fopen(v, "a"))) suite_stop("%s cannot be written", v);
-        else if (strcmp(o, "--pieces") != 0) suite_stop("there is no option %s", o);
-    }
-    for (int i = 0; i < count; i++) suite_add(&s.matrices, paths[i], s.only);
+    suite_options(argc, argv, options, sizeof options / sizeof *options, &s.only, &s.matrices);
+    for (int i = 0; i < 3; i++)
+        if (list[i]) set_lists(&s, options[i].name, list[i]);
     if (!s.paper && s.matrices.count == 0) suite_stop("no matrices");
     int code = s.paper ? spmm_paper(s.device, &s.matrices, s.pieces) : all_matrices(&s);
     if (s.pieces && fclose(s.pieces) != 0) suite_stop("the pieces could not be written");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * suite.c - matrices to measure, medians and ratios; see suite.h. */
+ * suite.c - options, matrices to measure, medians and ratios; see suite.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "suite.h"
 #include <dirent.h>
@@ -58,6 +58,36 @@ tulle_ctx *suite_open(const char *device)
     char why[256];
     if (tulle_ctx_create_why(device, NULL, &ctx, why, sizeof why) != TULLE_OK) suite_stop("%s: %s", device, why);
     return ctx;
+}
+
+/* ---- the command line */
+
+static void set(const suite_option *o, char *value)
+{
+    if (o->word) *o->word = value;
+    else if (o->list) *o->list = value;
+    else if (o->runs) *o->runs = atoi(value) < 1 ? 1 : atoi(value) > SUITE_RUNS ? SUITE_RUNS : atoi(value);
+    else if (!(*o->file = fopen(value, "a"))) suite_stop("%s cannot be written", value);
+}
+
+void suite_options(int argc, char **argv, const suite_option *options, int count, const char *const *only, suite *matrices)
+{
+    const char *paths[SUITE_MATRICES];
+    int found = 0;
+    for (int i = 1; i < argc; i++) {
+        const suite_option *o = options;
+        if (strncmp(argv[i], "--", 2) != 0) {
+            if (found == SUITE_MATRICES) suite_stop("more than %d matrices", SUITE_MATRICES);
+            paths[found++] = argv[i];
+            continue;
+        }
+        while (o < options + count && strcmp(argv[i], o->name) != 0) o++;
+        if (o == options + count) suite_stop("there is no option %s", argv[i]);
+        if (o->on || o->off) *(o->on ? o->on : o->off) = o->on != NULL;
+        else if (i + 1 == argc) suite_stop("%s needs a value", argv[i]);
+        else set(o, argv[++i]);
+    }
+    for (int i = 0; i < found; i++) suite_add(matrices, paths[i], *only);
 }
 
 /* ---- which matrices */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * suite.h - what the benchmarks on a GPU share: matrices by path, folder or recipe, medians, and ratios to other codes. */
+ * suite.h - what the benchmarks on a GPU share: options, matrices by path, folder or recipe, medians, and ratios to other
+ * codes. */
 #ifndef TULLE_BENCH_SUITE_H
 #define TULLE_BENCH_SUITE_H
+#include <stdio.h>
 #include "tpat.h"
 
-enum { SUITE_MATRICES = 512 };
+enum { SUITE_MATRICES = 512, SUITE_RUNS = 200 };
 
 typedef struct suite {
     const char *path[SUITE_MATRICES];
@@ -19,6 +21,16 @@ typedef struct suite_matrix {
     tpat          packed;
 } suite_matrix;
 
+/* A word of the command line, and the one place where it goes; but for on and off a value follows it. */
+typedef struct suite_option {
+    const char  *name;
+    bool        *on, *off;
+    const char **word;
+    char       **list;                      /* words between commas, which may be cut */
+    int         *runs;                      /* 1 to SUITE_RUNS               */
+    FILE       **file;                      /* opened, to add to             */
+} suite_option;
+
 /* Theirs over mine, over many cases. */
 typedef struct suite_ratio {
     int    count;
@@ -29,6 +41,8 @@ typedef struct suite_ratio {
 extern const char *suite_program;           /* its name, for complaints      */
 
 void       suite_stop(const char *format, ...);
+/* What is no option is a matrix or a folder of them, of which those that `only` names are taken. */
+void       suite_options(int argc, char **argv, const suite_option *options, int count, const char *const *only, suite *matrices);
 double     suite_now(void);
 double     suite_median(double *v, int n);
 tulle_type suite_type(const char *name);                        /* "f64"; another word ends the program */
