@@ -9,25 +9,36 @@
  *     for some columns of X:  bring them        (nothing to do where X lies on the device by rows)
  *         for each band of A:  bring it, Y of these rows and columns = alpha * band * X + beta * Y
  *
- * Where X fits, A, X and Y travel once; else the one with bands travels once for each part of the other, and more memory for
- * one is less for the other.
+ * Where X fits, A, X and Y travel once; else A travels once for each part of X, and more memory for one is less for the other.
+ * While kernels take a band, the arrays of the next are on their way in a lane of their own (parcels.c), where there is room for
+ * two; chunks.c calls send_next() whenever it has put more of its work into the queue.  TULLE_SPMM_OVERLAP=off: one after the
+ * other.
  *
  * A is checked as a whole by the host, before the first band.  How much a band takes at most is known from its rows and
  * entries alone (band_bytes()), so bands are cut beforehand by bisection in row_ptr; one that cannot be had in spite of that is
  * cut in two, as long as none of its Y was written.  TULLE_SPMM_BAND=n: bands of at most n rows, whatever the memory.
  *
- * Device memory: the limit, or three fourths of what is free.  Of that X takes up to a half, a band up to three fourths of the
- * rest (a third where it goes to ELLPACK-R beside), and chunks.c what is left for Y. */
+ * Device memory: the limit, or three fourths of what is free.  Of that X takes up to a half, and bands three fourths of the rest,
+ * two at a time if they can (less where ELLPACK-R is to be beside them); chunks.c has what is left for Y. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
+    FEW = 4,                            /* rows that are too few for a band of two at a time         */
     PART = 32,                          /* entries for each piece at most: half of what rows.c makes */
     JOIN_BYTES = 12,                    /* of a row in parts                                         */
     TWIN_BYTES = 4 + 4 * TL_TWIN_WORDS  /* of TL_TWIN_ROWS rows that are looked at                   */
 };
+
+typedef struct band {
+    int64_t     row0, row1, first;      /* first: entry                                   */
+    tulle_csr   A;                      /* on the host                                    */
+    tl_gpu_spmm part;                   /* on the device                                  */
+    tl_parcel   parcel[3];              /* what is still to be sent ahead of its turn     */
+    uint64_t    ahead;                  /* bytes that it has on the device before; 0: not */
+} band;
 
 typedef struct walk {
     tl_base           *b;
@@ -37,12 +48,16 @@ typedef struct walk {
     uint64_t           has;             /* bytes in all                                   */
     uint64_t           x_bytes;         /* of these for X                                 */
     uint64_t           aim;             /* for a band                                     */
+    bool               two;             /* bands at a time                                */
     int64_t            rows_most;       /* of a band                                      */
     int64_t            width;           /* columns of X at a time                         */
     tl_dmem            x;
     int64_t            count;           /* bands                                          */
     uint64_t           workspace;
+    band               band[2];
 } walk;
+
+enum { LANE = TL_LANES - 1 };           /* of the next band: chunks.c takes the first ones */
 
 /* ---- bytes */
 
@@ -51,13 +66,19 @@ static uint64_t up(uint64_t bytes)      /* as the pool counts them */
     return bytes ? (bytes + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN : TL_ALIGN;
 }
 
-/* The most that rows take on the device: A, what rows.c makes of it, a column of Y and of the sums of parts. */
+/* Of the arrays of so many rows and entries. */
+static uint64_t array_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
+{
+    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8)) + up(nnz * tl_type_size(s->type));
+}
+
+/* The most that they take on the device: also what rows.c makes of them, a column of Y and of the sums of parts. */
 static uint64_t band_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
 {
     const uint64_t value = tl_type_size(s->type), parts = nnz / PART;
-    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8)) + up(nnz * value)
-           + up((rows / TL_PIECE_ROWS + 1) * TL_PIECE_CLASSES * 4) + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN
-           + up((rows + parts) * TL_PIECE_BYTES) + up(parts * JOIN_BYTES) + up(parts * value) + up(rows * value);
+    return array_bytes(s, rows, nnz) + up((rows / TL_PIECE_ROWS + 1) * TL_PIECE_CLASSES * 4)
+           + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN + up((rows + parts) * TL_PIECE_BYTES) + up(parts * JOIN_BYTES)
+           + up(parts * value) + up(rows * value);
 }
 
 static int64_t forced_rows(void)
@@ -157,10 +178,24 @@ static tulle_status choose(walk *w)
         w->width = columns_in(w, w->has - row < w->has / 2 ? w->has - row : w->has / 2);
         w->x_bytes = up(tl_columns_bytes(w->X, w->width));
     }
-    w->aim = bands->request.ellr ? (w->has - w->x_bytes) / 3 : (w->has - w->x_bytes) / 4 * 3;
-    if (w->aim < row) w->aim = row;
     w->rows_most = forced && forced < w->s->rows ? forced : w->s->rows;
     return TULLE_OK;
+}
+
+/* X has its place: one band at a time where that is all of A, or where two would hold few of its longest rows. */
+static void choose_bands(walk *w)
+{
+    const tl_bands *bands = &w->s->bands;
+    const uint64_t row = band_bytes(w->s, 1, bands->longest), room = w->has - w->x_bytes;
+    const uint64_t of_two = bands->request.ellr ? room / 4 : room / 8 * 3;
+    const char *overlap = tl_env("TULLE_SPMM_OVERLAP");
+    w->aim = bands->request.ellr ? room / 3 : room / 4 * 3;
+    if (w->aim < row) w->aim = row;
+    count_bands(w);
+    if (w->count == 1 || (overlap && strcmp(overlap, "off") == 0) || of_two < FEW * row) return;
+    w->two = true;
+    w->aim = of_two;
+    count_bands(w);
 }
 
 /* Fewer columns where the device has less than it was thought to have. */
@@ -177,61 +212,123 @@ static tulle_status make_room_for_x(walk *w)
 
 /* ---- one band */
 
-/* Rows row0..row1, columns col..col+x->cols.  *again: it failed for memory, and Y is as it was. */
-static tulle_status one_band(walk *w, int64_t row0, int64_t row1, const tulle_dense *x, int64_t col, double done, bool *again)
+static void set_band(const walk *w, band *k, int64_t row0, int64_t row1)
 {
-    tulle_status status = TULLE_OK;
     const tl_gpu_spmm *s = w->s;
     const tulle_csr *A = &s->bands.A;
-    const int64_t first = tl_row_begin(A, row0);
-    tulle_csr band = *A;
-    tulle_dense y = *w->Y;
-    tulle_stats stats = {0};
-    band.rows = y.rows = row1 - row0;
-    band.nnz = tl_row_begin(A, row1) - first;
-    band.row_ptr = (const char *)A->row_ptr + (size_t)row0 * tl_index_size(A->ptr_type);
-    if (band.nnz) {
-        band.col_idx = (const char *)A->col_idx + (size_t)first * tl_index_size(A->idx_type);
-        band.values = (const char *)A->values + (size_t)first * tl_type_size(A->val_type);
+    *k = (band){.row0 = row0, .row1 = row1, .first = tl_row_begin(A, row0), .A = *A};
+    k->A.rows = row1 - row0;
+    k->A.nnz = tl_row_begin(A, row1) - k->first;
+    k->A.row_ptr = (const char *)A->row_ptr + (size_t)row0 * tl_index_size(A->ptr_type);
+    if (k->A.nnz) {
+        k->A.col_idx = (const char *)A->col_idx + (size_t)k->first * tl_index_size(A->idx_type);
+        k->A.values = (const char *)A->values + (size_t)k->first * tl_type_size(A->val_type);
     }
-    y.cols = x->cols;
-    uint64_t y_at = (uint64_t)(y.order == TULLE_BY_COLS ? col * y.ld + row0 : row0 * y.ld + col);
-    tl_gpu_spmm_request request = s->bands.request;
-    request.A = &band;
-    tl_gpu_spmm part = {.gpu = s->gpu, .types = s->types, .rows = band.rows, .cols = band.cols, .nnz = band.nnz, .type = s->type,
-                        .limit = w->has - w->x_bytes, .forced = s->forced, .before = done,
-                        .share = (double)band.rows / (double)A->rows * (double)x->cols / (double)w->Y->cols};
-    *again = false;
-    TRY(tl_spmm_ready(w->b, &part, &request, first, &stats));
-    TRY(tl_chunks_run(w->b, &part, w->alpha, x, w->beta, &y, y_at, &stats));
-    if (w->workspace < w->x_bytes + stats.workspace_bytes) w->workspace = w->x_bytes + stats.workspace_bytes;
+    k->part = (tl_gpu_spmm){.gpu = s->gpu, .types = s->types, .rows = k->A.rows, .cols = A->cols, .nnz = k->A.nnz, .type = s->type,
+                            .limit = w->has - w->x_bytes, .forced = s->forced};
+}
+
+/* Memory for the next band.  Where there is none it comes when its turn is. */
+static tulle_status ask_next(walk *w, band *next)
+{
+    tulle_status status = tl_spmm_ask(w->b, &next->part, &next->A, next->first, next->parcel);
+    if (status == TULLE_OK) next->ahead = next->part.taken;
+    else tl_spmm_leave(&next->part);
+    if (status != TULLE_ENOMEM) return status;
+    w->b->error[0] = 0;
+    return TULLE_OK;
+}
+
+/* Of each of its arrays as much as of the present band is in the queue. */
+static tulle_status send_next(void *user, double share)
+{
+    tulle_status status = TULLE_OK;
+    walk *w = user;
+    band *next = w->band[0].ahead ? &w->band[0] : &w->band[1];
+    for (int i = 0; i < TL_COUNT(next->parcel); i++) {
+        tl_parcel *p = &next->parcel[i];
+        int64_t upto = share < 1 ? (int64_t)(share * (double)p->count) : p->count;
+        TRY(tl_parcel_send(w->b, w->s->gpu, p, LANE, upto));
+    }
 done:
-    *again = (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !part.begun;
-    tl_spmm_leave(&part);
     return status;
 }
 
-/* Bands of one height, or less after one could not be had.  The trace of the first stands for all. */
+/* After a failure: what is under way comes to its end, before its memory goes. */
+static void come_to_rest(walk *w)
+{
+    const tl_gpu *gpu = w->s->gpu;
+    char said[TL_ERROR_MAX];
+    memcpy(said, w->b->error, sizeof said);
+    gpu->driver->join(w->b, gpu->device, TL_LANES);
+    gpu->driver->wait(w->b, gpu->device);
+    memcpy(w->b->error, said, sizeof said);
+}
+
+/* Columns col..col+x->cols of its rows of Y, while the next one comes.  Without handles next has no rows. */
+static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *x, int64_t col)
+{
+    tulle_status status = TULLE_OK;
+    tl_gpu_spmm *part = &now->part;
+    const tl_driver *d = part->gpu->driver;
+    const double rows = (double)w->s->rows, all = rows * (double)w->Y->cols, cols = (double)x->cols;
+    tulle_dense y = *w->Y;
+    tulle_stats stats = {0};
+    tl_gpu_spmm_request request = w->s->bands.request;
+    uint64_t y_at = (uint64_t)(y.order == TULLE_BY_COLS ? col * y.ld + now->row0 : now->row0 * y.ld + col);
+    y.rows = now->A.rows;
+    y.cols = x->cols;
+    request.A = &now->A;
+    now->ahead = 0;
+    part->before = ((double)col * rows + cols * (double)now->row0) / all;
+    part->share = (double)now->A.rows * cols / all;
+    if (next->A.rows) part->limit -= array_bytes(w->s, (uint64_t)next->A.rows, (uint64_t)next->A.nnz);
+    TRY(tl_spmm_ready(w->b, part, &request, now->first, &stats));
+    if (next->A.rows) TRY(ask_next(w, next));
+    if (next->ahead) {
+        TRY(d->fork(w->b, part->gpu->device, TL_LANES));
+        part->meanwhile = send_next;
+        part->user = w;
+    }
+    TRY(tl_chunks_run(w->b, part, w->alpha, x, w->beta, &y, y_at, &stats));
+    if (next->ahead) TRY(d->join(w->b, part->gpu->device, TL_LANES));
+    if (w->workspace < w->x_bytes + next->ahead + stats.workspace_bytes) w->workspace = w->x_bytes + next->ahead + stats.workspace_bytes;
+done:
+    if (status != TULLE_OK) {
+        come_to_rest(w);
+        tl_spmm_leave(&next->part);
+        next->ahead = 0;
+    }
+    tl_spmm_leave(part);
+    return status;
+}
+
+/* Bands of one height, or less after one could not be had while Y was as it was.  The trace of the first stands for all. */
 static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
 {
     tulle_status status = TULLE_OK;
-    const tl_gpu_spmm *s = w->s;
     const tulle_trace_fn trace = w->b->trace;
-    for (int64_t row = 0, end; row < s->rows; row = end) {
-        bool again = false;
-        end = band_end(w, row);
-        double done = ((double)col + (double)x->cols * ((double)row / (double)s->rows)) / (double)w->Y->cols;
-        while ((status = one_band(w, row, end, x, col, done, &again)) != TULLE_OK && again && end - row > 1) {
-            w->rows_most = (end - row) / 2;
-            end = row + w->rows_most;
-            w->b->trace = trace;
+    band *now = &w->band[0], *next = &w->band[1];
+    set_band(w, now, 0, band_end(w, 0));
+    for (int64_t rows = w->s->rows; ; ) {
+        int64_t end = w->two && now->row1 < rows ? band_end(w, now->row1) : now->row1;
+        set_band(w, next, now->row1, end);
+        status = one_band(w, now, next, x, col);
+        bool again = (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !now->part.begun && now->A.rows > 1;
+        w->b->trace = again ? trace : NULL;
+        if (again) {
+            w->rows_most = now->A.rows / 2;
             tl_trace(w->b, "sparse times dense: %s; bands of at most %" PRId64 " rows", w->b->error, w->rows_most);
             w->b->error[0] = 0;
+            set_band(w, now, now->row0, now->row0 + w->rows_most);
+            continue;
         }
-        if (status != TULLE_OK) goto done;
-        w->b->trace = NULL;
+        if (status != TULLE_OK || now->row1 == rows) break;
+        if (!next->ahead) set_band(w, next, now->row1, band_end(w, now->row1));
+        band *other = now;
+        now = next;
+        next = other;
     }
-done:
     w->b->trace = trace;
     return status;
 }
@@ -247,10 +344,11 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
     TRY(choose(&w));
     TRY(make_room_for_x(&w));
-    count_bands(&w);
+    TRY(tl_parcels_room(b, s->gpu));
+    choose_bands(&w);
     tl_trace(b, "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64 " bytes, %" PRId64 " columns of X at a "
-             "time; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width, w.has,
-             s->limit ? "are allowed" : "can be had");
+             "time%s; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width,
+             w.two ? ", the next band comes while one is multiplied" : "", w.has, s->limit ? "are allowed" : "can be had");
     for (int64_t col = 0; col < Y->cols; col += w.width) {
         tulle_dense x = *X;
         if (w.x.handle) {
@@ -262,9 +360,11 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
         }
         TRY(all_bands(&w, &x, col));
     }
+    TRY(tl_parcels_finish(b, s->gpu));
     stats->sec_numeric = tl_now() - start;
     if (stats->workspace_bytes < w.workspace) stats->workspace_bytes = w.workspace;
 done:
+    s->gpu->parcel_busy = 0;            /* after a failure nothing is under way, either */
     tl_dmem_free(s->gpu, w.x);
     return status;
 }

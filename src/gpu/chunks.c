@@ -24,7 +24,7 @@
 #include <string.h>
 
 enum {
-    WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS,
+    WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS / 2,
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
     SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
     VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
@@ -319,6 +319,7 @@ static tulle_status all_chunks(run *r)
             goto done;
         }
         TRY(one_chunk(r, i));
+        if (r->s->meanwhile) TRY(r->s->meanwhile(r->s->user, (double)(i + 1) / (double)chunks));
     }
     for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
     if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
@@ -487,7 +488,12 @@ static tulle_status make_slots(run *r)
     r->slots = chunks_of(r) == 1 && rows * row <= bytes ? 3 : SLOTS;
     for (;;) {
         r->slot_bytes = ((bytes < SLOT_LEAST ? SLOT_LEAST : bytes) + 4095) / 4096 * 4096;
-        status = tl_gpu_staging(r->b, gpu, r->slot_bytes * (uint64_t)r->slots);
+        if (gpu->staging_bytes >= r->slot_bytes * (uint64_t)r->slots) break;
+        gpu->driver->unpin(gpu->device, gpu->staging);
+        gpu->staging = NULL;
+        gpu->staging_bytes = 0;
+        status = gpu->driver->pinned(r->b, gpu->device, r->slot_bytes * (uint64_t)r->slots, &gpu->staging);
+        if (status == TULLE_OK) gpu->staging_bytes = r->slot_bytes * (uint64_t)r->slots;
         if (status != TULLE_ENOMEM || bytes / 2 < row || bytes <= SLOT_LEAST) break;
         bytes /= 2;
         r->b->error[0] = 0;

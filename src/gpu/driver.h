@@ -20,7 +20,7 @@ typedef struct tl_dmem {
     uint64_t handle, offset;
 } tl_dmem;
 
-enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 8 };
+enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 16 };
 
 typedef struct tl_caps {
     char     name[128];                 /* "NVIDIA H200"                             */

@@ -180,6 +180,9 @@ struct tl_gpu {
     bool             foreign;           /* work goes to the caller's queue           */
     void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
     uint64_t         staging_bytes;
+    void            *parcels;           /* pinned: slots of parcels.c                */
+    uint32_t         parcel_busy;       /* a bit a slot                              */
+    int              parcel;            /* the next slot                             */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
 

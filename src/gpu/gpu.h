@@ -7,6 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
+ *   parcels.c   long arrays of the host on their way to a device
  *   product.c   analyze -> symbolic -> numeric, two waits
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
@@ -55,14 +56,26 @@ uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes he
 /* A copy of A at the place asked for. */
 tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out);
 
-/* `count` numbers of `size` bytes of the host to the device, in queue order; the host's threads put long arrays into pinned
- * memory first.  first: indices, which become so much smaller; else 0.  The host's bytes are taken when it returns. */
-tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size, int64_t first);
-/* At least so many bytes of pinned memory at gpu->staging. */
-tulle_status tl_gpu_staging(tl_base *b, tl_gpu *gpu, uint64_t bytes);
-
-/* The same as tl_gpu_move() for a dense matrix; without gaps. */
+/* The same for a dense matrix; without gaps. */
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
+
+/* ---- parcels.c: arrays of the host to the device.  Host bytes are taken when a call returns. */
+
+/* Numbers of `size` bytes; first: indices, which become so much smaller, else 0. */
+typedef struct tl_parcel {
+    tl_dmem     to;
+    const void *from;
+    int64_t     count;
+    size_t      size;
+    int64_t     first, sent;            /* sent: so many numbers are on their way       */
+} tl_parcel;
+
+tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory, if there is none yet */
+/* In the order of a lane, until `upto` numbers (or some more) were sent. */
+tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
+tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
+/* All of an array at once, in queue order. */
+tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size, int64_t first);
 
 /* ---- product.c */
 

@@ -122,6 +122,8 @@ void tl_gpu_trim(tl_gpu *gpu)
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;
+    gpu->driver->unpin(gpu->device, gpu->parcels);
+    gpu->parcels = NULL;
     lock(gpu);
     give_back(gpu);
     gpu->waiting = 0;

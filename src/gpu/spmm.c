@@ -11,27 +11,41 @@
 
 enum { ARRAYS = 3 };
 
-/* The three arrays on the device, at multiples of 16 bytes. */
-static tulle_status bring(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first)
+/* At multiples of 16 bytes; where they lie already, or are copied there, there is nothing to send. */
+tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[ARRAYS])
 {
     tulle_status status = TULLE_OK;
-    const tl_driver *d = s->gpu->driver;
     const void *from[ARRAYS] = {A->row_ptr, A->col_idx, A->values};
     const int64_t count[ARRAYS] = {A->rows + 1, A->nnz, A->nnz};
     const size_t size[ARRAYS] = {tl_index_size(A->ptr_type), tl_index_size(A->idx_type), tl_type_size(A->val_type)};
     tl_dmem *to[ARRAYS] = {&s->ptr, &s->col, &s->val};
+    const uint64_t before = tl_dmem_held(s->gpu);
     for (int i = 0; i < ARRAYS; i++) {
         tl_dmem there = {(uint64_t)(uintptr_t)from[i], 0};
-        bool fits = A->place == TULLE_DEVICE && (i == 0 || there.handle % 16 == 0 || s->gpu->driver != &tl_driver_cuda);
-        if (fits) {
+        uint64_t bytes = (uint64_t)count[i] * size[i];
+        parcels[i] = (tl_parcel){.size = size[i]};
+        if (A->place == TULLE_DEVICE && (i == 0 || there.handle % 16 == 0 || s->gpu->driver != &tl_driver_cuda)) {
             *to[i] = there;
             continue;
         }
-        uint64_t bytes = (uint64_t)count[i] * size[i];
         TRY(tl_dmem_alloc(b, s->gpu, bytes, "A on the device", &s->own[i]));
-        if (bytes && A->place == TULLE_DEVICE) TRY(d->copy(b, s->gpu->device, s->own[i], there, bytes));
-        else TRY(tl_gpu_send(b, s->gpu, s->own[i], from[i], count[i], size[i], i == 0 ? first : 0));
         *to[i] = s->own[i];
+        if (A->place == TULLE_HOST) parcels[i] = (tl_parcel){s->own[i], from[i], count[i], size[i], i == 0 ? first : 0, 0};
+        else if (bytes) TRY(s->gpu->driver->copy(b, s->gpu->device, s->own[i], there, bytes));
+    }
+    s->taken = tl_dmem_held(s->gpu) - before;
+done:
+    return status;
+}
+
+static tulle_status bring(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first)
+{
+    tulle_status status = TULLE_OK;
+    tl_parcel parcels[ARRAYS];
+    TRY(tl_spmm_ask(b, s, A, first, parcels));
+    for (int i = 0; i < ARRAYS; i++) {
+        const tl_parcel *p = &parcels[i];
+        if (p->count) TRY(tl_gpu_send(b, s->gpu, p->to, p->from, p->count, p->size, p->first));
     }
 done:
     return status;
@@ -67,15 +81,16 @@ static void drop_csr(tl_gpu_spmm *s)
         s->own[i] = (tl_dmem){0, 0};
     }
     s->ptr = s->col = s->val = (tl_dmem){0, 0};
+    s->taken = 0;
 }
 
 tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A;
-    uint64_t before = tl_dmem_held(s->gpu);
+    uint64_t before = tl_dmem_held(s->gpu) - s->taken;
     double start = tl_now();
-    TRY(bring(b, s, A, first));
+    if (!s->ptr.handle) TRY(bring(b, s, A, first));
     TRY(tl_rows_look(b, s, A, request->trusted));
     stats->sec_check = tl_now() - start;
     start = tl_now();

@@ -95,10 +95,15 @@ struct tl_gpu_spmm {
     tl_bands      bands;                /* on: of the above only sizes and types count   */
     double        before, share;        /* one band: how much of the product it is, and was done before; share 0: it is all */
     bool          begun;                /* a run may have written to Y                   */
+    /* (optional) What the host does when so much of a run is in the queue. */
+    tulle_status (*meanwhile)(void *user, double share);
+    void         *user;
 };
 
-/* A, or a band of it whose row_ptr begins with `first`, brought, looked at and made ready. */
+/* A, or a band of it whose row_ptr begins with `first`, brought (if it was not already), looked at and made ready. */
 tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats);
+/* Memory for the arrays of A, and what is to go there; s->taken counts it. */
+tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[3]);
 /* All that A takes on the device goes. */
 void         tl_spmm_leave(tl_gpu_spmm *s);
 /* Is there no room for A?  A trace line says why. */
