@@ -71,12 +71,25 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     return TULLE_OK;
 }
 
+/* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
+ * are copied where they do not lie well. */
+static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size, const char *name)
+{
+    if (place != TULLE_DEVICE || !ctx->gpu || tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) || (uintptr_t)array % size == 0)
+        return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL, "%s begins at %#" PRIxPTR " on the device, not at a multiple of %zu bytes", name,
+                   (uintptr_t)array, size);
+}
+
 static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
 {
-    tulle_status status = tl_view_check(ctx, A, "A");
-    if (status == TULLE_OK && !tl_type_known((int)A->val_type))
+    tulle_status status = TULLE_OK;
+    TRY(tl_view_check(ctx, A, "A"));
+    TRY(check_aligned(ctx, A->place, A->row_ptr, tl_index_size(A->ptr_type), "row_ptr of A"));
+    if (!tl_type_known((int)A->val_type))
         status = tl_fail(&ctx->base, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64",
                          (int)A->val_type);
+done:
     return status;
 }
 
@@ -156,6 +169,9 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
         status = tl_fail(b, TULLE_EINVAL, "A has no values");
         goto done;
     }
+    size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_C32 ? 2 : 1);
+    if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
+    TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
     TRY(check_overlap(ctx, A, X, Y));
 done:
     return status;

@@ -617,6 +617,20 @@ static void bad_arguments_change_nothing(void)
     c = there;
     c.X.values = c.Y.values;
     spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X and Y overlap", "X is Y");
+    if (strncmp(gpu_name(), "cuda", 4) == 0) {                  /* a cl_mem begins well */
+        c = there;
+        c.X.values = (char *)c.X.values - 3;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X begins at 0x", "X in between");
+        c = there;
+        c.Y.values = (char *)c.Y.values + 4;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "not at a multiple of 8 bytes", "Y in between");
+        c = there;
+        tulle_matrix *a = gpu_moved(ctx, &A.view, TULLE_DEVICE);
+        c.A = tulle_matrix_view(a);
+        c.A.row_ptr = (const char *)c.A.row_ptr + 2;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "row_ptr of A begins at 0x", "row_ptr in between");
+        tulle_matrix_free(a);
+    }
     den_fetch(ctx, &Y, &y);
     CHECK(den_untouched(&Y), "%s", "Y was written");
     tulle_spmm_plan *plan = NULL;

@@ -112,6 +112,8 @@ tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     tulle_status status = TULLE_OK;
     tl_bands *bands = &s->bands;
     double start = tl_now();
+    if (request->ellr)
+        TRY(tl_ellr_check(b, s->gpu, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
     if (!request->trusted) TRY(tl_csr_check(b, request->A, "A", 0));
     *bands = (tl_bands){.on = true, .request = *request, .A = *request->A};
     bands->request.A = NULL;

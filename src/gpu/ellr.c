@@ -94,7 +94,7 @@ tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols)
     return shape;
 }
 
-static tulle_status check_shape(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
+tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
 {
     const uint32_t warp = gpu->caps.warp, most = block_most(&gpu->caps);
     const uint32_t least = w.threads > warp ? w.threads : warp ? warp : 1;
@@ -176,7 +176,7 @@ tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted)
     const uint64_t rows = (uint64_t)s->rows;
     tl_ellr *e = &s->ellr;
     *e = (tl_ellr){.most = s->most, .shape = wanted};
-    TRY(check_shape(b, s->gpu, wanted));
+    TRY(tl_ellr_check(b, s->gpu, wanted));
     if (!e->shape.threads) {
         e->shape.threads = model_threads(caps, rows, s->mean, s->most);
         while (wanted.block % e->shape.threads) e->shape.threads /= 2;

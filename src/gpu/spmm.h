@@ -121,6 +121,8 @@ tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
 /* The sums of a lane for chunks of so many columns, before there is one. */
 tulle_status tl_rows_room(tl_base *b, tl_gpu_spmm *s, int lane, uint64_t cols);
 void         tl_rows_done(tl_gpu_spmm *s);
+/* Is such a shape possible? */
+tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape wanted);
 /* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */
 tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
 tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
