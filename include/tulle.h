@@ -375,8 +375,8 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its
  * whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product without
  * rounding it first, and shares rows among threads as suits their lengths and the number of columns: the same bits
  * from run to run, but not always those of the CPU.  A, X and Y may be on the host there, and need not fit the device:
- * X and Y travel in chunks of columns, an A that memory_limit or the device has no room for in bands of rows (which may
- * be summed up in other shapes than a whole A). */
+ * X and Y travel in chunks of columns, an A that memory_limit or the device has no room for in bands of rows (whose sums
+ * may be made in other ways than those of a whole A). */
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 

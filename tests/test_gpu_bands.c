@@ -198,7 +198,8 @@ static tulle_status within(tulle_ctx *ctx, const tulle_csr *A, setting s, uint64
     if (status == TULLE_OK) {
         tulle_stats stats;
         tulle_ctx_stats(ctx, &stats);
-        CHECK(stats.workspace_bytes > 0 && stats.workspace_bytes <= s.limit, "%d of %d bytes", (int)stats.workspace_bytes, (int)s.limit);
+        CHECK(stats.workspace_bytes > 0 && stats.workspace_bytes <= s.limit, "%d of %d bytes", (int)stats.workspace_bytes,
+              (int)s.limit);
         CHECK(den_same(&Y.view, &want.view, "limited"), "limit %d, %d bands", (int)s.limit, heard.bands);
     } else {
         CHECK(status == TULLE_ELIMIT && *needs > s.limit, "%s: %s", tulle_status_name(status), sentence);
@@ -496,7 +497,8 @@ static void long_arrays_are_sent(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(every_type_order_and_place), TEST(every_alpha_and_beta), TEST(the_bits_of_a_whole_product), TEST(bands_of_every_kind),
-          TEST(limits_are_kept), TEST(two_bands_at_once), TEST(a_row_that_alone_is_too_much), TEST(x_in_parts_and_a_in_bands), TEST(requests_that_fail),
-          TEST(memory_failures_leave_y_as_it_was), TEST(a_plan_sees_new_values), TEST(bad_arguments_change_nothing),
-          TEST(cancelled_between_bands), TEST(long_arrays_are_sent))
+TEST_MAIN(TEST(every_type_order_and_place), TEST(every_alpha_and_beta), TEST(the_bits_of_a_whole_product),
+          TEST(bands_of_every_kind), TEST(limits_are_kept), TEST(two_bands_at_once), TEST(a_row_that_alone_is_too_much),
+          TEST(x_in_parts_and_a_in_bands), TEST(requests_that_fail), TEST(memory_failures_leave_y_as_it_was),
+          TEST(a_plan_sees_new_values), TEST(bad_arguments_change_nothing), TEST(cancelled_between_bands),
+          TEST(long_arrays_are_sent))

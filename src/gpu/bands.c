@@ -171,8 +171,8 @@ static tulle_status choose(walk *w)
     const int64_t forced = forced_rows();
     w->has = w->s->limit ? w->s->limit : tl_dmem_left(w->s->gpu) / 4 * 3;
     if (row + column > w->has)
-        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM, "a band of one row needs %" PRIu64 " bytes on the device: row "
-                       "%" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64 ", and one column of X takes %" PRIu64
+        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM, "a band of one row needs %" PRIu64 " bytes on the "
+                       "device: row %" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64 ", and one column of X takes %" PRIu64
                        "; %" PRIu64 " %s", row + column, bands->longest_row, bands->longest, row, column, w->has,
                        w->s->limit ? "is the limit" : "can be had");
     w->width = w->X->cols;
@@ -204,7 +204,8 @@ static void choose_bands(walk *w)
 static tulle_status make_room_for_x(walk *w)
 {
     tulle_status status = TULLE_OK;
-    while (w->x_bytes && (status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM && w->width > 1) {
+    if (!w->x_bytes) return TULLE_OK;
+    while ((status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM && w->width > 1) {
         w->b->error[0] = 0;
         w->width = columns_in(w, w->x_bytes / 2);
         w->x_bytes = up(tl_columns_bytes(w->X, w->width));
@@ -294,7 +295,8 @@ static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *
     }
     TRY(tl_chunks_run(w->b, part, w->alpha, x, w->beta, &y, y_at, &stats));
     if (next->ahead) TRY(d->join(w->b, part->gpu->device, TL_LANES));
-    if (w->workspace < w->x_bytes + next->ahead + stats.workspace_bytes) w->workspace = w->x_bytes + next->ahead + stats.workspace_bytes;
+    const uint64_t took = w->x_bytes + next->ahead + stats.workspace_bytes;
+    if (w->workspace < took) w->workspace = took;
 done:
     if (status != TULLE_OK) {
         come_to_rest(w);
@@ -348,8 +350,8 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
     TRY(make_room_for_x(&w));
     TRY(tl_parcels_room(b, s->gpu));
     choose_bands(&w);
-    tl_trace(b, "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64 " bytes, %" PRId64 " columns of X at a "
-             "time%s; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width,
+    tl_trace(b, "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64 " bytes, %" PRId64
+             " columns of X at a time%s; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width,
              w.two ? ", the next band comes while one is multiplied" : "", w.has, s->limit ? "are allowed" : "can be had");
     for (int64_t col = 0; col < Y->cols; col += w.width) {
         tulle_dense x = *X;

@@ -300,6 +300,7 @@ static tulle_status one_chunk(run *r, int64_t i)
     tl_chunk chunk = {.x = x.mem, .x_at = x.at, .x_ld = x.ld, .y = y.mem, .y_at = y.at, .y_ld = y.ld,
                       .cols = (uint32_t)cols, .lane = lane};
     TRY(tl_spmm_chunk(r->b, r->s, &chunk, r->alpha, r->beta));
+    if (r->s->meanwhile) TRY(r->s->meanwhile(r->s->user, (double)(i + 1) / (double)chunks_of(r)));
     TRY(take_back(r, way, lane, col, cols, y));
 done:
     return status;
@@ -319,7 +320,6 @@ static tulle_status all_chunks(run *r)
             goto done;
         }
         TRY(one_chunk(r, i));
-        if (r->s->meanwhile) TRY(r->s->meanwhile(r->s->user, (double)(i + 1) / (double)chunks));
     }
     for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
     if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));

@@ -95,7 +95,7 @@ struct tl_gpu_spmm {
     tl_bands      bands;                /* on: of the above only sizes and types count   */
     double        before, share;        /* one band: how much of the product it is, and was done before; share 0: it is all */
     bool          begun;                /* a run may have written to Y                   */
-    /* (optional) What the host does when so much of a run is in the queue. */
+    /* (optional) What the host does when the kernels of so much of a run are in the queue. */
     tulle_status (*meanwhile)(void *user, double share);
     void         *user;
 };
