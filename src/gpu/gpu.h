@@ -92,6 +92,7 @@ typedef struct tl_gpu_spmm_request {
     bool             ellr;              /* in ELLPACK-R, if that is reasonable           */
     uint32_t         ellr_threads, ellr_columns, ellr_block;   /* 0: the model's choice  */
     uint64_t         memory_limit;      /* device bytes beside A, X and Y; 0: what is free */
+    bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with ellr */
     bool             trusted;           /* else A is checked on the device               */
 } tl_gpu_spmm_request;
 

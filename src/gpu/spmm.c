@@ -3,7 +3,7 @@
  * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as wanted.
  *
  * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want); what
- * rows.c or ellr.c make of it. */
+ * rows.c, ellr.c or tf32.c make of it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,6 +70,7 @@ tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request
     if (request->ellr)
         TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
     if (!s->ellr.val.handle) TRY(tl_rows_make(b, s));
+    if (request->allow_tf32 && !request->ellr) TRY(tl_tf32_make(b, s));
     if (!gpu->foreign) TRY(gpu->driver->wait(b, gpu->device));
     stats->sec_analyze = tl_now() - start;
     *out = s;
@@ -81,6 +82,7 @@ done:
 
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
 {
+    if (tl_tf32_takes(s, chunk->cols)) return tl_tf32_run(b, s, chunk, alpha.re, beta.re);
     return s->ellr.val.handle ? tl_ellr_run(b, s, chunk, alpha, beta) : tl_rows_run(b, s, chunk, alpha, beta);
 }
 
@@ -95,7 +97,9 @@ tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tul
                          line, UINT32_MAX);
         goto done;
     }
+    s->tf32.used = false;
     TRY(tl_chunks_run(b, s, alpha, X, beta, Y, stats));
+    if (s->tf32.val.handle) stats->policy = s->tf32.used ? "auto, tf32" : "auto";
     stats->waits = (int)(d->waits(s->gpu->device) - waits);
 done:
     return status;
@@ -107,6 +111,7 @@ void tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *s)
     tl_gpu *gpu = s->gpu;
     tl_rows_done(s);
     tl_ellr_done(s);
+    tl_tf32_done(s);
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, s->own[i]);
     tl_free(b, s);
     tl_gpu_release(gpu);

@@ -5,6 +5,7 @@
  *   spmm.c      A made ready on the device, and which kernels take it
  *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
  *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
+ *   tf32.c      blocks of 8x8 for tensor cores (kernels/tf32.cl), where the caller allows TF32
  *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
  *
  * Kernels see X and Y as chunks: some columns, row by row, on the device. */
@@ -33,6 +34,15 @@ typedef struct tl_ellr {
     tl_ellr_shape shape;                /* columns 0: as tl_ellr_choice() says           */
     uint32_t      told;                 /* columns that a trace line told the shape for  */
 } tl_ellr;
+
+/* Windows of 8 rows in blocks of 8 columns, beside CSR; which product takes them depends on its columns. */
+typedef struct tl_tf32 {
+    tl_dmem  at, col, val, has;         /* handle 0: there are none                      */
+    uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all windows */
+    uint64_t bytes;
+    uint32_t told;
+    bool     forced, used;              /* used: by the product under way                */
+} tl_tf32;
 
 /* The words of kernels/pieces.cl and kernels/twins.cl. */
 enum {
@@ -74,6 +84,7 @@ struct tl_gpu_spmm {
     tl_row_pieces pieces;
     tl_rows_shape forced;               /* block 0: not                                  */
     tl_ellr       ellr;
+    tl_tf32       tf32;
 };
 
 /* Is A in order, unless it is trusted, and how long are its rows?  A wait. */
@@ -90,7 +101,12 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
 void         tl_ellr_done(tl_gpu_spmm *s);
 /* The shape of a product of so many columns. */
 tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
-/* Whichever of the two A was made ready for. */
+/* After tl_rows_make().  Where blocks are not worth it, or there is no memory for them, a trace line says so. */
+tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s);
+bool         tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols);
+tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, double alpha, double beta);
+void         tl_tf32_done(tl_gpu_spmm *s);
+/* Whichever of them A was made ready for. */
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 /* All of X and Y; returns when Y is complete, or in the queue where the queue is the caller's and Y is on the device. */
 tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
