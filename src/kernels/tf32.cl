@@ -21,7 +21,7 @@
  * Devices without such tensor cores do the same in plain arithmetic, by way of shared memory.  That is for tests.
  *
  * Memory: 256 bytes of values, 8 columns and 8 bytes a block; 4 bytes a window.  Shared: sums of a warp; without tensor cores
- * 28 bytes a thread. */
+ * 24 bytes a thread. */
 
 #define ROWS        8u                  /* of a window; and columns of a block */
 #define V_MOST      8u
