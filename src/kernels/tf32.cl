@@ -44,40 +44,46 @@ INLINE float tf32_of_a(float a)
 
 /* ---- blocks from CSR: a thread a window merges its rows; then a thread a row of a block looks for its entries */
 
-/* The least column that the rows of a window have not given yet; IDX_NONE: there is none. */
-INLINE idx_t merge_next(ptr_t *p, const ptr_t *end, idx_t *head, GLOBAL const idx_t *col)
+/* The least column that the rows of a window have not given yet, and how many give it. */
+INLINE u32 merge_next(ptr_t *p, const ptr_t *end, idx_t *head, GLOBAL const idx_t *col, idx_t *least)
 {
-    idx_t least = IDX_NONE;
-    UNROLL for (u32 r = 0; r < ROWS; r++) least = head[r] < least ? head[r] : least;
+    u32 givers = 0;
+    *least = IDX_NONE;
+    UNROLL for (u32 r = 0; r < ROWS; r++) *least = head[r] < *least ? head[r] : *least;
     UNROLL for (u32 r = 0; r < ROWS; r++)
-        if (head[r] == least && least != IDX_NONE) {
+        if (head[r] == *least) {
             p[r]++;
             head[r] = p[r] < end[r] ? col[p[r]] : IDX_NONE;
+            givers++;
         }
-    return least;
+    return givers;
 }
 
-INLINE void merge_begin(u32 rows, u64 window, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, ptr_t *p, ptr_t *end, idx_t *head)
+/* How many entries the window has: loops end by that, since PoCL takes one that looks at an array only for uniform. */
+INLINE u64 merge_begin(u32 rows, u64 window, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, ptr_t *p, ptr_t *end, idx_t *head)
 {
+    const u64 first = window * ROWS < rows ? window * ROWS : rows, last = rows - first < ROWS ? rows : first + ROWS;
     UNROLL for (u32 r = 0; r < ROWS; r++) {
-        const u64 row = window * ROWS + r;
-        p[r] = row < rows ? ptr[row] : 0;
-        end[r] = row < rows ? ptr[row + 1u] : 0;
+        const u64 row = first + r;
+        p[r] = row < last ? ptr[row] : 0;
+        end[r] = row < last ? ptr[row + 1u] : 0;
         head[r] = p[r] < end[r] ? col[p[r]] : IDX_NONE;
     }
+    return (u64)(ptr[last] - ptr[first]);
 }
 
 /* at: blocks of the thread block's windows before this one; sums: of the thread block.  totals: blocks, the most of a window,
  * columns. */
-KERNEL_FOR(3, tf32_count)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL u32 *sums, GLOBAL u64 *totals)
+KERNEL_FOR(3, tf32_count)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL u32 *sums,
+                          GLOBAL u64 *totals)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
     const u64 window = (u64)block_id() * thread_count() + thread_id();
     ptr_t p[ROWS], end[ROWS];
-    idx_t head[ROWS];
+    idx_t head[ROWS], c;
     u32 columns = 0, total;
-    merge_begin(rows, window, ptr, col, p, end, head);
-    while (merge_next(p, end, head, col) != IDX_NONE) columns++;
+    u64 left = merge_begin(rows, window, ptr, col, p, end, head);
+    for (; left > 0u; columns++) left -= merge_next(p, end, head, col, &c);
     const u32 blocks = columns / ROWS + (columns % ROWS != 0u), before = block_scan(blocks, words, &total);
     if (window * ROWS < rows) at[window] = before;
     if (thread_id() == 0u) {
@@ -101,9 +107,9 @@ KERNEL_FOR(3, tf32_columns)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_
     idx_t head[ROWS], c, last = 0;
     if (window * ROWS >= rows) return;
     const u32 first = at[window] + sums[block_id()];
-    u64 k = (u64)first * ROWS;
-    merge_begin(rows, window, ptr, col, p, end, head);
-    while ((c = merge_next(p, end, head, col)) != IDX_NONE) {
+    u64 k = (u64)first * ROWS, left = merge_begin(rows, window, ptr, col, p, end, head);
+    while (left > 0u) {
+        left -= merge_next(p, end, head, col, &c);
         if (k % ROWS == 0u) window_of[k / ROWS] = (u32)window;
         block_col[k++] = last = c;
     }
