@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    ROWS = 8, BLOCK_VALUES = 64, V_MOST = 8,    /* as in kernels/tf32.cl                                    */
+    ROWS = 8, BLOCK_VALUES = 64,                /* as in kernels/tf32.cl                                    */
     WARP = 32, WARPS = 8, SEATS_MOST = 8,
     LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
     LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
@@ -218,21 +218,31 @@ static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, ui
     return (base + mem.offset + at * 4) % bytes == 0 && ld * 4 % bytes == 0;
 }
 
+/* Columns from..from+cols of a chunk. */
+static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, uint32_t from, uint32_t cols, int k, double alpha, double beta)
+{
+    const tl_tf32 *t = &s->tf32;
+    const uint64_t x_at = c->x_at + from, y_at = c->y_at + from, bytes = k < 2 ? 4u << k : 16;
+    const uint32_t tile = (uint32_t)ROWS << k, tiles = (cols - 1) / tile + 1, works = (uint32_t)(t->windows * tiles);
+    const uint32_t seats = seats_of(s, works, at_once[k]), warps = seats > 1 ? seats : s->gpu->caps.warp ? WARPS : 1;
+    const bool wide = aligned(s->gpu, c->x, x_at, c->x_ld, bytes) && aligned(s->gpu, c->y, y_at, c->y_ld, bytes);
+    const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(cols), TL_U32(tiles), TL_U32(works), TL_U32(wide), TL_MEM(t->at),
+                           TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has), TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4),
+                           TL_MEM(c->y), TL_U64(y_at), TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
+    if (t->told != c->cols && from == 0)
+        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows", c->cols, tile, seats, seats == 1 ? "" : "s");
+    return launch(b, s, kernels[k], seats > 1 ? works : (works - 1) / warps + 1, warps * WARP, c->lane, args, TL_COUNT(args));
+}
+
 tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, double alpha, double beta)
 {
-    tl_tf32 *t = &s->tf32;
+    tulle_status status = TULLE_OK;
     const int k = kernel_of(c->cols);
-    const uint32_t v = 1u << k, tiles = (c->cols + ROWS * v - 1) / (ROWS * v);
-    const uint64_t works = t->windows * tiles, bytes = v < 4 ? v * 4 : 16;
-    const uint32_t seats = seats_of(s, works, at_once[k]), warps = seats > 1 ? seats : s->gpu->caps.warp ? WARPS : 1;
-    const bool wide = aligned(s->gpu, c->x, c->x_at, c->x_ld, bytes) && aligned(s->gpu, c->y, c->y_at, c->y_ld, bytes);
-    const uint64_t blocks = seats > 1 ? works : (works + warps - 1) / warps;
-    const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(c->cols), TL_U32(tiles), TL_U64(works), TL_U32(wide), TL_MEM(t->at),
-                           TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has), TL_MEM(c->x), TL_U64(c->x_at), TL_U64(c->x_ld),
-                           TL_MEM(c->y), TL_U64(c->y_at), TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
-    t->used = true;
-    if (t->told != c->cols)
-        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows", c->cols, ROWS * v, seats, seats == 1 ? "" : "s");
-    t->told = c->cols;
-    return launch(b, s, kernels[k], blocks, warps * WARP, c->lane, args, TL_COUNT(args));
+    const uint64_t once = (uint64_t)INT32_MAX / s->tf32.windows * (uint64_t)(ROWS << k);    /* columns of one launch */
+    for (uint64_t from = 0; from < c->cols; from += once)
+        TRY(some_columns(b, s, c, (uint32_t)from, (uint32_t)(c->cols - from < once ? c->cols - from : once), k, alpha, beta));
+    s->tf32.told = c->cols;
+    s->tf32.used = true;
+done:
+    return status;
 }

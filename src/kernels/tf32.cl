@@ -14,9 +14,9 @@
  * and Y are aligned; and of Y rows 2t and 2t+1 in the same columns.  Nothing is exchanged.
  *
  * What is multiplied is rounded to the nearest TF32, ties away from zero: A when blocks are made, X here.  A zero of a
- * block times an infinity would be NaN in a row that has no such entry, so where a number of X is not finite, or rounds to
- * what is not, entries alone are multiplied, X unrounded.  A large number of A rounds to the largest TF32, not to
- * infinity.  Sums are float, always in the same order.
+ * block times an infinity is NaN, also in a row that has no such entry.  But then no sum of the window is finite in that column:
+ * where one is not, the warp begins again and multiplies entries alone, X unrounded.  So a number of X that would round to
+ * infinity does no harm; one of A rounds to the largest TF32 instead.  Sums are float, always in the same order.
  *
  * Devices without such tensor cores do the same in plain arithmetic, by way of shared memory.  That is for tests.
  *
@@ -26,6 +26,8 @@
 #define ROWS        8u                  /* of a window; and columns of a block */
 #define V_MOST      8u
 #define U_MOST      4u
+typedef struct ALIGNED(IDX / 4) { idx_t c[2]; } duo_t;
+typedef struct ALIGNED(16) { float v[ROWS]; } octet_t;
 
 /* ---- numbers of 10 bits */
 
@@ -136,14 +138,15 @@ KERNEL(tf32_fill)(u32 rows, u64 blocks, GLOBAL const ptr_t *ptr, GLOBAL const id
             if (col[middle] < want[0]) p = middle + 1;
             else end = middle;
         }
-        for (u32 k = 0; k < ROWS; k++) {
-            float v = 0.0f;
+        octet_t to;
+        UNROLL for (u32 k = 0; k < ROWS; k++) {
+            to.v[k] = 0.0f;
             if (p < stop && col[p] == want[k]) {
-                v = tf32_of_a(val[p++]);
+                to.v[k] = tf32_of_a(val[p++]);
                 has |= 1u << k;
             }
-            block_val[q * ROWS + k] = v;
         }
+        ((GLOBAL octet_t *)block_val)[q] = to;
         block_has[q] = (u8)has;
     }
 }
@@ -159,21 +162,18 @@ INLINE float tf32_of_x(float x)
     return FROM_BITS_F32(r);
 }
 /* d += a*b, each thread with its part of the matrices. */
-INLINE void mma(bool live, float *d, float a0, float a1, float a2, float a3, float b0, float b1, SHARED float *pass)
+INLINE void mma(float *d, float a0, float a1, float a2, float a3, float b0, float b1, SHARED float *pass)
 {
-    if (live)
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                     "{%0, %1, %2, %3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                     : "r"(BITS_F32(a0)), "r"(BITS_F32(a1)), "r"(BITS_F32(a2)), "r"(BITS_F32(a3)), "r"(BITS_F32(b0)),
-                       "r"(BITS_F32(b1)));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(BITS_F32(a0)), "r"(BITS_F32(a1)), "r"(BITS_F32(a2)), "r"(BITS_F32(a3)), "r"(BITS_F32(b0)), "r"(BITS_F32(b1)));
 }
 INLINE bool any_of_warp(bool yes, SHARED float *pass) { return lanes_vote(yes, 32u) != 0u; }
 #else
 #define PASS_WORDS  6u
 #define PASS_MEMORY STATIC_SHARED float pass[THREADS_MAX * PASS_WORDS];
 INLINE float tf32_of_x(float x) { return FROM_BITS_F32(tf32_bits(BITS_F32(x))); }
-INLINE void mma(bool live, float *d, float a0, float a1, float a2, float a3, float b0, float b1, SHARED float *pass)
+INLINE void mma(float *d, float a0, float a1, float a2, float a3, float b0, float b1, SHARED float *pass)
 {
     const u32 lane = thread_id() & 31u, g = lane >> 2, t = lane & 3u;
     SHARED float *const mine = pass + thread_id() * PASS_WORDS, *const all = mine - lane * PASS_WORDS;
@@ -184,7 +184,7 @@ INLINE void mma(bool live, float *d, float a0, float a1, float a2, float a3, flo
     mine[4] = b0;
     mine[5] = b1;
     OWN_SYNC(32u);
-    for (u32 k = 0; live && k < 8u; k++) {
+    for (u32 k = 0; k < 8u; k++) {
         SHARED const float *const a = all + (4u * g + (k & 3u)) * PASS_WORDS + 2u * (k >> 2);
         SHARED const float *const b = all + (8u * t + (k & 3u)) * PASS_WORDS + 4u + (k >> 2);
         d[0] += a[0] * b[0];
@@ -207,7 +207,7 @@ INLINE bool any_of_warp(bool yes, SHARED float *pass)
 #endif
 
 /* The i-th of a thread's columns of a tile of 8*v. */
-INLINE u32 column_of(const u32 v, const bool wide, u32 g, u32 i)
+INLINE u32 column_of(const u32 v, bool wide, u32 g, u32 i)
 {
     return !wide ? g + 8u * i : v < 4u ? v * g + i : 32u * (i / 4u) + 4u * g + i % 4u;
 }
@@ -233,23 +233,24 @@ INLINE void load_x(const u32 v, const bool wide, u32 here, u32 g, GLOBAL const f
 
 #define BLOCK_ARGS                                                                                                          \
     GLOBAL const idx_t *RESTRICT block_col, GLOBAL const float *RESTRICT block_val, GLOBAL const u8 *RESTRICT block_has,    \
-    GLOBAL const float *RESTRICT x, u64 x_ld
+    GLOBAL const float *RESTRICT x, u32 x_ld
+#define X_LINE(c)   ((GLOBAL const float *)((GLOBAL const u8 *)x + (u64)(c) * x_ld))
 #define BLOCK_GIVEN block_col, block_val, block_has, x, x_ld
 
 /* One block without zeros that are no entries. */
-INLINE void add_entries(const u32 v, const bool wide, u32 here, u32 j, BLOCK_ARGS, float *sum)
+INLINE void add_entries(const u32 v, bool wide, u32 here, u32 j, BLOCK_ARGS, float *sum)
 {
     const u32 lane = thread_id() & 31u, g = lane >> 2, t = lane & 3u;
     const u32 has0 = block_has[(u64)j * ROWS + 2u * t], has1 = block_has[(u64)j * ROWS + 2u * t + 1u];
     ROLLED for (u32 k = 0; k < ROWS; k++) {
         if (!((has0 | has1) >> k & 1u)) continue;
-        GLOBAL const float *const from = x + (u64)block_col[(u64)j * ROWS + k] * x_ld;
-        GLOBAL const float *const a = block_val + ((u64)j * ROWS + 2u * t) * ROWS + k;
+        GLOBAL const float *const from = X_LINE(block_col[(u64)j * ROWS + k]);
+        const float a0 = block_val[((u64)j * ROWS + 2u * t) * ROWS + k], a1 = block_val[((u64)j * ROWS + 2u * t + 1u) * ROWS + k];
         UNROLL for (u32 i = 0; i < v; i++) {
             const u32 c = column_of(v, wide, g, i), d = 4u * (i / 2u) + 2u * (i % 2u);
             const float b = c < here ? from[c] : 0.0f;
-            if (has0 >> k & 1u) sum[d] = fma(a[0], b, sum[d]);
-            if (has1 >> k & 1u) sum[d + 1u] = fma(a[ROWS], b, sum[d + 1u]);
+            if (has0 >> k & 1u) sum[d] = fma(a0, b, sum[d]);
+            if (has1 >> k & 1u) sum[d + 1u] = fma(a1, b, sum[d + 1u]);
         }
     }
 }
@@ -266,8 +267,9 @@ INLINE void load_a(u32 j, u32 end, GLOBAL const idx_t *RESTRICT block_col, GLOBA
         const float2 f = ((GLOBAL const float2 *)block_val)[(u64)j * 32u + lane];
         b[0] = f.x;
         b[1] = f.y;
-        c[0] = block_col[(u64)j * ROWS + 2u * (lane & 3u)];
-        c[1] = block_col[(u64)j * ROWS + 2u * (lane & 3u) + 1u];
+        const duo_t d = ((GLOBAL const duo_t *)block_col)[(u64)j * (ROWS / 2u) + (lane & 3u)];
+        c[0] = d.c[0];
+        c[1] = d.c[1];
     }
 }
 
@@ -283,11 +285,11 @@ INLINE void add_blocks(const u32 v, const u32 u, const bool wide, u32 here, u32 
     UNROLL for (u32 n = 0; n < u; n++) load_a(j + n, end, block_col, block_val, c[n], b[n]);
     ROLLED for (u32 round = 0; round < rounds; round++) {
         const u32 now = j;
-        float f[U_MOST][2][V_MOST], now_b[U_MOST][2], probe = 0.0f;
+        float f[U_MOST][2][V_MOST], now_b[U_MOST][2];
         UNROLL for (u32 n = 0; n < u; n++)
             UNROLL for (u32 h = 0; h < 2u; h++) {
                 now_b[n][h] = b[n][h];
-                if (now + n < end) load_x(v, wide, here, g, x + (u64)c[n][h] * x_ld, f[n][h]);
+                if (now + n < end) load_x(v, wide, here, g, X_LINE(c[n][h]), f[n][h]);
                 else {
                     UNROLL for (u32 i = 0; i < v; i++) f[n][h][i] = 0.0f;
                 }
@@ -295,19 +297,9 @@ INLINE void add_blocks(const u32 v, const u32 u, const bool wide, u32 here, u32 
         j += u * seats;
         UNROLL for (u32 n = 0; n < u; n++) load_a(j + n, end, block_col, block_val, c[n], b[n]);
         UNROLL for (u32 n = 0; n < u; n++)
-            UNROLL for (u32 h = 0; h < 2u; h++)
-                UNROLL for (u32 i = 0; i < v; i++) {
-                    f[n][h][i] = tf32_of_x(f[n][h][i]);
-                    probe = fma(f[n][h][i], 0.0f, probe);       /* NaN stays */
-                }
-        const bool exact = any_of_warp(probe != probe, pass);
-        if (exact) {
-            ROLLED for (u32 n = 0; n < u && now + n < end; n++) add_entries(v, wide, here, now + n, BLOCK_GIVEN, sum);
-        }
-        UNROLL for (u32 n = 0; n < u; n++)
             UNROLL for (u32 i = 0; i < v; i += 2u)
-                mma(!exact, sum + 2u * i, f[n][0][i], v > 1u ? f[n][0][i + 1u] : 0.0f, f[n][1][i], v > 1u ? f[n][1][i + 1u] : 0.0f,
-                    now_b[n][0], now_b[n][1], pass);
+                mma(sum + 2u * i, tf32_of_x(f[n][0][i]), v > 1u ? tf32_of_x(f[n][0][i + 1u]) : 0.0f, tf32_of_x(f[n][1][i]),
+                    v > 1u ? tf32_of_x(f[n][1][i + 1u]) : 0.0f, now_b[n][0], now_b[n][1], pass);
     }
 }
 
@@ -341,52 +333,54 @@ INLINE void put_row(const u32 v, const bool wide, u32 here, u32 g, const float *
     }
 }
 
-/* A window and 8*v columns are the work of `seats` warps: of one, or of all that a block has.  Without lanes a block has one
- * work at a time.
+/* A window and 8*v columns are the work of `seats` warps: of one, or of all that a block has.  Without lanes a block has one.
  *
  *   tiles, works   times 8*v columns, and that for each window; the tiles of a window lie side by side
  *   wide           1: rows of X and Y are aligned to what is loaded at once
- *   x_at, x_ld     values before the first of X, and from one row to the next */
+ *   x_at, x_ld     values before the first of X, and bytes from one row to the next; y_ld in values */
 #define TF32_ARGS                                                                                                           \
-    u32 rows, u32 seats, u32 cols, u32 tiles, u64 works, u32 wide, GLOBAL const u32 *RESTRICT at,                           \
+    u32 rows, u32 seats, u32 cols, u32 tiles, u32 works, u32 wide, GLOBAL const u32 *RESTRICT at,                           \
     GLOBAL const idx_t *RESTRICT block_col, GLOBAL const float *RESTRICT block_val, GLOBAL const u8 *RESTRICT block_has,    \
-    GLOBAL const float *RESTRICT x_all, u64 x_at, u64 x_ld, GLOBAL float *y, u64 y_at, u64 y_ld, double alpha, double beta
+    GLOBAL const float *RESTRICT x_all, u64 x_at, u32 x_ld, GLOBAL float *y, u64 y_at, u64 y_ld, double alpha, double beta
 
 INLINE void tf32_spmm(const u32 v, const u32 u, TF32_ARGS, SHARED float *part, SHARED float *pass)
 {
     const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, g = lane >> 2, t = lane & 3u;
-    const u32 teams = seats > 1u ? 1u : thread_count() >> 5, team = seats > 1u ? 0u : warp, seat = seats > 1u ? warp : 0u;
-    const u32 parts = v > 1u ? 2u * v : 2u;
-    ROLLED for (u64 w = (u64)block_id() * teams + team; w < works; w += (u64)block_count() * teams) {
-        const u64 window = w >> 32 ? w / tiles : (u32)w / tiles;
-        const u32 begin = (u32)(w - window * tiles) * 8u * v, here = cols - begin < 8u * v ? cols - begin : 8u * v;
-        const u32 first = at[window], end = at[window + 1u];
-        GLOBAL const float *const x = x_all + x_at + begin;
-        const bool whole = wide != 0u && here == 8u * v;
-        float sum[2u * V_MOST];
-        UNROLL for (u32 i = 0; i < 2u * V_MOST; i++) sum[i] = 0.0f;
+    const u32 w = seats > 1u ? block_id() : block_id() * (thread_count() >> 5) + warp, seat = seats > 1u ? warp : 0u;
+    const u32 window = w / tiles, begin = (w - window * tiles) * 8u * v, here = cols - begin < 8u * v ? cols - begin : 8u * v;
+    if (w >= works) return;             /* of a warp only */
+    const u32 first = at[window], end = at[window + 1u], parts = v > 1u ? 2u * v : 2u;
+    GLOBAL const float *const x = x_all + x_at + begin;
+    const bool whole = wide != 0u && here == 8u * v;
+    float sum[2u * V_MOST], probe = 0.0f;
+    UNROLL for (u32 i = 0; i < 2u * V_MOST; i++) sum[i] = 0.0f;
 #if TULLE_CUDA
-        if (whole) add_blocks(v, u, true, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
-        else add_blocks(v, u, false, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
+    if (whole) add_blocks(v, u, true, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
+    else add_blocks(v, u, false, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
 #else                                   /* barriers once */
-        add_blocks(v, u, whole, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
+    add_blocks(v, u, whole, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
 #endif
-        ROLLED for (u32 s = 1; s < seats; s++) {
-            if (seat == s) {
-                UNROLL for (u32 i = 0; i < parts; i++) part[32u * i + lane] = sum[i];
-            }
-            BARRIER();
-            if (seat == 0u) {
-                UNROLL for (u32 i = 0; i < parts; i++) sum[i] += part[32u * i + lane];
-            }
-            BARRIER();
+    UNROLL for (u32 i = 0; i < parts; i++) probe = fma(sum[i], 0.0f, probe);    /* NaN where one is not finite */
+    if (any_of_warp(probe != probe, pass)) {
+        UNROLL for (u32 i = 0; i < parts; i++) sum[i] = 0.0f;
+        ROLLED for (u32 j = first + u * seat; j < end; j += u * seats)
+            ROLLED for (u32 n = 0; n < u && j + n < end; n++) add_entries(v, whole, here, j + n, BLOCK_GIVEN, sum);
+    }
+    ROLLED for (u32 s = 1; s < seats; s++) {
+        if (seat == s) {
+            UNROLL for (u32 i = 0; i < parts; i++) part[32u * i + lane] = sum[i];
         }
-        UNROLL for (u32 h = 0; h < 2u; h++) {
-            const u64 row = window * ROWS + 2u * t + h;
-            if (seat != 0u || row >= rows) continue;
-            if (whole) put_row(v, true, here, g, sum + h, y + y_at + row * y_ld + begin, alpha, beta);
-            else put_row(v, false, here, g, sum + h, y + y_at + row * y_ld + begin, alpha, beta);
+        BARRIER();
+        if (seat == 0u) {
+            UNROLL for (u32 i = 0; i < parts; i++) sum[i] += part[32u * i + lane];
         }
+        BARRIER();
+    }
+    UNROLL for (u32 h = 0; h < 2u; h++) {
+        const u64 row = (u64)window * ROWS + 2u * t + h;
+        if (seat != 0u || row >= rows) continue;
+        if (whole) put_row(v, true, here, g, sum + h, y + y_at + row * y_ld + begin, alpha, beta);
+        else put_row(v, false, here, g, sum + h, y + y_at + row * y_ld + begin, alpha, beta);
     }
 }
 
@@ -400,7 +394,7 @@ INLINE void tf32_spmm(const u32 v, const u32 u, TF32_ARGS, SHARED float *part, S
                   x_ld, y, y_at, y_ld, alpha, beta, part, pass);                                                            \
     }
 
-TF32_SPMM(1, 4u, 3)
-TF32_SPMM(2, 4u, 3)
-TF32_SPMM(4, 2u, 3)
-TF32_SPMM(8, 1u, 3)
+TF32_SPMM(1, 4u, 4)
+TF32_SPMM(2, 4u, 4)
+TF32_SPMM(4, 2u, 4)
+TF32_SPMM(8, 1u, 4)
