@@ -257,17 +257,18 @@ static void times_dense_in_ellpack(void)
     tulle_ctx_free(ctx);
 }
 
-/* TF32 without tensor cores: every width of a thread, aligned or not, one warp for 8 rows and two; in some blocks of X a number
- * that is not finite, and those that need not see it do not. */
+/* TF32 without tensor cores: every width of a thread, aligned or not, one warp for 8 rows and two, a row longer than a warp should
+ * take; in X a number that is not finite, and rows that need not see it do not. */
 static void times_dense_in_tf32(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref As[] = {staircase(21, 60, 40, 1, REF_INTEGERS, ref_types_at(0)), ref_random(5, 30, 40, 5, REF_INTEGERS, ref_types_at(12))};
+    ref As[] = {staircase(21, 60, 40, 1, REF_INTEGERS, ref_types_at(0)), ref_random(5, 30, 40, 5, REF_INTEGERS, ref_types_at(12)),
+                full_row_and_singles(10, 300, 4, REF_INTEGERS, ref_types_at(0))};
     static const int64_t columns[] = {7, 16, 24, 40};
     setenv("TULLE_SPMM_TF32", "on", 1);
-    for (int a = 0; a < 2; a++) {
-        setenv("TULLE_SPMM_TF32_WARPS", a ? "2" : "1", 1);
-        for (int c = 0; c < 4; c++) {
+    for (int a = 0; a < 3; a++) {
+        setenv("TULLE_SPMM_TF32_WARPS", a == 1 ? "2" : "1", 1);
+        for (int c = a / 2; c < 4; c += 1 + a / 2) {
             setting s = {.cols = columns[c], .alpha = one, .beta = a ? half : zero, .x_gap = a && c % 2, .tf32 = true, .places = SPMM_PLACES - 1};
             spmm_product(ctx, &As[a].view, NULL, s, "TF32");
         }

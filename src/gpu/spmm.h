@@ -37,8 +37,10 @@ typedef struct tl_ellr {
 
 /* Windows of 8 rows in blocks of 8 columns, beside CSR; which product takes them depends on its columns. */
 typedef struct tl_tf32 {
-    tl_dmem  at, col, val, has;         /* handle 0: there are none                      */
+    tl_dmem  at, col, val, has, list;   /* handle 0: there are none                      */
     uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all windows */
+    uint64_t longs;                     /* windows of more than `many` blocks: the list  */
+    uint32_t many;
     uint64_t bytes;
     uint32_t told;
     bool     forced, used;              /* used: by the product under way                */

@@ -18,6 +18,7 @@ enum {
     WIDE = 128,                                 /* columns: what is not worth it for so many never is       */
     WORTH_PERCENT = 150,                        /* bytes of the CSR kernels against those of these          */
     SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
+    LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
     LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
     LONGEST_SHARE = 8,                          /* times a warp's share of all blocks                       */
     WARPS_PROCESSOR = 24                        /* that run at once, about                                  */
@@ -59,7 +60,7 @@ static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
     return 100.0 * (4.0 + (4.0 + line) / bundle) >= WORTH_PERCENT * (36.0 + line) / entries;
 }
 
-/* One warp, or SEATS_MOST of them, goes through a window: that should not take much longer than all of A. */
+/* The warps of one thread block go through a long window: that should not take much longer than all of A. */
 static bool too_long(const tl_gpu_spmm *s)
 {
     const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR;
@@ -73,6 +74,13 @@ bool tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols)
 
 /* ---- A in blocks */
 
+/* More blocks than this make a window long: as many as an average one would have if its rows shared nothing. */
+static uint32_t many_of(const tl_gpu_spmm *s)
+{
+    const uint64_t mean = (uint64_t)s->nnz / s->tf32.windows / ROWS;
+    return mean < LONG_LEAST ? LONG_LEAST : mean < UINT32_MAX ? (uint32_t)mean : UINT32_MAX;
+}
+
 static uint32_t window_threads(const tl_gpu_spmm *s)
 {
     return s->gpu->caps.cpu ? 32 : 64;
@@ -81,7 +89,7 @@ static uint32_t window_threads(const tl_gpu_spmm *s)
 /* How many blocks, of each window those before it in its group, and of each group. */
 static tulle_status count(tl_base *b, tl_gpu_spmm *s, tl_dmem *sums)
 {
-    enum { TOTALS = 3 };
+    enum { TOTALS = 4 };
     tulle_status status = TULLE_OK;
     tl_tf32 *t = &s->tf32;
     const tl_driver *d = s->gpu->driver;
@@ -93,13 +101,15 @@ static tulle_status count(tl_base *b, tl_gpu_spmm *s, tl_dmem *sums)
     TRY(tl_dmem_alloc(b, s->gpu, (t->windows + 1) * 4, "blocks of windows", &t->at));
     TRY(tl_dmem_alloc(b, s->gpu, groups * 4, "numbers of blocks", sums));
     TRY(d->fill(b, s->gpu->device, totals, 0, TOTALS * 8));
-    const tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at), TL_MEM(*sums), TL_MEM(totals)};
+    const tl_arg args[] = {TL_U32(s->rows), TL_U32(t->many), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at), TL_MEM(*sums),
+                           TL_MEM(totals)};
     TRY(launch(b, s, TL_K_TF32_COUNT, groups, threads, 0, args, TL_COUNT(args)));
     TRY(d->download(b, s->gpu->device, s->gpu->note, totals, TOTALS * 8));
     TRY(d->wait(b, s->gpu->device));
     t->blocks = s->gpu->note[0];
     t->longest = s->gpu->note[1];
     t->columns = s->gpu->note[2];
+    t->longs = s->gpu->note[3];
     const tl_arg place[] = {TL_U32(groups), TL_MEM(*sums)};
     TRY(launch(b, s, TL_K_TWINS_PLACE, 1, s->gpu->caps.cpu ? 32 : 256, 0, place, TL_COUNT(place)));
 done:
@@ -114,11 +124,13 @@ static tulle_status build(tl_base *b, tl_gpu_spmm *s, tl_dmem sums, tl_dmem *win
     const uint32_t threads = window_threads(s), fill_threads = s->gpu->caps.cpu ? 32 : 256;
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * 4, "windows of blocks", window_of));
+    TRY(tl_dmem_alloc(b, s->gpu, (t->longs + 1) * 4, "long windows", &t->list));
+    TRY(s->gpu->driver->fill(b, s->gpu->device, t->list, 0, (t->longs + 1) * 4));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS * (uint64_t)(s->types.idx / 8), "columns of blocks", &t->col));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS, "entries of blocks", &t->has));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * BLOCK_VALUES * 4, "values of blocks", &t->val));
-    const tl_arg columns[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at), TL_MEM(sums), TL_MEM(t->col),
-                              TL_MEM(*window_of)};
+    const tl_arg columns[] = {TL_U32(s->rows), TL_U32(t->many), TL_U32(t->longs), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at),
+                              TL_MEM(sums), TL_MEM(t->col), TL_MEM(*window_of), TL_MEM(t->list)};
     TRY(launch(b, s, TL_K_TF32_COLUMNS, (t->windows + threads - 1) / threads, threads, 0, columns, TL_COUNT(columns)));
     const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_MEM(t->col),
                            TL_MEM(*window_of), TL_MEM(t->val), TL_MEM(t->has)};
@@ -163,6 +175,7 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
         tl_trace(b, "spmm: no TF32: a row has %" PRIu64 " entries, more than %d", s->most, LONGEST_ROW);
         return TULLE_OK;
     }
+    t->many = many_of(s);
     status = count(b, s, &sums);
     t->bytes = t->blocks * (BLOCK_VALUES * 4 + ROWS + 4 + ROWS * (uint64_t)(s->types.idx / 8)) + (t->windows + 1) * 4;
     if (status == TULLE_OK && chosen(b, s)) status = build(b, s, sums, &window_of);
@@ -184,9 +197,9 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
 void tl_tf32_done(tl_gpu_spmm *s)
 {
     tl_tf32 *t = &s->tf32;
-    const tl_dmem mem[] = {t->at, t->col, t->val, t->has};
+    const tl_dmem mem[] = {t->at, t->col, t->val, t->has, t->list};
     for (int i = 0; i < TL_COUNT(mem); i++) tl_dmem_free(s->gpu, mem[i]);
-    t->at = t->col = t->val = t->has = (tl_dmem){0, 0};
+    t->at = t->col = t->val = t->has = t->list = (tl_dmem){0, 0};
 }
 
 /* ---- Y = alpha*A*X + beta*Y */
@@ -199,16 +212,15 @@ static int kernel_of(uint32_t cols)
     return k == TL_COUNT(kernels) - 1 && (cols - 1) % (uint32_t)(ROWS << k) < (uint32_t)(ROWS << k) / 2 ? k - 1 : k;
 }
 
-/* More than one warp for a window where windows are too few to fill the device, and long enough. */
+/* More than one warp for every window where windows are too few to fill the device, and long enough. */
 static uint32_t seats_of(const tl_gpu_spmm *s, uint64_t works, uint32_t u)
 {
     const char *text = tl_env("TULLE_SPMM_TF32_WARPS");
     const uint32_t forced = text ? (uint32_t)atoi(text) : 0;
     const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR, mean = s->tf32.blocks / s->tf32.windows;
-    const uint64_t length = s->tf32.longest / 2 > mean ? s->tf32.longest / 2 : mean;
     uint32_t seats = 1;
     if (forced >= 1 && forced <= SEATS_MOST) return forced;
-    while (2 * seats <= SEATS_MOST && works * seats < warps && length >= 2 * (uint64_t)seats * u * SEAT_ROUNDS) seats *= 2;
+    while (2 * seats <= SEATS_MOST && works * seats < warps && mean >= 2 * (uint64_t)seats * u * SEAT_ROUNDS) seats *= 2;
     return seats;
 }
 
@@ -226,19 +238,22 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, 
     const uint32_t tile = (uint32_t)ROWS << k, tiles = (cols - 1) / tile + 1, works = (uint32_t)(t->windows * tiles);
     const uint32_t seats = seats_of(s, works, at_once[k]), warps = seats > 1 ? seats : s->gpu->caps.warp ? WARPS : 1;
     const bool wide = aligned(s->gpu, c->x, x_at, c->x_ld, bytes) && aligned(s->gpu, c->y, y_at, c->y_ld, bytes);
-    const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(cols), TL_U32(tiles), TL_U32(works), TL_U32(wide), TL_MEM(t->at),
-                           TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has), TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4),
-                           TL_MEM(c->y), TL_U64(y_at), TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
+    const uint32_t longs = seats > 1 ? 0 : (uint32_t)t->longs;
+    const uint64_t blocks = (uint64_t)longs * tiles + (seats > 1 ? works : (works - 1) / warps + 1);
+    const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(cols), TL_U32(tiles), TL_U32(works), TL_U32(wide), TL_U32(t->many),
+                           TL_U32(longs), TL_MEM(t->list), TL_MEM(t->at), TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has),
+                           TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4), TL_MEM(c->y), TL_U64(y_at), TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
     if (t->told != c->cols && from == 0)
-        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows", c->cols, tile, seats, seats == 1 ? "" : "s");
-    return launch(b, s, kernels[k], seats > 1 ? works : (works - 1) / warps + 1, warps * WARP, c->lane, args, TL_COUNT(args));
+        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows, %u for %u long windows", c->cols, tile, seats,
+                 seats == 1 ? "" : "s", warps, longs);
+    return launch(b, s, kernels[k], blocks, warps * WARP, c->lane, args, TL_COUNT(args));
 }
 
 tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, double alpha, double beta)
 {
     tulle_status status = TULLE_OK;
     const int k = kernel_of(c->cols);
-    const uint64_t once = (uint64_t)INT32_MAX / s->tf32.windows * (uint64_t)(ROWS << k);    /* columns of one launch */
+    const uint64_t once = (uint64_t)(INT32_MAX / 2) / s->tf32.windows * (uint64_t)(ROWS << k);    /* columns of one launch */
     for (uint64_t from = 0; from < c->cols; from += once)
         TRY(some_columns(b, s, c, (uint32_t)from, (uint32_t)(c->cols - from < once ? c->cols - from : once), k, alpha, beta));
     s->tf32.told = c->cols;

@@ -75,8 +75,8 @@ INLINE u64 merge_begin(u32 rows, u64 window, GLOBAL const ptr_t *ptr, GLOBAL con
 }
 
 /* at: blocks of the thread block's windows before this one; sums: of the thread block.  totals: blocks, the most of a window,
- * columns. */
-KERNEL_FOR(3, tf32_count)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL u32 *sums,
+ * columns, windows of more than `many` blocks. */
+KERNEL_FOR(3, tf32_count)(u32 rows, u32 many, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL u32 *sums,
                           GLOBAL u64 *totals)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
@@ -98,11 +98,13 @@ KERNEL_FOR(3, tf32_count)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_t 
         ATOMIC_MAX64(&totals[1], (u64)most);
         ATOMIC_ADD64(&totals[2], sum);
     }
+    if (blocks > many) ATOMIC_ADD64(&totals[3], (u64)1);
 }
 
-/* sums: of the thread blocks before; at becomes final.  window_of: of each block. */
-KERNEL_FOR(3, tf32_columns)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL const u32 *sums,
-                            GLOBAL idx_t *block_col, GLOBAL u32 *window_of)
+/* sums: of the thread blocks before; at becomes final.  window_of: of each block.  list: windows of more than `many` blocks in
+ * any order, after them how many there are so far. */
+KERNEL_FOR(3, tf32_columns)(u32 rows, u32 many, u32 longs, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL const u32 *sums,
+                            GLOBAL idx_t *block_col, GLOBAL u32 *window_of, GLOBAL u32 *list)
 {
     const u64 window = (u64)block_id() * thread_count() + thread_id();
     ptr_t p[ROWS], end[ROWS];
@@ -117,6 +119,7 @@ KERNEL_FOR(3, tf32_columns)(u32 rows, GLOBAL const ptr_t *ptr, GLOBAL const idx_
     }
     while (k % ROWS != 0u) block_col[k++] = last;
     at[window] = first;
+    if ((u32)(k / ROWS) - first > many) list[ATOMIC_ADD32(&list[longs], 1u)] = (u32)window;
     if ((window + 1u) * ROWS >= rows) at[window + 1u] = (u32)(k / ROWS);
 }
 
@@ -334,39 +337,46 @@ INLINE void put_row(const u32 v, const bool wide, u32 here, u32 g, const float *
 }
 
 /* A window and 8*v columns are the work of `seats` warps: of one, or of all that a block has.  Without lanes a block has one.
+ * Long windows, of more than `many` blocks, come first, and all warps of a block take one.
  *
  *   tiles, works   times 8*v columns, and that for each window; the tiles of a window lie side by side
+ *   list, longs    the long windows, and how many they are; with several seats for all windows 0
  *   wide           1: rows of X and Y are aligned to what is loaded at once
  *   x_at, x_ld     values before the first of X, and bytes from one row to the next; y_ld in values */
 #define TF32_ARGS                                                                                                           \
-    u32 rows, u32 seats, u32 cols, u32 tiles, u32 works, u32 wide, GLOBAL const u32 *RESTRICT at,                           \
+    u32 rows, u32 seats, u32 cols, u32 tiles, u32 works, u32 wide, u32 many, u32 longs, GLOBAL const u32 *RESTRICT list,    \
+    GLOBAL const u32 *RESTRICT at,                                                                                          \
     GLOBAL const idx_t *RESTRICT block_col, GLOBAL const float *RESTRICT block_val, GLOBAL const u8 *RESTRICT block_has,    \
     GLOBAL const float *RESTRICT x_all, u64 x_at, u32 x_ld, GLOBAL float *y, u64 y_at, u64 y_ld, double alpha, double beta
 
 INLINE void tf32_spmm(const u32 v, const u32 u, TF32_ARGS, SHARED float *part, SHARED float *pass)
 {
-    const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, g = lane >> 2, t = lane & 3u;
-    const u32 w = seats > 1u ? block_id() : block_id() * (thread_count() >> 5) + warp, seat = seats > 1u ? warp : 0u;
-    const u32 window = w / tiles, begin = (w - window * tiles) * 8u * v, here = cols - begin < 8u * v ? cols - begin : 8u * v;
-    if (w >= works) return;             /* of a warp only */
+    const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, warps = thread_count() >> 5, g = lane >> 2, t = lane & 3u;
+    const bool is_long = block_id() < longs * tiles;
+    const u32 block = is_long ? block_id() : block_id() - longs * tiles, team = is_long ? warps : seats, seat = team > 1u ? warp : 0u;
+    const u32 w = team > 1u || is_long ? block : block * warps + warp;
+    if (!is_long && w >= works) return;         /* a warp alone */
+    const u32 place = w / tiles, window = is_long ? list[place] : place;
+    const u32 begin = (w - place * tiles) * 8u * v, here = cols - begin < 8u * v ? cols - begin : 8u * v;
     const u32 first = at[window], end = at[window + 1u], parts = v > 1u ? 2u * v : 2u;
+    if (!is_long && longs > 0u && end - first > many) return;
     GLOBAL const float *const x = x_all + x_at + begin;
     const bool whole = wide != 0u && here == 8u * v;
     float sum[2u * V_MOST], probe = 0.0f;
     UNROLL for (u32 i = 0; i < 2u * V_MOST; i++) sum[i] = 0.0f;
 #if TULLE_CUDA
-    if (whole) add_blocks(v, u, true, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
-    else add_blocks(v, u, false, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
+    if (whole) add_blocks(v, u, true, here, first, end, seat, team, BLOCK_GIVEN, sum, pass);
+    else add_blocks(v, u, false, here, first, end, seat, team, BLOCK_GIVEN, sum, pass);
 #else                                   /* barriers once */
-    add_blocks(v, u, whole, here, first, end, seat, seats, BLOCK_GIVEN, sum, pass);
+    add_blocks(v, u, whole, here, first, end, seat, team, BLOCK_GIVEN, sum, pass);
 #endif
     UNROLL for (u32 i = 0; i < parts; i++) probe = fma(sum[i], 0.0f, probe);    /* NaN where one is not finite */
     if (any_of_warp(probe != probe, pass)) {
         UNROLL for (u32 i = 0; i < parts; i++) sum[i] = 0.0f;
-        ROLLED for (u32 j = first + u * seat; j < end; j += u * seats)
+        ROLLED for (u32 j = first + u * seat; j < end; j += u * team)
             ROLLED for (u32 n = 0; n < u && j + n < end; n++) add_entries(v, whole, here, j + n, BLOCK_GIVEN, sum);
     }
-    ROLLED for (u32 s = 1; s < seats; s++) {
+    ROLLED for (u32 s = 1; s < team; s++) {
         if (seat == s) {
             UNROLL for (u32 i = 0; i < parts; i++) part[32u * i + lane] = sum[i];
         }
@@ -390,11 +400,11 @@ INLINE void tf32_spmm(const u32 v, const u32 u, TF32_ARGS, SHARED float *part, S
     {                                                                                                                       \
         STATIC_SHARED float part[32 * 2 * v];                                                                               \
         PASS_MEMORY                                                                                                         \
-        tf32_spmm(v##u, at_once, rows, seats, cols, tiles, works, wide, at, block_col, block_val, block_has, x_all, x_at,   \
-                  x_ld, y, y_at, y_ld, alpha, beta, part, pass);                                                            \
+        tf32_spmm(v##u, at_once, rows, seats, cols, tiles, works, wide, many, longs, list, at, block_col, block_val,        \
+                  block_has, x_all, x_at, x_ld, y, y_at, y_ld, alpha, beta, part, pass);                                    \
     }
 
-TF32_SPMM(1, 4u, 4)
+TF32_SPMM(1, 4u, 3)
 TF32_SPMM(2, 4u, 4)
 TF32_SPMM(4, 2u, 4)
 TF32_SPMM(8, 1u, 4)
