@@ -16,7 +16,7 @@ enum {
     LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
     LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
     WIDE = 128,                                 /* columns: what is not worth it for so many never is       */
-    WORTH_PERCENT = 150,                        /* bytes of the CSR kernels against those of these          */
+    WORTH_PERCENT = 125,                        /* bytes of the CSR kernels against those of these          */
     SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
     LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
     LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
@@ -48,16 +48,17 @@ static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t
 
 /* ---- is it worth it?
  *
- * By bytes that come to a processor.  CSR: for each entry 4 of A's values, and for each entry of a bundle of rows with the same
- * columns its column and a row of X.  Blocks: for each column of a window 8 values, the column, a row of X.  With n columns
- * of X and e entries for each column of a window that is 4 + (4 + 4n) / bundle against (36 + 4n) / e bytes an entry.  Nobody
- * gives up digits for a little, so the first must be half as much again. */
+ * By bytes that come to a processor, those of A twice: they come from memory, X mostly from a cache that is about twice as
+ * fast.  CSR: for each entry its value, and for each entry of a bundle of rows with the same columns its column and a row of X.
+ * Blocks: for each column of a window 8 values, the column, a byte, a row of X.  With n columns of X and e entries for each
+ * column of a window that is 2 * (4 + 4 / bundle) + 4n / bundle against (2 * 37 + 4n) / e for an entry.  Nobody gives up digits for
+ * nothing, so the first must be a fourth more.  Reasoned, not measured. */
 static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
 {
     const tl_row_pieces *r = &s->pieces;
     const double line = 4.0 * (double)cols, bundle = r->twins && r->pieces ? (double)s->rows / (double)r->pieces : 1.0;
     const double entries = (double)s->nnz / (double)(s->tf32.columns ? s->tf32.columns : 1);
-    return 100.0 * (4.0 + (4.0 + line) / bundle) >= WORTH_PERCENT * (36.0 + line) / entries;
+    return 100.0 * (8.0 + (8.0 + line) / bundle) >= WORTH_PERCENT * (74.0 + line) / entries;
 }
 
 /* The warps of one thread block go through a long window: that should not take much longer than all of A. */
@@ -168,7 +169,7 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     *t = (tl_tf32){.windows = ((uint64_t)s->rows + ROWS - 1) / ROWS, .forced = wanted == FORCED};
     if (s->type != TULLE_F32 || s->nnz == 0) return TULLE_OK;
     if (wanted == NEVER) {
-        tl_trace(b, "spmm: no TF32: %s has no tensor cores for it, or not through this driver", s->gpu->name);
+        tl_trace(b, "spmm: no TF32: %s", tl_env("TULLE_SPMM_TF32") ? "TULLE_SPMM_TF32" : "it needs tensor cores, through CUDA (sm_80)");
         return TULLE_OK;
     }
     if (!t->forced && s->most > LONGEST_ROW) {

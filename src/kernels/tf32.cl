@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tf32.cl - Y = alpha*A*X + beta*Y in float on tensor cores, whose products take 10 bits of mantissa (TF32); A in windows of 8
- * rows, as DTC-SpMM (Fan, Wang, Chu, 2024) and FlashSparse (Shi et al., 2025) have it.
+ * tf32.cl - Y = alpha*A*X + beta*Y in float on tensor cores, whose products take 10 bits of mantissa (TF32); A in windows of
+ * rows whose columns are pressed together, as in DTC-SpMM (Fan, Wang, Chu, ASPLOS 2024); 8 rows and the product transposed, as in
+ * FlashSparse (Shi et al., PPoPP 2025).
  *
  * The columns that any row of a window has, in their order, are taken 8 at a time: a block of 8x8 values, row by row, with
  * zeros where a row has no entry.  Beside them lie the block's columns (the last one again where there are fewer than 8)
