@@ -42,7 +42,8 @@ static wish wish_of(const tl_gpu_spmm *s)
 static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, int lane,
                            const tl_arg *args, int count)
 {
-    tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX, .threads = threads, .lane = lane, .count = count, .args = args};
+    tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX, .threads = threads, .lane = lane, .count = count,
+                   .args = args};
     return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
 }
 
@@ -135,7 +136,8 @@ static tulle_status build(tl_base *b, tl_gpu_spmm *s, tl_dmem sums, tl_dmem *win
     TRY(launch(b, s, TL_K_TF32_COLUMNS, (t->windows + threads - 1) / threads, threads, 0, columns, TL_COUNT(columns)));
     const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_MEM(t->col),
                            TL_MEM(*window_of), TL_MEM(t->val), TL_MEM(t->has)};
-    TRY(launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + fill_threads - 1) / fill_threads, fill_threads, 0, fill, TL_COUNT(fill)));
+    TRY(launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + fill_threads - 1) / fill_threads, fill_threads, 0, fill,
+               TL_COUNT(fill)));
 done:
     return status;
 }
@@ -169,7 +171,8 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     *t = (tl_tf32){.windows = ((uint64_t)s->rows + ROWS - 1) / ROWS, .forced = wanted == FORCED};
     if (s->type != TULLE_F32 || s->nnz == 0) return TULLE_OK;
     if (wanted == NEVER) {
-        tl_trace(b, "spmm: no TF32: %s", tl_env("TULLE_SPMM_TF32") ? "TULLE_SPMM_TF32" : "it needs tensor cores, through CUDA (sm_80)");
+        tl_trace(b, "spmm: no TF32: %s", tl_env("TULLE_SPMM_TF32") ? "TULLE_SPMM_TF32 says so"
+                                                                   : "it needs tensor cores, through CUDA (sm_80)");
         return TULLE_OK;
     }
     if (!t->forced && s->most > LONGEST_ROW) {
@@ -232,7 +235,8 @@ static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, ui
 }
 
 /* Columns from..from+cols of a chunk. */
-static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, uint32_t from, uint32_t cols, int k, double alpha, double beta)
+static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, uint32_t from, uint32_t cols, int k, double alpha,
+                                 double beta)
 {
     const tl_tf32 *t = &s->tf32;
     const uint64_t x_at = c->x_at + from, y_at = c->y_at + from, bytes = k < 2 ? 4u << k : 16;
@@ -243,7 +247,8 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, 
     const uint64_t blocks = (uint64_t)longs * tiles + (seats > 1 ? works : (works - 1) / warps + 1);
     const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(cols), TL_U32(tiles), TL_U32(works), TL_U32(wide), TL_U32(t->many),
                            TL_U32(longs), TL_MEM(t->list), TL_MEM(t->at), TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has),
-                           TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4), TL_MEM(c->y), TL_U64(y_at), TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
+                           TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4), TL_MEM(c->y), TL_U64(y_at),
+                           TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
     if (t->told != c->cols && from == 0)
         tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows, %u for %u long windows", c->cols, tile, seats,
                  seats == 1 ? "" : "s", warps, longs);

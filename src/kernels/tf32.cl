@@ -104,8 +104,8 @@ KERNEL_FOR(3, tf32_count)(u32 rows, u32 many, GLOBAL const ptr_t *ptr, GLOBAL co
 
 /* sums: of the thread blocks before; at becomes final.  window_of: of each block.  list: windows of more than `many` blocks in
  * any order, after them how many there are so far. */
-KERNEL_FOR(3, tf32_columns)(u32 rows, u32 many, u32 longs, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at, GLOBAL const u32 *sums,
-                            GLOBAL idx_t *block_col, GLOBAL u32 *window_of, GLOBAL u32 *list)
+KERNEL_FOR(3, tf32_columns)(u32 rows, u32 many, u32 longs, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col, GLOBAL u32 *at,
+                            GLOBAL const u32 *sums, GLOBAL idx_t *block_col, GLOBAL u32 *window_of, GLOBAL u32 *list)
 {
     const u64 window = (u64)block_id() * thread_count() + thread_id();
     ptr_t p[ROWS], end[ROWS];
@@ -168,9 +168,11 @@ INLINE float tf32_of_x(float x)
 /* d += a*b, each thread with its part of the matrices. */
 INLINE void mma(float *d, float a0, float a1, float a2, float a3, float b0, float b1, SHARED float *pass)
 {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(BITS_F32(a0)), "r"(BITS_F32(a1)), "r"(BITS_F32(a2)), "r"(BITS_F32(a3)), "r"(BITS_F32(b0)), "r"(BITS_F32(b1)));
+                 : "r"(BITS_F32(a0)), "r"(BITS_F32(a1)), "r"(BITS_F32(a2)), "r"(BITS_F32(a3)), "r"(BITS_F32(b0)),
+                   "r"(BITS_F32(b1)));
 }
 INLINE bool any_of_warp(bool yes, SHARED float *pass) { return lanes_vote(yes, 32u) != 0u; }
 #else
@@ -260,7 +262,8 @@ INLINE void add_entries(const u32 v, bool wide, u32 here, u32 j, BLOCK_ARGS, flo
 }
 
 /* What a thread holds of block j: of its row two values, and their columns. */
-INLINE void load_a(u32 j, u32 end, GLOBAL const idx_t *RESTRICT block_col, GLOBAL const float *RESTRICT block_val, idx_t *c, float *b)
+INLINE void load_a(u32 j, u32 end, GLOBAL const idx_t *RESTRICT block_col, GLOBAL const float *RESTRICT block_val, idx_t *c,
+                   float *b)
 {
     const u32 lane = thread_id() & 31u;
     b[0] = 0.0f;
@@ -354,7 +357,8 @@ INLINE void tf32_spmm(const u32 v, const u32 u, TF32_ARGS, SHARED float *part, S
 {
     const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, warps = thread_count() >> 5, g = lane >> 2, t = lane & 3u;
     const bool is_long = block_id() < longs * tiles;
-    const u32 block = is_long ? block_id() : block_id() - longs * tiles, team = is_long ? warps : seats, seat = team > 1u ? warp : 0u;
+    const u32 block = is_long ? block_id() : block_id() - longs * tiles;
+    const u32 team = is_long ? warps : seats, seat = team > 1u ? warp : 0u;
     const u32 w = team > 1u || is_long ? block : block * warps + warp;
     if (!is_long && w >= works) return;         /* a warp alone */
     const u32 place = w / tiles, window = is_long ? list[place] : place;
