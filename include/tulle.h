@@ -157,7 +157,9 @@ typedef struct tulle_spmm_options {
     int         op_a;             /* tulle_op                                                 */
     int         threads;          /* 0: the context's                                         */
     int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
-    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies */
+    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies;
+                                     what it sums is then up to 2^-10 of sum |a||x| off,
+                                     beside the rounding of sums; stats tell "auto, tf32"     */
     int         time_stages;      /* 1: stats tell the time of each stage                     */
     int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
     int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */

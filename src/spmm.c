@@ -201,7 +201,8 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
                              .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
-                             .ellr_block = (uint32_t)o->ellr_block, .trusted = o->trust_inputs || own};
+                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
+                             .trusted = o->trust_inputs || own};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
     if (tl_gpu_spmm_in_bands(p->gpu)) {
         p->own = own;

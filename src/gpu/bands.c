@@ -118,6 +118,7 @@ tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     *bands = (tl_bands){.on = true, .request = *request, .A = *request->A};
     bands->request.A = NULL;
     bands->request.trusted = true;
+    bands->request.allow_tf32 = false;  /* a band is not used often enough */
     for (int64_t i = 0; i < bands->A.rows; i++) {
         uint64_t length = (uint64_t)(tl_row_begin(&bands->A, i + 1) - tl_row_begin(&bands->A, i));
         if (length <= bands->longest) continue;

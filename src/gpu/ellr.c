@@ -111,20 +111,12 @@ tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
 
 /* ---- A */
 
-/* Of the limit, or half of what is free; the driver is asked only where it matters. */
-static uint64_t bytes_left(const tl_gpu_spmm *s, double need)
-{
-    const uint64_t once = tl_gpu_caps(s->gpu)->memory_free;
-    if (s->limit) return s->limit > s->taken ? s->limit - s->taken : 0;
-    return need < (double)(once / 16) ? once / 2 : tl_dmem_left(s->gpu) / 2;
-}
-
 /* What A would take; true, and a sentence, where that is too much. */
 static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t threads, uint64_t groups, uint64_t *bytes)
 {
     const uint64_t each = (uint64_t)s->types.idx / 8 + tl_type_size(s->type);
     const double padded = (double)pitch * threads * (double)groups, need = padded * (double)each + 4.0 * (double)pitch;
-    const uint64_t has = bytes_left(s, need);
+    const uint64_t has = tl_spmm_room(s, need);
     const double times = padded / (s->nnz ? (double)s->nnz : 1.0);
     const bool wasteful = times > PADDED_MOST && need > PADDED_FREE;
     *bytes = need < 9e18 ? pitch * threads * groups * each + 4 * pitch : UINT64_MAX;

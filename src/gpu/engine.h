@@ -39,7 +39,8 @@
     X(twins,              256,  false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
     X(dense,              256,  false, true)                                                      \
-    X(ellr,               256,  false, true)
+    X(ellr,               256,  false, true)                                                      \
+    X(tf32,               256,  false, false)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -122,7 +123,14 @@ typedef enum tl_file_id {
     X(ELLR_4,              ellr,           ellr_4)                                                \
     X(ELLR_8,              ellr,           ellr_8)                                                \
     X(ELLR_16,             ellr,           ellr_16)                                               \
-    X(ELLR_32,             ellr,           ellr_32)
+    X(ELLR_32,             ellr,           ellr_32)                                               \
+    X(TF32_COUNT,          tf32,           tf32_count)                                            \
+    X(TF32_COLUMNS,        tf32,           tf32_columns)                                          \
+    X(TF32_FILL,           tf32,           tf32_fill)                                             \
+    X(TF32_1,              tf32,           tf32_1)                                                \
+    X(TF32_2,              tf32,           tf32_2)                                                \
+    X(TF32_4,              tf32,           tf32_4)                                                \
+    X(TF32_8,              tf32,           tf32_8)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,

@@ -112,6 +112,7 @@ typedef struct tl_gpu_spmm_request {
     bool             ellr;              /* in ELLPACK-R, if that is reasonable           */
     uint32_t         ellr_threads, ellr_columns, ellr_block;   /* 0: the model's choice  */
     uint64_t         memory_limit;      /* device bytes beside what lies there; 0: what is free */
+    bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with ellr */
     bool             trusted;           /* else A is checked                             */
 } tl_gpu_spmm_request;
 

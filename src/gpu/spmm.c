@@ -4,7 +4,7 @@
  * is no room for it, it stays on the host and bands.c takes over.
  *
  * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want), until it is
- * in ELLPACK-R; what rows.c or ellr.c make of it. */
+ * in ELLPACK-R; what rows.c, ellr.c or tf32.c make of it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,10 +66,17 @@ static tl_rows_shape forced_shape(void)
     return f;
 }
 
-/* A column of X and one of Y, which ELLPACK-R must leave room for. */
+/* A column of X and one of Y, which ELLPACK-R and blocks must leave room for. */
 static uint64_t column_bytes(const tulle_csr *A)
 {
     return ((uint64_t)A->rows + (uint64_t)A->cols) * tl_type_size(A->val_type) + 2 * TL_ALIGN;
+}
+
+uint64_t tl_spmm_room(const tl_gpu_spmm *s, double need)
+{
+    const uint64_t once = tl_gpu_caps(s->gpu)->memory_free;
+    if (s->limit) return s->limit > s->taken ? s->limit - s->taken : 0;
+    return need < (double)(once / 16) ? once / 2 : tl_dmem_left(s->gpu) / 2;
 }
 
 /* What the pool gave for CSR goes back, in queue order. */
@@ -99,6 +106,7 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
         TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
     if (s->ellr.val.handle) drop_csr(s);                /* nobody reads it again */
     else TRY(tl_rows_make(b, s));
+    if (request->allow_tf32 && !request->ellr) TRY(tl_tf32_make(b, s));
     if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
     s->taken = tl_dmem_held(s->gpu) - before;
     stats->sec_analyze = tl_now() - start;
@@ -110,6 +118,7 @@ void tl_spmm_leave(tl_gpu_spmm *s)
 {
     drop_csr(s);
     tl_ellr_done(s);
+    tl_tf32_done(s);
 }
 
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out, tulle_stats *stats)
@@ -151,6 +160,7 @@ bool tl_gpu_spmm_in_bands(const tl_gpu_spmm *s)
 
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta)
 {
+    if (tl_tf32_takes(s, chunk->cols)) return tl_tf32_run(b, s, chunk, alpha.re, beta.re);
     return s->ellr.val.handle ? tl_ellr_run(b, s, chunk, alpha, beta) : tl_rows_run(b, s, chunk, alpha, beta);
 }
 
@@ -165,8 +175,10 @@ tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tul
                          line, UINT32_MAX);
         goto done;
     }
+    s->tf32.used = false;
     if (s->bands.on) TRY(tl_bands_run(b, s, alpha, X, beta, Y, stats));
     else TRY(tl_chunks_run(b, s, alpha, X, beta, Y, 0, stats));
+    if (s->tf32.val.handle) stats->policy = s->tf32.used ? "auto, tf32" : "auto";
     stats->waits = (int)(d->waits(s->gpu->device) - waits);
 done:
     return status;

@@ -5,6 +5,7 @@
  *   spmm.c      A made ready on the device, and which kernels take it
  *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
  *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
+ *   tf32.c      blocks of 8x8 for tensor cores (kernels/tf32.cl), where the caller allows TF32
  *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
  *   bands.c     A stays on the host, where the device has no room for it: bands of rows, one after the other
  *
@@ -34,6 +35,17 @@ typedef struct tl_ellr {
     tl_ellr_shape shape;                /* columns 0: as tl_ellr_choice() says           */
     uint32_t      told;                 /* columns that a trace line told the shape for  */
 } tl_ellr;
+
+/* Windows of 8 rows in blocks of 8 columns, beside CSR; which product takes them depends on its columns. */
+typedef struct tl_tf32 {
+    tl_dmem  at, col, val, has, list;   /* handle 0: there are none                      */
+    uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all windows */
+    uint64_t longs;                     /* windows of more than `many` blocks: the list  */
+    uint32_t many;
+    uint64_t bytes;
+    uint32_t told;
+    bool     forced, used;              /* used: by the product under way                */
+} tl_tf32;
 
 /* The words of kernels/pieces.cl and kernels/twins.cl. */
 enum {
@@ -92,6 +104,7 @@ struct tl_gpu_spmm {
     tl_row_pieces pieces;
     tl_rows_shape forced;               /* block 0: not                                  */
     tl_ellr       ellr;
+    tl_tf32       tf32;
     tl_bands      bands;                /* on: of the above only sizes and types count   */
     double        before, share;        /* one band: how much of the product it is, and was done before; share 0: it is all */
     bool          begun;                /* a run may have written to Y                   */
@@ -104,6 +117,8 @@ struct tl_gpu_spmm {
 tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats);
 /* Memory for the arrays of A, and what is to go there; s->taken counts it. */
 tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[3]);
+/* Bytes that may be made of A: of the limit, or half of what is free; the driver is asked only where it matters. */
+uint64_t     tl_spmm_room(const tl_gpu_spmm *s, double need);
 /* All that A takes on the device goes. */
 void         tl_spmm_leave(tl_gpu_spmm *s);
 /* Is there no room for A?  A trace line says why. */
@@ -129,7 +144,12 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
 void         tl_ellr_done(tl_gpu_spmm *s);
 /* The shape of a product of so many columns. */
 tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
-/* Whichever of the two A was made ready for. */
+/* After tl_rows_make().  Where blocks are not worth it, or there is no memory for them, a trace line says so. */
+tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s);
+bool         tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols);
+tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, double alpha, double beta);
+void         tl_tf32_done(tl_gpu_spmm *s);
+/* Whichever of them A was made ready for. */
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 /* All of X and Y, which begins y_at values after Y->values (a cl_mem cannot be moved); returns when Y is complete, or in the
  * queue where the queue is the caller's and Y is on the device. */

@@ -65,7 +65,7 @@ KERNEL(pieces_look)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL u32
     }
 }
 
-/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl), block 1 the others (rows in
+/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl, blocks of tf32.cl), block 1 the others (rows in
  * parts). */
 KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
 {
