@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* longer rows are cut; so where the mean is PARTS           */
-    PARTS      = 16,
+    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are cut, ...                */
+    PARTS      = 16,                    /* ... of more than 2^8 where the mean is that much          */
     UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
     LONGEST    = 512,                   /* so are longer ones                                        */
     TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
@@ -215,7 +215,10 @@ static bool few_pieces(const tl_gpu_spmm *s, uint64_t strips)
 static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
 {
     if (s->pieces.twins && strips >= TWIN_LEAST) return TL_IN_BUNDLES;
-    if (in_pieces(s)) return strips > 2 && (s->mean >= LONG || (strips > 4 && few_pieces(s, strips))) ? TL_STAGED : TL_BY_STRIPS;
+    if (in_pieces(s)) {
+        bool shared = strips > 2 && (s->mean >= LONG || (strips > 4 && few_pieces(s, strips)));
+        return shared ? TL_STAGED : TL_BY_STRIPS;
+    }
     return s->mean < LONG || strips <= 4 || (strips > 32 && s->mean < LONGER) ? TL_BY_EIGHTS : TL_STAGED;
 }
 

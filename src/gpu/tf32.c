@@ -15,8 +15,8 @@ enum {
     WARP = 32, WARPS = 8, SEATS_MOST = 8,
     LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
     LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
-    WIDE = 128,                                 /* columns: what is not worth it for so many never is       */
-    WORTH_PERCENT = 125,                        /* bytes of the CSR kernels against those of these          */
+    NARROW = 16, WIDE = 64,                     /* columns: what is not worth it for WIDE never is          */
+    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 250,  /* percent: bytes of the CSR kernels against those of these */
     SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
     LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
     LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
@@ -52,14 +52,16 @@ static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t
  * By bytes that come to a processor, those of A twice: they come from memory, X mostly from a cache that is about twice as
  * fast.  CSR: for each entry its value, and for each entry of a bundle of rows with the same columns its column and a row of X.
  * Blocks: for each column of a window 8 values, the column, a byte, a row of X.  With n columns of X and e entries for each
- * column of a window that is 2 * (4 + 4 / bundle) + 4n / bundle against (2 * 37 + 4n) / e for an entry.  Nobody gives up digits for
- * nothing, so the first must be a fourth more.  Reasoned, not measured. */
+ * column of a window that is 2 * (4 + 4 / bundle) + 4n / bundle against (2 * 37 + 4n) / e for an entry.  How much more the first must be was measured on
+ * an H200: at 32 columns blocks win from 1.3 times on, tiles of 8 columns waste most of a fragment, and beyond WIDE columns X goes
+ * past the blocks a second time. */
 static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
 {
     const tl_row_pieces *r = &s->pieces;
     const double line = 4.0 * (double)cols, bundle = r->twins && r->pieces ? (double)s->rows / (double)r->pieces : 1.0;
     const double entries = (double)s->nnz / (double)(s->tf32.columns ? s->tf32.columns : 1);
-    return 100.0 * (8.0 + (8.0 + line) / bundle) >= WORTH_PERCENT * (74.0 + line) / entries;
+    const double percent = cols < NARROW ? WORTH_NARROW : cols <= WIDE ? WORTH : WORTH_WIDE;
+    return 100.0 * (8.0 + (8.0 + line) / bundle) >= percent * (74.0 + line) / entries;
 }
 
 /* The warps of one thread block go through a long window: that should not take much longer than all of A. */

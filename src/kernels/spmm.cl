@@ -4,9 +4,9 @@
  *
  * A team of C*K threads takes a row of A, or a piece of one.  The columns lie side by side over C of its threads, each with V
  * strips: a strip is 16 bytes (kernels strips_*), or one value where X and Y are not aligned to that (values_*).
- * The entries of A go round over the other K, four or eight at a time: four are one load of columns and one or two of values
- * for all C threads.  In the end the K sums of a column are added in a tree.  A sum is always made in the same way, and
- * with K = 1 in the order of the row.
+ * The entries of A go round over the other K, four at a time: one load of columns and one or two of values for all C
+ * threads.  In the end the K sums of a column are added in a tree.  A sum is always made in the same way, and with K = 1 in
+ * the order of the row.  Kernels eights_* take eight entries at a time, and K = 1, for whole rows one after the other.
  *
  * Blocks come tile by tile: all rows for the first C*V strips, then all for the next, so that neighbours share what they
  * read of X.
@@ -14,6 +14,7 @@
  *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone, and for
  *                   twins_* a piece may be several rows of one pattern
  *   x_at, y_at, y_ld  in strips; x_ld in bytes
+ *   turns           rows that a team of eights_* takes
  *
  * Shared memory, with lanes: four columns and values a thread (staged_*), or four columns and values of three rows (twins_*);
  * without lanes what an exchange needs. */
@@ -52,7 +53,7 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 #define SPMM_ARGS                                                                                                           \
     u32 count, GLOBAL const u32 *pieces, GLOBAL const ptr_t *RESTRICT ptr, GLOBAL const idx_t *RESTRICT col,                \
     GLOBAL const val_t *RESTRICT val, u64 nnz, GLOBAL const val_t *RESTRICT x, u64 x_at, u32 x_ld, GLOBAL val_t *y, u64 y_at,\
-    u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, u32 turns, GLOBAL val_t *sums, double alpha_re, double alpha_im,    \
+    u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, u32 turns, GLOBAL val_t *sums, double alpha_re, double alpha_im,\
     double beta_re, double beta_im
 
 #define SPMM_BEGIN(W, V, R)                                                                                                 \
@@ -246,9 +247,7 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
                 UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, n.c[e])                                             \
                 UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, 0, g.v[e]) }                                           \
             } else {                                                                                                        \
-                u32 in = 15u;                                                                                               \
-                if (j < lo) in = in << (lo - j) & 15u;                                                                      \
-                if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                \
+                SPMM_IN(4u)                                                                                                 \
                 UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
                     if (!(in >> e & 1u)) n.c[e] = 0u;                                                                       \
                     SPMM_LOAD(strip, V, n.c[e])                                                                             \
@@ -304,9 +303,7 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
             SHARED const vals_t *const quad = vals + ((j - base) >> 2);                                                     \
             cols_t n = cols[(j - base) >> 2];                                                                               \
             strip s[4][V];                                                                                                  \
-            u32 in = 15u;                                                                                                   \
-            if (j < lo) in = in << (lo - j) & 15u;                                                                          \
-            if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                    \
+            SPMM_IN(4u)                                                                                                     \
             UNROLL for (u32 e = 0; e < 4u; e++) {                                                                           \
                 if (!(in >> e & 1u)) n.c[e] = 0u;                                                                           \
                 SPMM_LOAD(strip, V, n.c[e])                                                                                 \
@@ -353,9 +350,10 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
 
 /* Blocks of 256 on a processor that a kernel should leave registers for. */
 #define SPMM_BLOCKS(n)  (IDX == 64 || VAL > 2 ? 1 : (n))
+#define EIGHTS_BLOCKS   (__CUDA_ARCH__ >= 1000 ? 3 : 4)     /* where code needs a few registers more */
 
-SPMM_EIGHTS(eights_1, strip_t, STRIP, 1, 4)
-SPMM_EIGHTS(eights_2, strip_t, STRIP, 2, 4)
+SPMM_EIGHTS(eights_1, strip_t, STRIP, 1, EIGHTS_BLOCKS)
+SPMM_EIGHTS(eights_2, strip_t, STRIP, 2, EIGHTS_BLOCKS)
 SPMM_DIRECT(strips_1, strip_t, STRIP, 1, 5)
 SPMM_DIRECT(strips_2, strip_t, STRIP, 2, 4)
 SPMM_DIRECT(values_1, value_t, 1, 1, 4)
