@@ -14,6 +14,7 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
+#   GPU_CHECK_AT_ONCE        tests of a device at the same time (8)
 #   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
 #
@@ -113,8 +114,9 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
-# All of a device at once: they are small, and most of their time is the host's.  One that was refused memory while the
+# Several at once: they are small, and most of their time is the host's.  One that was refused memory while the
 # others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end) runs again alone, and that counts.
+at_once=${GPU_CHECK_AT_ONCE:-8}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 run_test() {                    # run_test DEVICE PROGRAM
     (cd "$work" && TULLE_TEST_DEVICE=$1 timeout 300 "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
@@ -124,6 +126,7 @@ for d in $devices; do
     wanted tests || break
     start=$SECONDS
     for p in $programs; do
+        while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
         run_test "$d" "$p" &
     done
     wait

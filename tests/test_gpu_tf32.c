@@ -345,8 +345,8 @@ static void where_it_is_worth_it(void)
     ref full = ref_dense(256, 256, REF_INTEGERS, f32), apart = ref_permutation(7, 600, f32), wide = ref_dense(256, 256, REF_INTEGERS, f64);
     ref mixed = ref_random(9, 2000, 2000, 40, REF_INTEGERS, f32);
     const char *none = "no TF32: ";
-    try_it(ctx, &full, 128, (tulle_spmm_options){0}, cuda, cuda ? "TF32 for 128 columns" : none);
-    try_it(ctx, &apart, 128, (tulle_spmm_options){0}, false, cuda ? "8 rows share too little: 1.00 entries" : none);
+    try_it(ctx, &full, 64, (tulle_spmm_options){0}, cuda, cuda ? "TF32 for 64 columns" : none);
+    try_it(ctx, &apart, 64, (tulle_spmm_options){0}, false, cuda ? "8 rows share too little: 1.00 entries" : none);
     try_it(ctx, &mixed, 8, (tulle_spmm_options){0}, false, none);
     try_it(ctx, &wide, 128, (tulle_spmm_options){0}, false, "");
     try_it(ctx, &full, 128, (tulle_spmm_options){.policy = "ellr"}, false, "ELLPACK-R");
