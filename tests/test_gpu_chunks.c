@@ -392,11 +392,11 @@ static void requests_that_fail(void)
     tulle_ctx *cpu = cpu_ctx();
     ref A = ref_arrow(200, REF_INTEGERS, f64);            /* with rows in parts */
     int refused = 0;
-    for (int i = 0; i < LYINGS; i += 5)
-        for (int n = 1; n < 40; n++) {
-            char text[16];
-            snprintf(text, sizeof text, "%d", n);
-            tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
+    for (int i = 0; i < LYINGS; i += 5) {
+        tulle_ctx *ctx = gpu_ctx();
+        bool reached = true;
+        for (int n = 1; reached && n < 40; n++) {
+            gpu_fail_at(ctx, n);
             setting s = lying(i, 20, n % 2 ? none : other);
             uint64_t own = (s.x_place == TULLE_DEVICE) + (s.y_place == TULLE_DEVICE);
             ctx->gpu->requests = 0 - own;       /* those of the test itself are not made to fail */
@@ -406,11 +406,11 @@ static void requests_that_fail(void)
                   tulle_status_name(status), tulle_ctx_error(ctx));
             CHECK(tl_dmem_held(ctx->gpu) == held, "%d bytes stayed", (int)(tl_dmem_held(ctx->gpu) - held));
             refused += status != TULLE_OK;
-            bool reached = ctx->gpu->requests >= (uint64_t)n;
+            reached = ctx->gpu->requests >= (uint64_t)n;
             right(ctx, cpu, &A.view, lying(i, 20, none));
-            tulle_ctx_free(ctx);
-            if (!reached) break;
         }
+        tulle_ctx_free(ctx);
+    }
     CHECK(refused > 0, "every failure was made up for");
     ref_free(&A);
     tulle_ctx_free(cpu);
