@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# tulle_objects(<name> ISAS <list> [DEFINITIONS <list>] [EXCLUDE_FROM_ALL])
+# tulle_objects(<name> ISAS <list>)
 #
 # Compiles the library's sources as object libraries.  Sets, for the caller,
 #   <name>_OBJECTS       the objects of all of them, for add_library()
@@ -28,14 +28,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID
 endif()
 
 function(tulle_objects name)
-    cmake_parse_arguments(arg "EXCLUDE_FROM_ALL" "" "ISAS;DEFINITIONS" ${ARGN})
-    set(exclude "")
-    if(arg_EXCLUDE_FROM_ALL)
-        set(exclude EXCLUDE_FROM_ALL)
-    endif()
-
+    cmake_parse_arguments(arg "" "" "ISAS" ${ARGN})
     set(isas "")
-    set(definitions ${arg_DEFINITIONS})
+    set(definitions "")
     foreach(isa ${arg_ISAS})
         if(isa STREQUAL "base")
             list(APPEND isas base)
@@ -62,13 +57,13 @@ function(tulle_objects name)
          ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c)
     list(REMOVE_ITEM sources ${kernels})
 
-    add_library(${name} OBJECT ${exclude} ${sources})
+    add_library(${name} OBJECT ${sources})
     set(parts ${name})
     foreach(isa ${isas})
         foreach(val ${TULLE_VALS})
             foreach(idx ${TULLE_IDXS})
                 set(part ${name}_${isa}_${val}_${idx})
-                add_library(${part} OBJECT ${exclude} ${kernels})
+                add_library(${part} OBJECT ${kernels})
                 target_compile_definitions(${part} PRIVATE TL_ISA=${isa} TL_VAL=${val} TL_IDX=${idx})
                 target_compile_options(${part} PRIVATE ${TULLE_FLAGS_${isa}})
                 list(APPEND parts ${part})

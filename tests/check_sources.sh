@@ -4,6 +4,7 @@
 # check_sources.sh ROOT - what every source file keeps:
 #   an SPDX line near its head; memory from base/mem.c only; the environment from base/env.c only; nothing
 #   printed and no exit from within the library; no code switched off with #if 0; no tabs in C.
+# And: every file that names TULLE_I32_LIMIT is compiled with a lower one for test_*limits.c.
 set -euo pipefail
 cd "${1:?usage: check_sources.sh ROOT}"
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -46,6 +47,13 @@ forbid "a library neither prints nor ends the program" "$library" \
 forbid "threads are POSIX threads (base/threads.c)" "$library" '#[[:space:]]*(pragma[[:space:]]+omp|include[[:space:]]*<omp)'
 forbid "delete it instead" "$all" '[[:space:]]*#[[:space:]]*if[[:space:]]+0'"$after"
 forbid "indent with four spaces" "$all" $'\t'
+
+mapfile -t limited < <(grep -rl TULLE_I32_LIMIT src | sort)
+for file in "${limited[@]}"; do
+    [ "$file" = src/matrix/matrix.h ] || grep -qE "^set\(sources.* ${file#src/}[ )]" tests/CMakeLists.txt ||
+        complain "$file: names TULLE_I32_LIMIT, but tests/CMakeLists.txt does not compile it for test_limits.c"
+done
+[ ${#limited[@]} -gt 1 ] || complain "no file names TULLE_I32_LIMIT"
 
 echo "${#sources[@]} files, $bad complaints"
 [ $bad -eq 0 ]

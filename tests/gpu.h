@@ -7,6 +7,8 @@
  * unless a test says otherwise, so that sums are exact in any order and comparisons are bit for bit. */
 #ifndef TULLE_TEST_GPU_H
 #define TULLE_TEST_GPU_H
+#include "ctx.h"
+#include "gpu/engine.h"
 #include "ways.h"
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
@@ -41,6 +43,15 @@ static inline tulle_ctx *gpu_ctx_env(const char *variable, const char *value)
     tulle_ctx *ctx = gpu_ctx();
     unsetenv(variable);
     return ctx;
+}
+
+/* The n-th request for device memory fails, counted as in a new context: what this one kept goes back, what stays was asked
+ * for.  One context for every n: to load its programs again takes PoCL longer than all the rest. */
+static inline void gpu_fail_at(tulle_ctx *ctx, int n)
+{
+    tulle_ctx_trim(ctx);
+    ctx->gpu->requests = (uint64_t)ctx->gpu->blocks;
+    ctx->gpu->fail_at = (uint64_t)n;
 }
 
 /* ---- ways: the policies, and the accumulators that a device has */

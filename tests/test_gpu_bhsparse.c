@@ -303,12 +303,10 @@ static void every_allocation_fails_once(void)
     ref A = sums(sizes, 6, REF_INTEGERS, f64), B = powers(NONE, 40000, REF_INTEGERS, f64), want = ref_product(&A.view, &B.view);
     bool done = false;
     int failed = 0;
-    setenv("TULLE_GPU_SHARED", "4096", 1);
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");
     for (int n = 1; !done && n < 100 && test_failures < 10; n++) {
-        char text[16];
-        snprintf(text, sizeof text, "%d", n);
         tulle_matrix *C = NULL;
-        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
+        gpu_fail_at(ctx, n);
         uint64_t held = tl_dmem_held(ctx->gpu);
         tulle_options o = {.policy = "bhsparse", .drop_zeros = 1, .c_ptr_type = TULLE_I64};
         tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
@@ -319,9 +317,8 @@ static void every_allocation_fails_once(void)
         failed += status != TULLE_OK;
         tulle_matrix_free(C);
         gpu_product_is(ctx, &A.view, &B.view, &o, 0, &want.view, "afterwards");
-        tulle_ctx_free(ctx);
     }
-    unsetenv("TULLE_GPU_SHARED");
+    tulle_ctx_free(ctx);
     CHECK(done && failed > 10, "%d allocations failed, done %d", failed, done);
     ref_free(&A);
     ref_free(&B);

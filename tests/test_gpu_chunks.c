@@ -392,13 +392,12 @@ static void requests_that_fail(void)
     tulle_ctx *cpu = cpu_ctx();
     ref A = ref_arrow(200, REF_INTEGERS, f64);            /* with rows in parts */
     int refused = 0;
-    for (int i = 0; i < LYINGS; i += 5)
-        for (int n = 1; n < 40; n++) {
-            char text[16];
-            snprintf(text, sizeof text, "%d", n);
-            tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
+    for (int i = 0; i < LYINGS; i += 5) {
+        tulle_ctx *ctx = gpu_ctx();
+        bool reached = true;
+        for (int n = 1; reached && n < 40; n++) {
+            gpu_fail_at(ctx, 0);
             setting s = lying(i, 20, n % 2 ? none : other);
-            ctx->gpu->fail_at = 0;
             tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);        /* from the host it would go in bands */
             tulle_csr view = tulle_matrix_view(there);
             s.there = n % 4 < 2 ? &view : NULL;
@@ -411,12 +410,12 @@ static void requests_that_fail(void)
                   tulle_status_name(status), tulle_ctx_error(ctx));
             CHECK(tl_dmem_held(ctx->gpu) == held, "%d bytes stayed", (int)(tl_dmem_held(ctx->gpu) - held));
             refused += status != TULLE_OK;
-            bool reached = ctx->gpu->requests >= (uint64_t)n;
+            reached = ctx->gpu->requests >= (uint64_t)n;
             right(ctx, cpu, &A.view, lying(i, 20, none));
             tulle_matrix_free(there);
-            tulle_ctx_free(ctx);
-            if (!reached) break;
         }
+        tulle_ctx_free(ctx);
+    }
     CHECK(refused > 0, "every failure was made up for");
     ref_free(&A);
     tulle_ctx_free(cpu);

@@ -404,12 +404,12 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     tulle_csr w = tulle_matrix_view(want);
     int failed = 0;
     bool done = false;
-    if (shared) setenv("TULLE_GPU_SHARED", shared, 1);
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", shared);
+    tulle_matrix *C = NULL;
     for (int n = 1; !done && n < 300 && test_failures < 10; n++) {
-        char text[16];
-        snprintf(text, sizeof text, "%d", n);
-        tulle_matrix *C = NULL;
-        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
+        tulle_matrix_free(C);
+        C = NULL;
+        gpu_fail_at(ctx, n);
         tulle_status status = job(ctx, &p, &C);
         done = ctx->gpu->requests < (uint64_t)n;                /* it came not so far as to fail */
         CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !done), "%s: allocation %d: %s: %s", name, n,
@@ -431,10 +431,9 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
         CHECK(status == TULLE_OK, "%s: once more after allocation %d: %s", name, n, tulle_ctx_error(ctx));
         uint64_t now = tl_dmem_held(ctx->gpu);                  /* C is on the host */
         CHECK(now == held, "%s: allocation %d: %" PRIu64 " bytes were held, then %" PRIu64, name, n, held, now);
-        tulle_ctx_free(ctx);                                    /* matrices outlive their context */
-        tulle_matrix_free(C);
     }
-    unsetenv("TULLE_GPU_SHARED");
+    tulle_ctx_free(ctx);                                        /* matrices outlive their context */
+    tulle_matrix_free(C);
     CHECK(done && failed > 0, "%s: %d allocations failed, done %d", name, failed, done);
     tulle_matrix_free(want);
     pair_free(&p);

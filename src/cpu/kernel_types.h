@@ -30,7 +30,13 @@
 #define WIDTH_i32 32
 #define WIDTH_i64 64
 #define WIDTH JOIN(WIDTH_, TL_IDX)
+
+/* Under a sanitizer the same functions once each: it makes every copy many times as long, and slow to compile. */
+#ifdef TULLE_SANITIZED
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 #if KIND == 1
 typedef float val;
