@@ -4,9 +4,6 @@
 # check_record.sh ROOT RECORD - every record in docs/records/ is whole, all its tests passed, and it was made from
 # the GPU sources that are here now; where there is no record yet, there is nothing to say.  RECORD is the
 # program of bench/gpu/record.c.
-#
-# docs/records/waiting.json names sources that no device could confirm yet, and says what was: it must name those that are
-# here now, and go with the next record.
 set -euo pipefail
 root=${1:?usage: check_record.sh ROOT RECORD}
 record=${2:?usage: check_record.sh ROOT RECORD}
@@ -52,25 +49,12 @@ tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$ha
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
 
-waiting=$root/docs/records/waiting.json
-hash_in() { sed -nE 's/.*"gpu_sources_sha256": "([0-9a-f]+)".*/\1/p' "$1" | head -n 1; }
-if [ -e "$waiting" ]; then
-    tell "docs/records/waiting.json names the sources that are here" 0 test "$(hash_in "$waiting")" = "$hash"
-    echo "     GPU SOURCES WAIT FOR A DEVICE: $(sed -nE 's/.*"why": "(.*)".*/\1/p' "$waiting")"
-fi
 for file in "$root"/docs/records/*.json; do
     [ -e "$file" ] || continue
     case $file in
-        */waiting.json) ;;
         # Tables of the same run stand beside their record.
         *-accumulators.json | *-merges.json) tell "the record beside ${file##*/}" 0 test -e "${file%-*}.json" ;;
-        *)
-            if [ -e "$waiting" ]; then
-                tell "${file#"$root"/}, of sources before" 0 "$record" check "$file" "$(hash_in "$file")"
-                tell "nothing waits once there is a record" 1 test "$(hash_in "$file")" = "$hash"
-            else
-                tell "${file#"$root"/}" 0 "$record" check "$file" "$hash"
-            fi ;;
+        *) tell "${file#"$root"/}" 0 "$record" check "$file" "$hash" ;;
     esac
 done
 echo "$passed passed, $failed failed"
