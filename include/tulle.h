@@ -153,11 +153,13 @@ typedef struct tulle_options {
 typedef struct tulle_spmm_options {
     const char *policy;           /* NULL: "auto"; tulle_spmm_policy_name() lists them        */
     const void *alpha, *beta;     /* one value of A's type each, on the host; NULL: 1 and 0   */
-    uint64_t    memory_limit;     /* bytes of workspace; 0: what the device has free          */
+    uint64_t    memory_limit;     /* bytes of workspace, copies of A, X and Y on a GPU included; 0: what is free */
     int         op_a;             /* tulle_op                                                 */
     int         threads;          /* 0: the context's                                         */
     int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
-    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies */
+    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies;
+                                     what it sums is then up to 2^-10 of sum |a||x| off,
+                                     beside the rounding of sums; stats tell "auto, tf32"     */
     int         time_stages;      /* 1: stats tell the time of each stage                     */
     int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
     int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */
@@ -367,21 +369,23 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its
 /* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is written
  * only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise infinities
  * and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex number.  X and
- * Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled half way.
+ * Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled or a device failed half
+ * way.
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
  * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same bits
  * whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product without
  * rounding it first, and shares rows among threads as suits their lengths and the number of columns: the same bits
- * from run to run, but not always those of the CPU.  X and Y may be on the host there: they travel in chunks of
- * columns, and need not fit the device. */
+ * from run to run, but not always those of the CPU.  A, X and Y may be on the host there, and need not fit the device:
+ * X and Y travel in chunks of columns, an A that memory_limit or the device has no room for in bands of rows (whose sums
+ * may be made in other ways than those of a whole A). */
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 
 /* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
  * plan refers to A's arrays, which must stay as long as it is run; their values may change in between, but
- * of a transposed A it holds a copy, and on a GPU of an A from the host or in ELLPACK-R too.  alpha and beta are
- * given to each run; here they must be NULL. */
+ * of a transposed A it holds a copy, and on a GPU of an A from the host or in ELLPACK-R too.  An A that does not fit
+ * the GPU is read again at each run, as it is then.  alpha and beta are given to each run; here they must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,

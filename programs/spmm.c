@@ -269,7 +269,8 @@ static int check(session *s, outcome *r)
     int code = END_OK;
     static const number one = {1, 0};
     vector x = {0}, want = {0}, got = {0};
-    double worst = 0, allowed = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_C32 ? 1e-4 : 1e-11;
+    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_C32, tf32 = strstr(r->stats.policy, "tf32") != NULL;
+    double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of what is added up */
     if (!vector_make(&x, r->x.rows) || !vector_make(&want, r->y.rows) || !vector_make(&got, r->y.rows)) {
         code = no_memory("the check");
         goto done;

@@ -65,12 +65,25 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     return TULLE_OK;
 }
 
+/* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
+ * are copied where they do not lie well. */
+static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size, const char *name)
+{
+    if (place != TULLE_DEVICE || !ctx->gpu || tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) || (uintptr_t)array % size == 0)
+        return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL, "%s begins at %#" PRIxPTR " on the device, not at a multiple of %zu bytes", name,
+                   (uintptr_t)array, size);
+}
+
 static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
 {
-    tulle_status status = tl_view_check(ctx, A, "A");
-    if (status == TULLE_OK && !tl_type_known((int)A->val_type))
+    tulle_status status = TULLE_OK;
+    TRY(tl_view_check(ctx, A, "A"));
+    TRY(check_aligned(ctx, A->place, A->row_ptr, tl_index_size(A->ptr_type), "row_ptr of A"));
+    if (!tl_type_known((int)A->val_type))
         status = tl_fail(&ctx->base, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64",
                          (int)A->val_type);
+done:
     return status;
 }
 
@@ -150,6 +163,9 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
         status = tl_fail(b, TULLE_EINVAL, "A has no values");
         goto done;
     }
+    size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_C32 ? 2 : 1);
+    if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
+    TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
     TRY(check_overlap(ctx, A, X, Y));
 done:
     return status;
@@ -167,7 +183,7 @@ static bool is_zero(tl_c64 v)
 
 /* ---- plans */
 
-/* A made ready on the device.  Its transpose is made by the host, which checks it too. */
+/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
 static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
@@ -179,8 +195,13 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
                              .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
-                             .ellr_block = (uint32_t)o->ellr_block, .trusted = o->trust_inputs || own};
+                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
+                             .trusted = o->trust_inputs || own};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
+    if (tl_gpu_spmm_in_bands(p->gpu)) {
+        p->own = own;
+        own = NULL;
+    }
 done:
     tl_matrix_free(&ctx->base, own);
     return status;

@@ -268,6 +268,7 @@ typedef struct setting {
     const char *policy;
     int         ellr_threads, ellr_columns, ellr_block;
     int         places;                 /* what lies on the device */
+    bool        tf32;                   /* allowed */
     bool        close;                  /* within rounding: a device may add up in another order */
 } setting;
 
@@ -307,7 +308,8 @@ static inline void spmm_product(tulle_ctx *ctx, const tulle_csr *A, const ref *t
     if (reads_y) den_fill(&Y, s.kind, 4);       /* else it is NaN */
     spmm_plain(opA, &X.view, s.alpha, s.beta, &Y.view, &want.view);
     tulle_spmm_options o = {.alpha = alpha, .beta = beta, .op_a = s.op, .memory_limit = s.limit, .policy = s.policy,
-                            .ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block};
+                            .ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block,
+                            .allow_tf32 = s.tf32};
     tulle_matrix *a = NULL;
     den_there x = {.view = X.view}, y = {.view = Y.view};
     tulle_csr view = *A;

@@ -396,8 +396,12 @@ static void requests_that_fail(void)
         tulle_ctx *ctx = gpu_ctx();
         bool reached = true;
         for (int n = 1; reached && n < 40; n++) {
-            gpu_fail_at(ctx, n);
+            gpu_fail_at(ctx, 0);
             setting s = lying(i, 20, n % 2 ? none : other);
+            tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);        /* from the host it would go in bands */
+            tulle_csr view = tulle_matrix_view(there);
+            s.there = n % 4 < 2 ? &view : NULL;
+            ctx->gpu->fail_at = (uint64_t)n;
             uint64_t own = (s.x_place == TULLE_DEVICE) + (s.y_place == TULLE_DEVICE);
             ctx->gpu->requests = 0 - own;       /* those of the test itself are not made to fail */
             uint64_t held = tl_dmem_held(ctx->gpu);
@@ -408,6 +412,7 @@ static void requests_that_fail(void)
             refused += status != TULLE_OK;
             reached = ctx->gpu->requests >= (uint64_t)n;
             right(ctx, cpu, &A.view, lying(i, 20, none));
+            tulle_matrix_free(there);
         }
         tulle_ctx_free(ctx);
     }

@@ -423,6 +423,28 @@ static void impossible_shapes_are_refused(void)
     tulle_ctx_free(ctx);
 }
 
+/* A plan holds A once: as ELLPACK-R, or as CSR. */
+static void csr_goes_when_it_is_made(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = uneven(300, 200, f64);
+    tulle_spmm_options o = {.policy = "ellr"};
+    uint64_t before = tl_dmem_held(ctx->gpu);
+    tulle_spmm_plan *plan = NULL;
+    CHECK(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    if (plan) {
+        const tl_gpu_spmm *s = plan->gpu;
+        uint64_t held = tl_dmem_held(ctx->gpu) - before;
+        CHECK(s->ellr.val.handle && held >= s->ellr.bytes && held <= s->ellr.bytes + 3 * TL_ALIGN, "%d bytes are held, ELLPACK-R has %d",
+              (int)held, (int)s->ellr.bytes);
+        CHECK(s->taken == held && !s->val.handle && !s->own[2].handle, "%d bytes are counted", (int)s->taken);
+    }
+    tulle_spmm_plan_free(plan);
+    CHECK(tl_dmem_held(ctx->gpu) == before, "%d bytes stayed", (int)(tl_dmem_held(ctx->gpu) - before));
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
 /* Memory that is not there, one allocation after the other: CSR, and nothing stays. */
 static void failing_allocations(void)
 {
@@ -442,4 +464,4 @@ static void failing_allocations(void)
 TEST_MAIN(TEST(every_shape_f32), TEST(every_shape_f64), TEST(every_shape_c32), TEST(every_shape_c64),
           TEST(every_width_of_indices), TEST(every_block), TEST(rows_begin_anywhere), TEST(factors), TEST(chosen_shapes),
           TEST(no_rows_no_entries), TEST(infinities), TEST(a_matrix_that_would_blow_up_stays_csr),
-          TEST(impossible_shapes_are_refused), TEST(failing_allocations))
+          TEST(impossible_shapes_are_refused), TEST(csr_goes_when_it_is_made), TEST(failing_allocations))

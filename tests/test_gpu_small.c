@@ -239,10 +239,12 @@ static void times_dense(const char *shape, ref_types t)
 }
 
 static void times_dense_as_it_likes(void) { times_dense(NULL, ref_types_at(15)); }
-static void times_dense_one_strip(void) { times_dense("1,1,1,32,0", ref_types_at(0)); }
-static void times_dense_two_strips(void) { times_dense("0,1,2,32,0", f64_i64); }
-static void times_dense_one_strip_staged(void) { times_dense("1,1,1,32,1", ref_types_at(0)); }
-static void times_dense_two_strips_staged(void) { times_dense("0,1,2,64,1", f64); }
+static void times_dense_one_strip(void) { times_dense("1,1,1,32,1,1", ref_types_at(0)); }
+static void times_dense_two_strips(void) { times_dense("0,1,2,32,1,1", f64_i64); }
+static void times_dense_one_strip_staged(void) { times_dense("1,1,1,32,2,1", ref_types_at(0)); }
+static void times_dense_one_strip_by_eights(void) { times_dense("1,0,1,32,3,2", ref_types_at(0)); }
+static void times_dense_two_strips_by_eights(void) { times_dense("0,0,2,32,3,4", f64); }
+static void times_dense_two_strips_staged(void) { times_dense("0,1,2,64,2,1", f64); }
 
 static void times_dense_in_ellpack(void)
 {
@@ -254,6 +256,38 @@ static void times_dense_in_ellpack(void)
         spmm_product(ctx, &A.view, NULL, s, "ELLPACK-R");
     }
     ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
+/* TF32 without tensor cores: every width of a thread, aligned or not, one warp for 8 rows and two, a row longer than a warp should
+ * take; in X a number that is not finite, and rows that need not see it do not. */
+static void times_dense_in_tf32(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref As[] = {staircase(21, 60, 40, 1, REF_INTEGERS, ref_types_at(0)), ref_random(5, 30, 40, 5, REF_INTEGERS, ref_types_at(12)),
+                full_row_and_singles(10, 300, 4, REF_INTEGERS, ref_types_at(0))};
+    static const int64_t columns[] = {7, 16, 24, 40};
+    setenv("TULLE_SPMM_TF32", "on", 1);
+    for (int a = 0; a < 3; a++) {
+        setenv("TULLE_SPMM_TF32_WARPS", a == 1 ? "2" : "1", 1);
+        for (int c = a / 2; c < 4; c += 1 + a / 2) {
+            setting s = {.cols = columns[c], .alpha = one, .beta = a ? half : zero, .x_gap = a && c % 2, .tf32 = true, .places = SPMM_PLACES - 1};
+            spmm_product(ctx, &As[a].view, NULL, s, "TF32");
+        }
+        den X = den_new(As[a].view.cols, 9, 0, TULLE_BY_ROWS, TULLE_F32), Y = den_new(As[a].view.rows, 9, 0, TULLE_BY_ROWS, TULLE_F32);
+        den want = den_new(As[a].view.rows, 9, 0, TULLE_BY_ROWS, TULLE_F32);
+        den_fill(&X, REF_INTEGERS, 3);
+        den_put(&X.view, 3, 4, (ref_value){INFINITY, 0});
+        spmm_plain(&As[a].view, &X.view, one, zero, &Y.view, &want.view);
+        CHECK(tulle_spmm(ctx, &As[a].view, &X.view, &Y.view, &(tulle_spmm_options){.allow_tf32 = 1}) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(den_same(&Y.view, &want.view, "TF32"), "an infinity in X");
+        den_free(&X);
+        den_free(&Y);
+        den_free(&want);
+        ref_free(&As[a]);
+    }
+    unsetenv("TULLE_SPMM_TF32");
+    unsetenv("TULLE_SPMM_TF32_WARPS");
     tulle_ctx_free(ctx);
 }
 
@@ -287,5 +321,5 @@ TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_w
           TEST(indices_of_two_widths),
           TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
-          TEST(times_dense_two_strips_staged),
-          TEST(times_dense_in_ellpack), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))
+          TEST(times_dense_two_strips_staged), TEST(times_dense_one_strip_by_eights), TEST(times_dense_two_strips_by_eights),
+          TEST(times_dense_in_ellpack), TEST(times_dense_in_tf32), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))

@@ -215,10 +215,10 @@ static void every_shape_of_csr(void)
         ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
         for (int c = 0; c <= 5; c++)
             for (int k = 0; c + k <= 5; k++)
-                for (int w = 0; w < 4; w++, turn++) {            /* one or two strips, staged or not */
+                for (int w = 0; w < 6; w++, turn++) {            /* one or two strips; direct, staged, by eights */
                     char shape[64];
                     if (few() && turn % 5 != 0) continue;
-                    snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], w / 2);
+                    snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], 1 + w / 2, 1 << turn % 4);
                     setenv("TULLE_SPMM_SHAPE", shape, 1);
                     setting s = {.cols = columns[turn / 3 % 6], .alpha = turn % 7 < 3 ? half : one,
                                  .beta = turn % 3 ? zero : half, .plan = turn % 2, .places = SPMM_PLACES - 1, .x_gap = turn % 5 == 1};
@@ -617,6 +617,20 @@ static void bad_arguments_change_nothing(void)
     c = there;
     c.X.values = c.Y.values;
     spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X and Y overlap", "X is Y");
+    if (strncmp(gpu_name(), "cuda", 4) == 0) {                  /* a cl_mem begins well */
+        c = there;
+        c.X.values = (char *)c.X.values - 3;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X begins at 0x", "X in between");
+        c = there;
+        c.Y.values = (char *)c.Y.values + 4;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "not at a multiple of 8 bytes", "Y in between");
+        c = there;
+        tulle_matrix *a = gpu_moved(ctx, &A.view, TULLE_DEVICE);
+        c.A = tulle_matrix_view(a);
+        c.A.row_ptr = (const char *)c.A.row_ptr + 2;
+        spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "row_ptr of A begins at 0x", "row_ptr in between");
+        tulle_matrix_free(a);
+    }
     den_fetch(ctx, &Y, &y);
     CHECK(den_untouched(&Y), "%s", "Y was written");
     tulle_spmm_plan *plan = NULL;

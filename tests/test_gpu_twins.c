@@ -165,7 +165,7 @@ static void every_shape(void)
                 for (int w = 1; w <= 2; w++, turn++) {
                     char shape[64];
                     if (few() && turn % 3 != v % 3) continue;
-                    snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d", c, k, w, blocks[turn % 4], turn % 2);
+                    snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d,1", c, k, w, blocks[turn % 4], 1 + turn % 2);
                     setenv("TULLE_SPMM_SHAPE", shape, 1);
                     setting s = {.cols = columns[turn % COLUMNS], .alpha = turn % 7 < 3 ? half : one, .beta = turn % 3 ? zero : half,
                                  .kind = REF_INTEGERS, .plan = turn % 2};

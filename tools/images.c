@@ -5,7 +5,8 @@
  *     images [--must] OUT.c
  *
  * Every program that the GPU engine names (tl_program_ahead) is compiled by NVRTC for each architecture below, as
- * machine code or as PTX, which runs on all that is newer.  OUT.c holds them as the table of jit/parts.h.
+ * machine code and as PTX, which runs on all that is newer: one compilation gives both, and one entry of the cache holds
+ * them.  OUT.c has them as the table of jit/parts.h.
  * Where there is no NVRTC, or a program does not compile, it says so and goes without; --must makes that an
  * error.  What was compiled before comes from the cache ($TULLE_CACHE), so that a build after a small change is
  * short. */
@@ -16,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const archs[] = {"sm_80", "sm_90", "compute_80", "compute_90"};
+static const struct { const char *code, *ptx; } archs[] = {{"sm_80", "compute_80"}, {"sm_90", "compute_90"}};
 
 enum { ARCHS = sizeof archs / sizeof *archs, MOST = 256 };
 
@@ -26,9 +27,37 @@ typedef struct list {
     int        count;
 } list;
 
+/* Both in one: the bytes of the machine code as a number, it itself, the PTX. */
 static tulle_status compile(void *arch, tl_base *b, const char *name, const char *source, tl_image *image)
 {
-    return tl_nvrtc_compile(b, arch, name, source, image, NULL, 0);
+    tulle_status status = TULLE_OK;
+    tl_image code = {0}, ptx = {0};
+    unsigned char *both = NULL;
+    *image = (tl_image){0};
+    TRY(tl_nvrtc_compile_both(b, arch, name, source, &code, &ptx));
+    uint64_t bytes = sizeof code.bytes + code.bytes + ptx.bytes;
+    TRY(tl_alloc(b, &both, (int64_t)bytes, 1, "two images"));
+    memcpy(both, &code.bytes, sizeof code.bytes);
+    memcpy(both + sizeof code.bytes, code.data, code.bytes);
+    memcpy(both + sizeof code.bytes + code.bytes, ptx.data, ptx.bytes);
+    *image = (tl_image){.data = both, .bytes = bytes, .origin = TL_COMPILED, .seconds = code.seconds};
+done:
+    tl_image_free(b, &code);
+    tl_image_free(b, &ptx);
+    return status;
+}
+
+/* Parts of what compile() made, not to be freed; false: it is something else. */
+static bool take_apart(const tl_image *both, tl_image *code, tl_image *ptx)
+{
+    unsigned char *p = both->data;
+    uint64_t bytes;
+    if (both->bytes < sizeof bytes) return false;
+    memcpy(&bytes, p, sizeof bytes);
+    if (bytes > both->bytes - sizeof bytes) return false;
+    *code = (tl_image){.data = p + sizeof bytes, .bytes = bytes};
+    *ptx = (tl_image){.data = p + sizeof bytes + bytes, .bytes = both->bytes - sizeof bytes - bytes};
+    return true;
 }
 
 /* All at once; where one fails, one by one, so that it costs only itself. */
@@ -65,25 +94,33 @@ static void write_line(FILE *lines, const char *arch, int i, const tl_image *ima
     fprintf(lines, "}}, \"%s\", %s_%d, %llu},\n", arch, arch, i, (unsigned long long)image->bytes);
 }
 
-/* The images of one architecture: data to out, lines of the table to lines. */
-static tulle_status write_arch(tl_base *b, FILE *out, FILE *lines, list *l, const char *arch, const char *version,
-                               int *made, int *missing, uint64_t *bytes)
+/* The images of one architecture, code and PTX: data to out, lines of the table to lines. */
+static tulle_status write_arch(tl_base *b, FILE *out, FILE *lines, list *l, int a, const char *version, int *made, int *missing,
+                               uint64_t *bytes)
 {
     tulle_status status = TULLE_OK;
-    char *text = NULL;
-    tl_compiler compiler = {.dialect = "cuda", .arch = arch, .version = version, .self = (void *)arch,
+    char *text = NULL, both[64];
+    snprintf(both, sizeof both, "%s and %s", archs[a].code, archs[a].ptx);      /* no other image has this key */
+    tl_compiler compiler = {.dialect = "cuda", .arch = both, .version = version, .self = (void *)archs[a].code,
                             .compile = compile};
-    *missing += compile_all(b, l, &compiler);
+    *missing += 2 * compile_all(b, l, &compiler);
     for (int i = 0; i < l->count; i++) {
         if (!l->image[i].data) continue;
         TRY(tl_jit_source(b, "cuda", &l->program[i], &text));
         tl_hash key = tl_embedded_key("cuda", text);
         tl_free(b, text);
         text = NULL;
-        write_data(out, arch, i, &l->image[i]);
-        write_line(lines, arch, i, &l->image[i], &key);
-        *made += 1;
-        *bytes += l->image[i].bytes;
+        tl_image code, ptx;
+        if (take_apart(&l->image[i], &code, &ptx)) {
+            write_data(out, archs[a].code, i, &code);
+            write_line(lines, archs[a].code, i, &code, &key);
+            write_data(out, archs[a].ptx, i, &ptx);
+            write_line(lines, archs[a].ptx, i, &ptx, &key);
+            *made += 2;
+            *bytes += code.bytes + ptx.bytes;
+        } else {
+            *missing += 2;
+        }
         tl_image_free(b, &l->image[i]);
     }
 done:
@@ -123,7 +160,7 @@ int main(int argc, char **argv)
     if (tl_nvrtc_archs(known, 128, &known_count, why, sizeof why)) {
         tl_nvrtc_version(version, sizeof version);
         for (int a = 0; a < ARCHS && good; a++)
-            good = write_arch(b, out, lines, &l, archs[a], version, &made, &missing, &bytes) == TULLE_OK;
+            good = write_arch(b, out, lines, &l, a, version, &made, &missing, &bytes) == TULLE_OK;
         if (!good) fprintf(stderr, "images: %s\n", b->error);
     } else {
         fprintf(stderr, "images: none, %s\n", why);

@@ -5,12 +5,13 @@
  *     bench_gpu_spmm [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         auto (default), ellr, tf32
+ *     --ways LIST         auto (default), ellr, tf32 (auto where TF32 is allowed, f32 only)
  *     --types LIST        f32,f64 (default)
  *     --columns LIST      8,32,128 (default)
  *     --runs N            20 (default) after 3 that are not counted; the median counts
- *     --anchors FILE      lines "matrix,N,type,best_full_precision_ms,its name,best_cusparse_ms,its name,..." to compare with;
- *                         of a folder only the matrices it names are measured then
+ *     --anchors FILE      lines "matrix,N,type,best_full_precision_ms,its name,best_cusparse_ms,its name,
+ *                         best_tf32_ms,its name" to compare with, the last two empty where there is none; of a folder only the
+ *                         matrices it names are measured then
  *     --pieces FILE       one JSON object a case is added, for record.c
  *     --only PARTS        of a folder, matrices whose name has one of these
  *     --no-check --no-cusparse --trace
@@ -47,13 +48,13 @@ static const struct { const char *name, *policy; int tf32; double rounding; } wa
 enum { WAYS = sizeof ways / sizeof *ways };
 
 typedef struct anchor {
-    char    name[64], type[8], peer[64], variant[32];
+    char    name[64], type[8], peer[64], variant[32], tf32_peer[64];
     int64_t columns;
-    double  best, cusparse;
+    double  best, cusparse, tf32;
 } anchor;
 
-enum { TO_BEST, TO_CUSPARSE, TO_NOW, RIVALS };
-static const char *const rivals[RIVALS] = {"best_full_precision", "best_cusparse", "cusparse_now"};
+enum { TO_BEST, TO_CUSPARSE, TO_NOW, TO_TF32, RIVALS };        /* TO_TF32: what is in TF32 itself */
+static const char *const rivals[RIVALS] = {"best_full_precision", "best_cusparse", "cusparse_now", "best_tf32"};
 
 typedef struct tally {
     suite_ratio to[RIVALS], part[MAX_LIST][MAX_LIST];           /* part: to the best, by type and columns */
@@ -293,6 +294,7 @@ static void print_line(const operands *o, int64_t n, int way, const result *r, c
     number(a ? a->cusparse / r->ms : 0, " %8.3f");
     printf(" %8.1f %9.1f %8.3f  %s %s\n", 1e-6 * traffic(o, n) / r->ms, 2e-6 * (double)(o->host.nnz * n) / r->ms, r->plan_ms,
            a ? a->peer : "", r->cusparse_ms > 0 ? r->cusparse_name : "");
+    if (ways[way].tf32 && a && a->tf32 > 0) printf("%41s %8.4f %8.3f  %s\n", "in TF32", a->tf32, a->tf32 / r->ms, a->tf32_peer);
     fflush(stdout);
 }
 
@@ -307,18 +309,20 @@ static void write_piece(const settings *s, const operands *o, int64_t n, int way
     if (r->cusparse_ms > 0) fprintf(f, "%.5g, \"cusparse_algorithm\": \"%s\"", r->cusparse_ms, r->cusparse_name);
     else fputs("null", f);
     if (a) fprintf(f, ", \"anchor_best_ms\": %.5g, \"anchor_best\": \"%s\", \"anchor_cusparse_ms\": %.5g", a->best, a->peer, a->cusparse);
+    if (a && a->tf32 > 0) fprintf(f, ", \"anchor_tf32_ms\": %.5g, \"anchor_tf32\": \"%s\"", a->tf32, a->tf32_peer);
     fprintf(f, ", \"rows\": %" PRId64 ", \"cols\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"runs\": %d}\n", o->host.rows,
             o->host.cols, o->host.nnz, s->runs);
     fflush(f);
 }
 
-static void count_case(const settings *s, const operands *o, int type, int width, const result *r, const anchor *a, tally *t)
+static void count_case(const settings *s, const operands *o, int type, int width, int way, const result *r, const anchor *a, tally *t)
 {
     char name[96];
     snprintf(name, sizeof name, "%s %" PRId64 " %s", o->name, s->width[width], type_name(o->type));
     suite_compare(&t->to[TO_BEST], a ? a->best : 0, r->ms, name);
     suite_compare(&t->to[TO_CUSPARSE], a ? a->cusparse : 0, r->ms, name);
     suite_compare(&t->to[TO_NOW], r->cusparse_ms, r->ms, name);
+    suite_compare(&t->to[TO_TF32], a && ways[way].tf32 ? a->tf32 : 0, r->ms, name);
     suite_compare(&t->part[type][width], a ? a->best : 0, r->ms, name);
     t->slow += a && a->best / r->ms < 0.9;
     t->done++;
@@ -357,8 +361,10 @@ static int read_anchors(const char *path, anchor *list, int room)
     if (path && !f) suite_stop("%s cannot be opened", path);
     while (f && count < room && fgets(line, sizeof line, f)) {
         anchor *a = &list[count];
-        if (sscanf(line, "%63[^,],%" SCNd64 ",%7[^,],%lf,%63[^,],%lf,%31[^,\n]", a->name, &a->columns, a->type, &a->best,
-                   a->peer, &a->cusparse, a->variant) == 7) count++;
+        *a = (anchor){.tf32 = 0};
+        int got = sscanf(line, "%63[^,],%" SCNd64 ",%7[^,],%lf,%63[^,],%lf,%31[^,\n],%lf,%63[^,\n]", a->name, &a->columns, a->type,
+                         &a->best, a->peer, &a->cusparse, a->variant, &a->tf32, a->tf32_peer);
+        if (got >= 7) count++;
     }
     if (f) fclose(f);
     return count;
@@ -397,7 +403,7 @@ static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, 
             if (measure(gpu, d, s, &o, n, way, &r)) {
                 print_line(&o, n, way, &r, a);
                 write_piece(s, &o, n, way, &r, a);
-                count_case(s, &o, type, w, &r, a, &all[way]);
+                count_case(s, &o, type, w, way, &r, a, &all[way]);
             } else {
                 all[way].failed++;
                 wrong++;

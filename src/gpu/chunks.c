@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by row on the
- * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2013).
+ * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
  *   on the device, row by row    used as it lies
  *   on the device, by columns    a chunk is turned into workspace and, of Y, back
@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum {
-    WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS,
-    SLOT_LEAST = 64 << 10, SLOT_MOST = 8 << 20,
+    WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS / 2,
+    SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
     SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
     VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
     LINE = 64,                          /* the same of a row of the host's                           */
@@ -42,6 +42,7 @@ typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
 
 typedef struct side {
     tulle_dense M;
+    uint64_t    at;                     /* values before the first                                  */
     road        road;
     tl_dmem     chunk[WAYS_MOST];
 } side;
@@ -89,9 +90,9 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
-static int64_t pitch_of(const run *r, const side *m, int64_t cols)
+static int64_t pitch_of(const side *m, int64_t cols)
 {
-    int64_t vector = VECTOR / (int64_t)r->size;
+    int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
     return m->road == TURNED && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
@@ -160,9 +161,10 @@ typedef struct carry {
     bool        back;
 } carry;
 
-static char *host_at(const run *r, const tulle_dense *M, int64_t row, int64_t col)
+static char *host_at(const run *r, const side *m, int64_t row, int64_t col)
 {
-    return (char *)M->values + (size_t)(M->order == TULLE_BY_COLS ? col * M->ld + row : row * M->ld + col) * r->size;
+    const tulle_dense *M = &m->M;
+    return (char *)M->values + (m->at + (size_t)(M->order == TULLE_BY_COLS ? col * M->ld + row : row * M->ld + col)) * r->size;
 }
 
 /* Columns from rows that lie one behind the other; 16 rows at a time, so that lines of both are met whole. */
@@ -176,9 +178,10 @@ TL_INLINE void unpack_columns(const char *from, int64_t rows, int64_t cols, char
     }
 }
 
-static void unpack(const run *r, const tulle_dense *M, const part *p, int64_t row0, int64_t row1, const char *from)
+static void unpack(const run *r, const side *m, const part *p, int64_t row0, int64_t row1, const char *from)
 {
-    char *to = host_at(r, M, p->row + row0, p->col);
+    const tulle_dense *M = &m->M;
+    char *to = host_at(r, m, p->row + row0, p->col);
     from += (size_t)(row0 * p->cols) * r->size;
     if (M->order == TULLE_BY_ROWS) {
         for (int64_t i = 0; i < row1 - row0; i++)
@@ -198,8 +201,8 @@ static void carry_work(void *arg, int thread, int threads)
     const part *p = &c->in->part;
     const tulle_dense *M = &c->of->M;
     int64_t row0 = tl_part(p->rows, thread, threads), row1 = tl_part(p->rows, thread + 1, threads);
-    if (c->back) unpack(c->r, M, p, row0, row1, c->in->p);
-    else c->r->host->pack(host_at(c->r, M, p->row, p->col), M->ld, M->order == TULLE_BY_COLS, p->cols, row0, row1, c->in->p);
+    if (c->back) unpack(c->r, c->of, p, row0, row1, c->in->p);
+    else c->r->host->pack(host_at(c->r, c->of, p->row, p->col), M->ld, M->order == TULLE_BY_COLS, p->cols, row0, row1, c->in->p);
 }
 
 static void carry_part(const run *r, const side *m, const slot *k, bool back)
@@ -268,13 +271,13 @@ static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col,
     const tulle_dense *M = &m->M;
     tl_dmem whole = {(uint64_t)(uintptr_t)M->values, 0};
     if (m->road == AS_IT_LIES) {
-        *place = (lines){whole, (uint64_t)col, (uint64_t)M->ld};
+        *place = (lines){whole, m->at + (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
-    *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(r, m, cols)};
+    *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(m, cols)};
     if (!read) return TULLE_OK;
     if (m->road == FROM_HOST) return pass(r, m, way, lane, col, cols, false);
-    return turn(r, lane, cols, M->rows, (lines){whole, (uint64_t)(col * M->ld), (uint64_t)M->ld}, *place);
+    return turn(r, lane, cols, M->rows, (lines){whole, m->at + (uint64_t)(col * M->ld), (uint64_t)M->ld}, *place);
 }
 
 static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
@@ -283,7 +286,7 @@ static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t co
     if (r->Y.road == AS_IT_LIES) return TULLE_OK;
     if (r->Y.road == FROM_HOST) return pass(r, &r->Y, way, lane, col, cols, true);
     return turn(r, lane, M->rows, cols, place,
-                (lines){{(uint64_t)(uintptr_t)M->values, 0}, (uint64_t)(col * M->ld), (uint64_t)M->ld});
+                (lines){{(uint64_t)(uintptr_t)M->values, 0}, r->Y.at + (uint64_t)(col * M->ld), (uint64_t)M->ld});
 }
 
 static tulle_status one_chunk(run *r, int64_t i)
@@ -297,6 +300,7 @@ static tulle_status one_chunk(run *r, int64_t i)
     tl_chunk chunk = {.x = x.mem, .x_at = x.at, .x_ld = x.ld, .y = y.mem, .y_at = y.at, .y_ld = y.ld,
                       .cols = (uint32_t)cols, .lane = lane};
     TRY(tl_spmm_chunk(r->b, r->s, &chunk, r->alpha, r->beta));
+    if (r->s->meanwhile) TRY(r->s->meanwhile(r->s->user, (double)(i + 1) / (double)chunks_of(r)));
     TRY(take_back(r, way, lane, col, cols, y));
 done:
     return status;
@@ -306,10 +310,12 @@ static tulle_status all_chunks(run *r)
 {
     tulle_status status = TULLE_OK;
     int64_t chunks = chunks_of(r);
+    double share = r->s->share > 0 ? r->s->share : 1;
+    r->s->begun = true;
     if (r->ways > 1) TRY(r->driver->fork(r->b, r->device, 1 + r->ways));
     r->forked = r->ways > 1;
     for (int64_t i = 0; i < chunks; i++) {
-        if (tl_progress(r->b, "numeric", (double)i / (double)chunks)) {
+        if (tl_progress(r->b, "numeric", r->s->before + share * (double)i / (double)chunks)) {
             status = tl_fail(r->b, TULLE_ECANCEL, "the product was cancelled");
             goto done;
         }
@@ -344,15 +350,15 @@ static uint64_t column_bytes(const run *r)
 }
 
 /* Of a chunk of so many columns. */
-static uint64_t side_bytes(const run *r, const side *m, int64_t cols)
+static uint64_t side_bytes(const side *m, int64_t cols)
 {
-    return m->road == AS_IT_LIES ? 0 : (uint64_t)m->M.rows * (uint64_t)pitch_of(r, m, cols) * r->size;
+    return m->road == AS_IT_LIES ? 0 : (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
 }
 
 /* Of all chunks and sums for so many lanes, as the pool counts them. */
 static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
 {
-    const uint64_t parts[] = {side_bytes(r, &r->X, cols), side_bytes(r, &r->Y, cols),
+    const uint64_t parts[] = {side_bytes(&r->X, cols), side_bytes(&r->Y, cols),
                               r->s->pieces.parts * (uint64_t)cols * r->size};
     uint64_t bytes = 0;
     for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
@@ -404,9 +410,16 @@ static int64_t best_width(const run *r, uint64_t each)
     return least(width < line ? line : width, all);
 }
 
+/* The driver is asked only where it matters: that takes time. */
+static uint64_t free_bytes(const run *r, uint64_t wanted)
+{
+    uint64_t once = r->driver->caps(r->device)->memory_free;
+    return wanted < once / 16 ? once : tl_dmem_left(r->gpu);
+}
+
 static tulle_status choose(run *r)
 {
-    uint64_t each = column_bytes(r), limit = r->s->limit;
+    uint64_t each = column_bytes(r), all = r->s->limit, taken = r->s->taken, limit = all > taken ? all - taken : 0;
     const char *overlap = tl_env("TULLE_SPMM_OVERLAP");
     int ways = overlap ? atoi(overlap) : 0;
     r->overlap = !overlap || strcmp(overlap, "off") != 0;
@@ -414,10 +427,10 @@ static tulle_status choose(run *r)
     if (!r->staged || !r->overlap || (!ways && staged_bytes(r) <= SMALL)) r->ways = 1;
     int64_t width = best_width(r, each);
     if (chunks_of(&(run){.cols = r->cols, .width = width}) < r->ways) r->ways = 1;
-    if (limit && chunk_bytes(r, 1, 1) > limit)
-        return tl_fail(r->b, TULLE_ELIMIT, "one column of X and Y needs %" PRIu64 " bytes on the device, the limit is %"
-                       PRIu64, chunk_bytes(r, 1, 1), limit);
-    if (!limit) limit = r->driver->caps(r->device)->memory_free / 2;
+    if (all && chunk_bytes(r, 1, 1) > limit)
+        return tl_fail(r->b, TULLE_ELIMIT, "one column of X and Y needs %" PRIu64 " bytes on the device%s, the limit is %"
+                       PRIu64, chunk_bytes(r, 1, 1) + taken, taken ? ", with A and what was made of it" : "", all);
+    if (!all) limit = free_bytes(r, chunk_bytes(r, width, r->ways)) / 2;
     if (chunk_bytes(r, 1, r->ways) > limit) r->ways = 1;
     if (each) width = at_least_one(limit / each / (uint64_t)r->ways, width);
     while (width > 1 && chunk_bytes(r, width, r->ways) > limit) width--;
@@ -441,9 +454,9 @@ static tulle_status ask_chunks(run *r)
     for (int i = 0; i < r->ways; i++) {
         TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
         if (r->X.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->X, r->width), "columns of X", &r->X.chunk[i]));
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
         if (r->Y.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(r, &r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
+            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
     }
 done:
     if (status != TULLE_OK) free_chunks(r);
@@ -492,9 +505,9 @@ static tulle_status make_slots(run *r)
 /* ---- all of it */
 
 /* A single column is row by row, too. */
-static side side_of(const tulle_dense *M)
+static side side_of(const tulle_dense *M, uint64_t at)
 {
-    side s = {.M = *M};
+    side s = {.M = *M, .at = at};
     if (M->order == TULLE_BY_COLS && M->cols == 1) {
         s.M.order = TULLE_BY_ROWS;
         s.M.ld = 1;
@@ -508,15 +521,15 @@ static tl_types dense_types(tulle_type type)
     return (tl_types){.ptr = 32, .idx = 32, .key = 32, .val = (int)type};
 }
 
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
-                           tulle_stats *stats)
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
+                           uint64_t y_at, tulle_stats *stats)
 {
     enum { BEGIN = TL_EVENTS - 2, END };
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s, .alpha = alpha, .beta = beta,
-             .host = tl_spmm_kernels_for(Y->val_type, TULLE_I32), .types = dense_types(Y->val_type), .X = side_of(X),
-             .Y = side_of(Y), .size = tl_type_size(Y->val_type), .cols = Y->cols};
+             .host = tl_spmm_kernels_for(Y->val_type, TULLE_I32), .types = dense_types(Y->val_type), .X = side_of(X, 0),
+             .Y = side_of(Y, y_at), .size = tl_type_size(Y->val_type), .cols = Y->cols};
     double start = tl_now();
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
@@ -537,10 +550,44 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     stats->sec_numeric = tl_now() - start;
     if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
     stats->waits += (int)(r.driver->waits(r.device) - waits);
-    if (stats->workspace_bytes < held) stats->workspace_bytes = held;
+    if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
 done:
     if (status != TULLE_OK) come_to_rest(&r);
     free_chunks(&r);
+    return status;
+}
+
+/* ---- some columns of one matrix */
+
+bool tl_columns_travel(const tulle_dense *M)
+{
+    return side_of(M, 0).road != AS_IT_LIES;
+}
+
+uint64_t tl_columns_bytes(const tulle_dense *M, int64_t cols)
+{
+    side s = side_of(M, 0);
+    return side_bytes(&s, cols);
+}
+
+tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols, tl_dmem to, int64_t *ld)
+{
+    tulle_status status = TULLE_OK;
+    tl_gpu *gpu = s->gpu;
+    run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s,
+             .host = tl_spmm_kernels_for(M->val_type, TULLE_I32), .types = dense_types(M->val_type), .X = side_of(M, 0),
+             .size = tl_type_size(M->val_type), .cols = cols, .width = cols, .ways = 1, .overlap = true};
+    lines place;
+    *ld = pitch_of(&r.X, cols);
+    r.staged = r.X.road == FROM_HOST;
+    r.X.chunk[0] = to;
+    if (M->rows == 0) return TULLE_OK;
+    if (r.X.road == TURNED) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    TRY(make_slots(&r));
+    TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
+    for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
+done:
+    if (status != TULLE_OK) come_to_rest(&r);
     return status;
 }
 

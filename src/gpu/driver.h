@@ -20,7 +20,7 @@ typedef struct tl_dmem {
     uint64_t handle, offset;
 } tl_dmem;
 
-enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 8 };
+enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 16 };
 
 typedef struct tl_caps {
     char     name[128];                 /* "NVIDIA H200"                             */
@@ -28,7 +28,7 @@ typedef struct tl_caps {
     char     driver[160];               /* "CUDA 13.0, driver 580.159"; "OpenCL 3.0 PoCL 3.1+debian ..." */
     char     why_not[192];              /* empty: usable                             */
     uint64_t memory_bytes;
-    uint64_t memory_free;               /* now, as far as the driver tells           */
+    uint64_t memory_free;               /* when it was opened; left() tells of now   */
     uint32_t shared_block;              /* most shared bytes a block can have        */
     uint32_t shared_processor;          /* and all blocks of a processor together    */
     uint32_t processors, threads_block, threads_processor;
@@ -66,6 +66,7 @@ typedef struct tl_driver {
      * engine frees only what the queue is done with or what is freed in its order. */
     tulle_status (*alloc)(tl_base *b, tl_device *d, uint64_t bytes, uint64_t *handle);
     void         (*free)(tl_device *d, uint64_t handle);
+    uint64_t     (*left)(tl_device *d);                     /* bytes that are free now, as far as the driver tells */
     tulle_status (*pinned)(tl_base *b, tl_device *d, uint64_t bytes, void **p);     /* host memory for copies */
     void         (*unpin)(tl_device *d, void *p);
 

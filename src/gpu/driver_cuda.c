@@ -239,6 +239,14 @@ static void cuda_release(tl_device *d, uint64_t handle)
     leave(d, entered);
 }
 
+static uint64_t cuda_left(tl_device *d)
+{
+    size_t left = 0, total = 0;
+    int result;
+    WITHIN(d, result, MemGetInfo(&left, &total));
+    return result == CUDA_SUCCESS ? left : 0;
+}
+
 static tulle_status cuda_pinned(tl_base *b, tl_device *d, uint64_t bytes, void **p)
 {
     int result;
@@ -587,7 +595,7 @@ static void *cuda_native(tl_device *d, tl_native what)
 const tl_driver tl_driver_cuda = {
     .name = "cuda",
     .list = cuda_list, .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .compiler = cuda_compiler,
-    .alloc = cuda_alloc, .free = cuda_release, .pinned = cuda_pinned, .unpin = cuda_unpin,
+    .alloc = cuda_alloc, .free = cuda_release, .left = cuda_left, .pinned = cuda_pinned, .unpin = cuda_unpin,
     .upload = cuda_upload, .download = cuda_download, .copy = cuda_copy, .fill = cuda_fill,
     .wait = cuda_wait, .waits = cuda_waits,
     .load = cuda_load, .unload = cuda_unload, .kernel = cuda_kernel, .launch = cuda_launch,

@@ -202,6 +202,8 @@ static void free_memory(tl_device *d, uint64_t handle)
     d->cl.ReleaseMemObject(buffer_of(handle));
 }
 
+static uint64_t left(tl_device *d) { return d->caps.memory_free; }
+
 static tulle_status pinned(tl_base *b, tl_device *d, uint64_t bytes, void **p)
 {
     (void)d;
@@ -487,7 +489,7 @@ static void *native(tl_device *d, tl_native what)
 
 const tl_driver tl_driver_opencl = {
     .name = "opencl", .list = list, .open = open_device, .close = close_device, .caps = caps_of,
-    .compiler = tl_cl_compiler, .alloc = alloc, .free = free_memory, .pinned = pinned, .unpin = unpin,
+    .compiler = tl_cl_compiler, .alloc = alloc, .free = free_memory, .left = left, .pinned = pinned, .unpin = unpin,
     .upload = upload, .download = download, .copy = copy, .fill = fill, .wait = wait_all, .waits = waits,
     .load = tl_cl_load, .unload = tl_cl_unload, .kernel = tl_cl_kernel, .launch = launch,
     .fork = no_lanes, .join = no_lanes, .send = send, .fetch = fetch, .flag = flag, .settle = settle, .mark = mark, .elapsed = elapsed, .queue = use_queue,

@@ -22,7 +22,8 @@ enum {
     ENTRIES_EACH = 4,                   /* of a row, that make a thread worth it     */
     UNEVEN = 4,                         /* longest row against the mean              */
     SUMS_BYTES = 64,                    /* of a thread's sums, in registers          */
-    BLOCK = 128, BLOCK_LEAST = 64
+    BLOCK = 128, BLOCK_LEAST = 64,
+    ARRAYS = 3                          /* of ELLPACK-R                              */
 };
 
 static const tl_kernel_id kernels[] = {TL_K_ELLR_1, TL_K_ELLR_2, TL_K_ELLR_4, TL_K_ELLR_8, TL_K_ELLR_16, TL_K_ELLR_32};
@@ -93,7 +94,7 @@ tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols)
     return shape;
 }
 
-static tulle_status check_shape(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
+tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
 {
     const uint32_t warp = gpu->caps.warp, most = block_most(&gpu->caps);
     const uint32_t least = w.threads > warp ? w.threads : warp ? warp : 1;
@@ -114,12 +115,12 @@ static tulle_status check_shape(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
 static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t threads, uint64_t groups, uint64_t *bytes)
 {
     const uint64_t each = (uint64_t)s->types.idx / 8 + tl_type_size(s->type);
-    const uint64_t free_now = tl_gpu_caps(s->gpu)->memory_free + s->gpu->waiting, has = s->limit ? s->limit : free_now / 2;
     const double padded = (double)pitch * threads * (double)groups, need = padded * (double)each + 4.0 * (double)pitch;
+    const uint64_t has = tl_spmm_room(s, need);
     const double times = padded / (s->nnz ? (double)s->nnz : 1.0);
     const bool wasteful = times > PADDED_MOST && need > PADDED_FREE;
     *bytes = need < 9e18 ? pitch * threads * groups * each + 4 * pitch : UINT64_MAX;
-    if (!wasteful && need <= (double)has && s->most < UINT32_MAX - MOST_THREADS) return false;
+    if (!wasteful && need + ARRAYS * TL_ALIGN <= (double)has && s->most < UINT32_MAX - MOST_THREADS) return false;
     if (wasteful)
         tl_trace(b, "spmm: not in ELLPACK-R: %" PRId64 " entries would become %.0f, %.1f times as many (at most %d times, "
                  "or %d MB), %.0f bytes: the longest row has %" PRIu64 " entries, the mean is %" PRIu64 "; CSR", s->nnz, padded,
@@ -167,7 +168,7 @@ tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted)
     const uint64_t rows = (uint64_t)s->rows;
     tl_ellr *e = &s->ellr;
     *e = (tl_ellr){.most = s->most, .shape = wanted};
-    TRY(check_shape(b, s->gpu, wanted));
+    TRY(tl_ellr_check(b, s->gpu, wanted));
     if (!e->shape.threads) {
         e->shape.threads = model_threads(caps, rows, s->mean, s->most);
         while (wanted.block % e->shape.threads) e->shape.threads /= 2;

@@ -39,7 +39,8 @@
     X(twins,              256,  false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
     X(dense,              256,  false, true)                                                      \
-    X(ellr,               256,  false, true)
+    X(ellr,               256,  false, true)                                                      \
+    X(tf32,               256,  false, false)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -102,12 +103,13 @@ typedef enum tl_file_id {
     X(PIECES_PLACE,        pieces,         pieces_place)                                          \
     X(PIECES_FILL,         pieces,         pieces_fill)                                           \
     X(TWINS_LOOK,          twins,          twins_look)                                            \
-    X(TWINS_PLACE,         twins,          twins_place)                                           \
     X(TWINS_FILL,          twins,          twins_fill)                                            \
     X(STRIPS_1,            spmm,           strips_1)                                              \
     X(STRIPS_2,            spmm,           strips_2)                                              \
     X(STAGED_1,            spmm,           staged_1)                                              \
     X(STAGED_2,            spmm,           staged_2)                                              \
+    X(EIGHTS_1,            spmm,           eights_1)                                              \
+    X(EIGHTS_2,            spmm,           eights_2)                                              \
     X(TWINS_1,             spmm,           twins_1)                                               \
     X(TWINS_2,             spmm,           twins_2)                                               \
     X(VALUES_1,            spmm,           values_1)                                              \
@@ -121,7 +123,14 @@ typedef enum tl_file_id {
     X(ELLR_4,              ellr,           ellr_4)                                                \
     X(ELLR_8,              ellr,           ellr_8)                                                \
     X(ELLR_16,             ellr,           ellr_16)                                               \
-    X(ELLR_32,             ellr,           ellr_32)
+    X(ELLR_32,             ellr,           ellr_32)                                               \
+    X(TF32_COUNT,          tf32,           tf32_count)                                            \
+    X(TF32_COLUMNS,        tf32,           tf32_columns)                                          \
+    X(TF32_FILL,           tf32,           tf32_fill)                                             \
+    X(TF32_1,              tf32,           tf32_1)                                                \
+    X(TF32_2,              tf32,           tf32_2)                                                \
+    X(TF32_4,              tf32,           tf32_4)                                                \
+    X(TF32_8,              tf32,           tf32_8)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -179,6 +188,9 @@ struct tl_gpu {
     bool             foreign;           /* work goes to the caller's queue           */
     void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
     uint64_t         staging_bytes;
+    void            *parcels;           /* pinned: slots of parcels.c                */
+    uint32_t         parcel_busy;       /* a bit a slot                              */
+    int              parcel;            /* the next slot                             */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
 };
 

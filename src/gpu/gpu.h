@@ -7,6 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
+ *   parcels.c   long arrays of the host on their way to a device
  *   product.c   analyze -> symbolic -> numeric, two waits
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
@@ -47,6 +48,7 @@ void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back 
 tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *what, tl_dmem *mem);
 void         tl_dmem_free(tl_gpu *gpu, tl_dmem mem);            /* handle 0 is fine */
 uint64_t     tl_dmem_held(const tl_gpu *gpu);
+uint64_t     tl_dmem_left(tl_gpu *gpu);                         /* what can still be had, as far as the driver tells */
 uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes held since the last reset */
 
 /* ---- place.c */
@@ -56,6 +58,24 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
 
 /* The same for a dense matrix; without gaps. */
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
+
+/* ---- parcels.c: arrays of the host to the device.  Host bytes are taken when a call returns. */
+
+/* Numbers of `size` bytes; first: indices, which become so much smaller, else 0. */
+typedef struct tl_parcel {
+    tl_dmem     to;
+    const void *from;
+    int64_t     count;
+    size_t      size;
+    int64_t     first, sent;            /* sent: so many numbers are on their way       */
+} tl_parcel;
+
+tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory, if there is none yet */
+/* In the order of a lane, until `upto` numbers (or some more) were sent. */
+tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
+tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
+/* All of an array at once, in queue order. */
+tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size, int64_t first);
 
 /* ---- product.c */
 
@@ -91,12 +111,15 @@ typedef struct tl_gpu_spmm_request {
     const tulle_csr *A;                 /* on the host or on this device, transposed already where that is wanted */
     bool             ellr;              /* in ELLPACK-R, if that is reasonable           */
     uint32_t         ellr_threads, ellr_columns, ellr_block;   /* 0: the model's choice  */
-    uint64_t         memory_limit;      /* device bytes beside A, X and Y; 0: what is free */
-    bool             trusted;           /* else A is checked on the device               */
+    uint64_t         memory_limit;      /* device bytes beside what lies there; 0: what is free */
+    bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with ellr */
+    bool             trusted;           /* else A is checked                             */
 } tl_gpu_spmm_request;
 
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out,
                               tulle_stats *stats);
+/* A did not fit: its arrays on the host are read at each run, and must stay. */
+bool         tl_gpu_spmm_in_bands(const tl_gpu_spmm *spmm);
 /* X and Y on the host or on the device, in any order; ld is never 0.  alpha is not 0. */
 tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
                              tulle_stats *stats);

@@ -221,8 +221,9 @@ done:
     return status;
 }
 
-tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, const char *source,
-                              tl_image *image, char *log, size_t log_bytes)
+/* ptx_too, unless NULL, gets the PTX that the machine code was made of. */
+static tulle_status compile(tl_base *b, const char *arch, const char *name, const char *source, tl_image *image,
+                            tl_image *ptx_too, char *log, size_t log_bytes)
 {
     tulle_status status = TULLE_OK;
     nvrtc rtc = {0};
@@ -248,6 +249,7 @@ tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, co
         status = tl_fail(b, TULLE_ECOMPILE, "kernel file %s does not compile for %s: %s", name, arch, why);
         goto done;
     }
+    if (ptx_too) TRY(take_image(b, &rtc, program, true, name, ptx_too));
     TRY(take_image(b, &rtc, program, ptx, name, image));
     image->origin = TL_COMPILED;
     image->seconds = tl_now() - begun;
@@ -255,5 +257,19 @@ done:
     if (program) rtc.DestroyProgram(&program);
     tl_free(b, text);
     nvrtc_close(&rtc);
+    return status;
+}
+
+tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, const char *source,
+                              tl_image *image, char *log, size_t log_bytes)
+{
+    return compile(b, arch, name, source, image, NULL, log, log_bytes);
+}
+
+tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source, tl_image *cubin, tl_image *ptx)
+{
+    *ptx = (tl_image){0};
+    tulle_status status = compile(b, arch, name, source, cubin, ptx, NULL, 0);
+    if (status != TULLE_OK) tl_image_free(b, ptx);
     return status;
 }

@@ -23,5 +23,7 @@ bool tl_nvrtc_archs(int *list, int room, int *count, char *text, size_t bytes);
  * several threads at once, each with its own base. */
 tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, const char *source,
                               tl_image *image, char *log, size_t log_bytes);
+/* The machine code of "sm_90" and the PTX of "compute_90", which is a step on the way to it. */
+tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source, tl_image *cubin, tl_image *ptx);
 
 #endif

@@ -122,6 +122,8 @@ void tl_gpu_trim(tl_gpu *gpu)
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;
+    gpu->driver->unpin(gpu->device, gpu->parcels);
+    gpu->parcels = NULL;
     lock(gpu);
     give_back(gpu);
     gpu->waiting = 0;
@@ -131,6 +133,11 @@ void tl_gpu_trim(tl_gpu *gpu)
 uint64_t tl_dmem_held(const tl_gpu *gpu)
 {
     return gpu->held;
+}
+
+uint64_t tl_dmem_left(tl_gpu *gpu)
+{
+    return gpu->driver->left(gpu->device) + gpu->waiting;
 }
 
 uint64_t tl_dmem_peak(tl_gpu *gpu, bool reset)

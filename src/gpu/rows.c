@@ -11,13 +11,14 @@
 #include <string.h>
 
 enum {
-    PART_LOG2  = 7,                     /* longer rows are cut ...                                   */
-    SMALL_LOG2 = 6,                     /* ... and earlier where there are fewer entries than SMALL: */
-    SMALL      = 1 << 21,               /*     a long piece must not take as long as all others      */
+    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are cut, ...                */
+    PARTS      = 16,                    /* ... of more than 2^8 where the mean is that much          */
     UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
     LONGEST    = 512,                   /* so are longer ones                                        */
     TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
     TWIN_LEAST = 2,                     /* strips: narrower chunks read more of A than of X          */
+    SHORTER    = 4, SHORT = 8,          /* rows, by their mean                                       */
+    LONG       = 24, LONGER = 32, LONG_PARTS = 64,
     BLOCKS_MAX = 0x7fffffff
 };
 
@@ -73,8 +74,8 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
     tl_kernel_id id = TL_K_PIECES_LOOK;
     tl_dmem totals = {s->gpu->board.handle, TL_BOARD_SUMS}, bad = {s->gpu->board.handle, TL_BOARD_BAD};
     uint32_t *first_bad = (uint32_t *)(s->gpu->note + TL_PIECE_TOTALS);
-    r->most_log2 = s->nnz < SMALL ? SMALL_LOG2 : PART_LOG2;
     s->mean = s->rows ? (uint64_t)(s->nnz / s->rows) : 0;
+    r->most_log2 = s->mean < PARTS ? PART_LOG2 : PARTS_LOG2;
     if (s->rows == 0) return TULLE_OK;
     TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
     TRY(tl_dmem_alloc(b, s->gpu, look_blocks(s) * TL_PIECE_CLASSES * 4, "lengths of rows", &r->counts));
@@ -122,7 +123,7 @@ static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "pieces of rows", &r->piece));
     TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
-    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->counts)};
+    tl_arg place[] = {TL_U32(TL_PIECE_JOINS * blocks), TL_U32(blocks), TL_MEM(r->counts)};
     TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
     tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
@@ -142,12 +143,12 @@ static tulle_status make_bundles(tl_base *b, tl_gpu_spmm *s)
 {
     tulle_status status = TULLE_OK;
     tl_row_pieces *r = &s->pieces;
-    tl_kernel_id ids[] = {TL_K_TWINS_PLACE, TL_K_TWINS_FILL};
+    tl_kernel_id ids[] = {TL_K_PIECES_PLACE, TL_K_TWINS_FILL};
     uint64_t blocks = twin_blocks(s);
     r->pieces = r->total[TL_PIECE_BUNDLES];
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "bundles of rows", &r->piece));
-    tl_arg place[] = {TL_U32(blocks), TL_MEM(r->twin_counts)};
+    tl_arg place[] = {TL_U32(blocks), TL_U32(0), TL_MEM(r->twin_counts)};
     TRY(launch(b, s, ids[0], 1, look_threads(s), 0, 0, place, TL_COUNT(place)));
     tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(r->piece)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
@@ -190,42 +191,111 @@ static uint32_t log2_ceil(uint64_t x)
     return l;
 }
 
-/* As measured on an H200.  The columns of a chunk lie over a warp at most, two strips a thread beside each other where rows
- * are short and loads of X should be many; then come tiles.  Long rows take A by way of shared memory, and more threads where
- * they, or the longest of them, are longer still; pieces of uneven rows until the device is full.  Bundles of rows go by way of
- * shared memory always; two strips a thread are for values of 8 bytes there, whose loads of X are wide enough. */
+static bool in_pieces(const tl_gpu_spmm *s)
+{
+    return s->pieces.piece.handle && !s->pieces.twins;
+}
+
+/* Threads that keep the device busy. */
+static uint64_t full(const tl_gpu_spmm *s)
+{
+    return (uint64_t)s->gpu->caps.processors * s->gpu->caps.threads_processor;
+}
+
+/* Pieces of short rows that the device is soon done with: it is the longest that counts. */
+static bool few_pieces(const tl_gpu_spmm *s, uint64_t strips)
+{
+    return in_pieces(s) && s->mean < PARTS && s->pieces.pieces * strips < 6 * full(s);
+}
+
+/* All of this as measured on an H200.
+ *
+ * Long rows take A by way of shared memory, and so do bundles; the others, and those that few threads read, take eight
+ * entries of A at once.  Where a row of Y is 1 KB only rows of LONGER entries are worth shared memory. */
+static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
+{
+    if (s->pieces.twins && strips >= TWIN_LEAST) return TL_IN_BUNDLES;
+    if (in_pieces(s)) {
+        bool shared = strips > 2 && (s->mean >= LONG || (strips > 4 && few_pieces(s, strips)));
+        return shared ? TL_STAGED : TL_BY_STRIPS;
+    }
+    return s->mean < LONG || strips <= 4 || (strips > 32 && s->mean < LONGER) ? TL_BY_EIGHTS : TL_STAGED;
+}
+
+/* Two strips a thread, so that more loads of X are under way, where rows are too short to bring enough of them; sooner
+ * where values are wide or strips many. */
+static bool two_strips(const tl_gpu_spmm *s, uint64_t strips, tl_rows_way way)
+{
+    bool narrow = tl_type_size(s->type) == 4;
+    if (strips % 2) return false;
+    if (way == TL_IN_BUNDLES) return strips >= (narrow ? 32 : 8);
+    if (strips <= 4) return way == TL_BY_EIGHTS && s->mean <= (strips > 2 ? SHORT : SHORTER);
+    if (few_pieces(s, strips)) return false;
+    if (narrow) return s->mean < (strips < 32 ? LONG : LONGER) || strips > 32;
+    return in_pieces(s) || s->mean < LONGER || strips > 16;
+}
+
+/* The columns come in tiles, of pieces of long rows and of rows that are neither short nor long: what is often read of X
+ * then stays close to a processor. */
+static uint32_t tile_log2(const tl_gpu_spmm *s, uint64_t strips)
+{
+    bool wide = tl_type_size(s->type) > 4;
+    if (s->gpu->caps.cpu) return 3;
+    if (in_pieces(s) && s->mean >= PARTS && strips > 16) return s->mean >= LONG_PARTS || wide ? 3 : 4;
+    if (!in_pieces(s) && !s->pieces.twins && s->mean > SHORT && s->mean < LONG) return 3;
+    return 5;
+}
+
+/* More threads a row where rows, or the longest of them, are long; a piece until the device is full. */
+static bool more_threads(const tl_gpu_spmm *s, const tl_rows_shape *shape, uint64_t strips)
+{
+    uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean;
+    if (shape->way == TL_BY_EIGHTS) return false;
+    if (in_pieces(s)) {
+        bool longer = s->mean >= LONG_PARTS;
+        uint64_t threads = s->pieces.pieces << (shape->c_log2 + shape->k_log2);
+        if (strips <= 2 && shape->k_log2 == 0) return true;
+        return shape->k_log2 < (longer ? 3 : 2) && threads < full(s) + (longer ? 0 : full(s) / 5);
+    }
+    if (shape->way == TL_IN_BUNDLES && shape->k_log2 >= 3) return false;
+    return ((shape->way == TL_IN_BUNDLES && strips <= 4 ? 32u : 64u) << shape->k_log2) < length;
+}
+
+/* Threads of a block, and rows that a team takes after each other: a block of few short rows is over before it is worth it. */
+static void blocks_of(const tl_gpu_spmm *s, uint64_t strips, tl_rows_shape *shape)
+{
+    bool narrow_chunk = strips < 32;
+    shape->block = shape->way == TL_STAGED || shape->way == TL_IN_BUNDLES || !narrow_chunk ? 128 : 64;
+    if (shape->way == TL_BY_EIGHTS) {
+        shape->block = s->mean <= SHORT ? 64 : s->mean < LONG ? 128 : 256;
+        shape->turns = s->mean <= SHORTER || (!narrow_chunk && (s->mean <= SHORT || s->mean >= LONG)) ? 4 : 2;
+        while (shape->turns > 1 && (uint64_t)s->rows << shape->c_log2 < 2 * shape->turns * full(s)) shape->turns /= 2;
+    }
+    if (s->gpu->caps.cpu) shape->block = 32;
+}
+
 static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 {
     const tl_caps *caps = &s->gpu->caps;
-    const tl_row_pieces *r = &s->pieces;
-    uint32_t warp_log2 = caps->cpu ? 3 : 5;
-    bool long_rows = s->mean >= 24, narrow = tl_type_size(s->type) == 4;
-    tl_rows_shape shape = {.strips = 1, .block = caps->cpu ? 32 : 64};
+    uint32_t most_log2 = tile_log2(s, strips);
+    tl_rows_shape shape = {.strips = 1, .turns = 1};
     if (s->forced.block) {
         shape = s->forced;
-        shape.twins = whole && r->twins;
         if (!whole || strips % (shape.strips << shape.c_log2)) shape.strips = 1;
+        if (whole && s->pieces.twins) shape.way = TL_IN_BUNDLES;
+        else if (!whole) shape.way = TL_BY_VALUES;
+        else if (shape.way == TL_BY_EIGHTS && (in_pieces(s) || shape.k_log2)) shape.way = TL_BY_STRIPS;
+        if (shape.way != TL_BY_EIGHTS) shape.turns = 1;
         return shape;
     }
-    shape.c_log2 = log2_ceil(strips);
-    if (shape.c_log2 > warp_log2) shape.c_log2 = warp_log2;
-    shape.twins = whole && r->twins && strips >= TWIN_LEAST;
-    if (!whole) {
-        if (strips % (4u << shape.c_log2) == 0) shape.strips = 4;
-    } else if (strips % 2 == 0 && (shape.twins ? strips >= (narrow ? 32 : 8)
-                                             : (strips > 4 || (strips == 4 && s->mean < 8)) && (s->mean < 32 || !narrow || strips > 32))) {
-        shape.strips = 2;
-        shape.c_log2 = log2_ceil(strips / 2);
-        while (shape.c_log2 > warp_log2 || strips % (2u << shape.c_log2)) shape.c_log2--;
-    }
-    shape.staged = shape.twins || (whole && long_rows && strips > 4);
-    if (shape.staged) shape.block = caps->cpu ? 32 : 128;
-    uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean, full = (uint64_t)caps->processors * caps->threads_processor;
-    while (shape.c_log2 + shape.k_log2 < warp_log2 && !caps->cpu
-           && (!shape.twins || shape.k_log2 < 2)
-           && (r->piece.handle && !r->twins ? shape.k_log2 < 2 && r->pieces << (shape.c_log2 + shape.k_log2) < full
-                                            : ((shape.twins && strips <= 4 ? 32u : 64u) << shape.k_log2) < length))
-        shape.k_log2++;
+    shape.way = whole ? way_of(s, strips) : TL_BY_VALUES;
+    if (whole && two_strips(s, strips, shape.way)) shape.strips = 2;
+    shape.c_log2 = log2_ceil(strips / shape.strips);
+    if (shape.c_log2 > most_log2) shape.c_log2 = most_log2;
+    while (shape.strips > 1 && strips % (shape.strips << shape.c_log2)) shape.c_log2--;
+    if (!whole && strips % (4u << shape.c_log2) == 0) shape.strips = 4;
+    blocks_of(s, strips, &shape);
+    while (shape.c_log2 + shape.k_log2 < 5 && !caps->cpu && more_threads(s, &shape, strips)) shape.k_log2++;
     return shape;
 }
 
@@ -234,7 +304,7 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 /* Strips need X, Y and their rows at multiples of 16 bytes; a cl_mem begins at one. */
 static bool aligned(const tl_gpu_spmm *s, tl_dmem m, uint64_t at, uint64_t ld, uint64_t width)
 {
-    bool pointer = strcmp(s->gpu->driver->name, "cuda") == 0;
+    bool pointer = s->gpu->driver == &tl_driver_cuda;
     return at % width == 0 && ld % width == 0 && (!pointer || (m.handle + m.offset) % 16 == 0);
 }
 
@@ -263,32 +333,33 @@ static uint32_t quad_bytes(const tl_gpu_spmm *s, uint32_t rows)
 static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
                                  bool whole, const tl_arg factor[4])
 {
-    static const tl_kernel_id kernels[4][5] = {
-        {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
-        {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2},
-        {[1] = TL_K_STAGED_1, [2] = TL_K_STAGED_2},
-        {[1] = TL_K_TWINS_1, [2] = TL_K_TWINS_2}};
+    static const tl_kernel_id kernels[TL_ROWS_WAYS][5] = {
+        [TL_BY_VALUES] = {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
+        [TL_BY_STRIPS] = {[1] = TL_K_STRIPS_1, [2] = TL_K_STRIPS_2},
+        [TL_STAGED] = {[1] = TL_K_STAGED_1, [2] = TL_K_STAGED_2},
+        [TL_BY_EIGHTS] = {[1] = TL_K_EIGHTS_1, [2] = TL_K_EIGHTS_2},
+        [TL_IN_BUNDLES] = {[1] = TL_K_TWINS_1, [2] = TL_K_TWINS_2}};
     tulle_status status = TULLE_OK;
     const tl_row_pieces *r = &s->pieces;
     tl_rows_shape shape = shape_of(s, cols / width, whole);
-    tl_dmem piece = r->twins && !shape.twins ? (tl_dmem){0, 0} : r->piece;
+    bool bundles = shape.way == TL_IN_BUNDLES, staged = bundles || shape.way == TL_STAGED;
+    tl_dmem piece = r->twins && !bundles ? (tl_dmem){0, 0} : r->piece;
     uint64_t count = piece.handle ? r->pieces : (uint64_t)s->rows;
     uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
-    uint64_t tile_blocks = (count + teams - 1) / teams, tiles = (cols / width + tile - 1) / tile;
+    uint64_t each = (uint64_t)teams * shape.turns, tile_blocks = (count + each - 1) / each, tiles = (cols / width + tile - 1) / tile;
     if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
         uint32_t half = cols / width / 2 * width;
         TRY(some_columns(b, s, k, from, half, width, whole, factor));
         TRY(some_columns(b, s, k, from + half, cols - half, width, whole, factor));
         goto done;
     }
-    int kind = !whole ? 0 : shape.twins ? 3 : shape.staged ? 2 : 1;
-    tl_kernel_id id = kernels[kind][shape.strips];
-    uint32_t shared = kind >= 2 && s->gpu->caps.warp ? shape.block * quad_bytes(s, shape.twins ? TL_TWIN_MOST : 1) : 0;
+    tl_kernel_id id = kernels[shape.way][shape.strips];
+    uint32_t shared = staged && s->gpu->caps.warp ? shape.block * quad_bytes(s, bundles ? TL_TWIN_MOST : 1) : 0;
     const tl_arg args[] = {
         TL_U32(count), TL_MEM(piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
         TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U32(k->x_ld * tl_type_size(s->type)),
         TL_MEM(k->y), TL_U64((k->y_at + from) / width), TL_U64(k->y_ld / width),
-        TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_MEM(r->sums[k->lane]),
+        TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_U32(shape.turns), TL_MEM(r->sums[k->lane]),
         factor[0], factor[1], factor[2], factor[3]};
     TRY(launch(b, s, id, tile_blocks * tiles, shape.block, shared, k->lane, args, TL_COUNT(args)));
     if (r->joined) {
@@ -305,8 +376,8 @@ done:
 
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 alpha, tl_c64 beta)
 {
-    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_TWINS_1, TL_K_TWINS_2,
-                                       TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
+    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_EIGHTS_1, TL_K_EIGHTS_2,
+                                       TL_K_TWINS_1, TL_K_TWINS_2, TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
     tulle_status status = TULLE_OK;
     uint32_t width = (uint32_t)(16 / tl_type_size(s->type));
     const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};

@@ -65,12 +65,13 @@ KERNEL(pieces_look)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL u32
     }
 }
 
-/* Counts become places: block 0 adds up the pieces of all classes, block 1 the rows in parts. */
-KERNEL(pieces_place)(u32 blocks, GLOBAL u32 *counts)
+/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl, blocks of tf32.cl), block 1 the others (rows in
+ * parts). */
+KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
-    GLOBAL u32 *const list = block_id() == 0u ? counts : counts + (u64)PIECE_JOINS * blocks;
-    const u32 length = block_id() == 0u ? PIECE_JOINS * blocks : blocks;
+    GLOBAL u32 *const list = block_id() == 0u ? counts : counts + first;
+    const u32 length = block_id() == 0u ? first : others;
     u32 before = 0;
     for (u32 at = 0; at < length; at += thread_count()) {
         const u32 i = at + thread_id(), x = i < length ? list[i] : 0u;

@@ -143,6 +143,8 @@ INLINE u64 lanes_sum64(u64 x)
 
 #define BITS_F32(x)     __float_as_uint(x)
 #define BITS_F64(x)     ((u64)__double_as_longlong(x))
+#define FROM_BITS_F32(x) __uint_as_float(x)
+#define TENSOR_TF32     (__CUDA_ARCH__ >= 800)  /* tensor cores that take float as TF32 */
 
 #define ATOMIC_ADD_F32(p, v)    atomicAdd((float *)(p), v)
 #define ATOMIC_ADD_F64(p, v)    atomicAdd((double *)(p), v)

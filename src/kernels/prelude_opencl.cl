@@ -96,6 +96,8 @@ typedef long   i64;
 
 #define BITS_F32(x)     as_uint(x)
 #define BITS_F64(x)     as_ulong(x)
+#define FROM_BITS_F32(x) as_float(x)
+#define TENSOR_TF32     0
 
 #define TL_ATOMIC_ADD_LOOP(p, v, real, bits, space, cas, as_bits, as_real)      \
     do {                                                                        \

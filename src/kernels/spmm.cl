@@ -4,9 +4,9 @@
  *
  * A team of C*K threads takes a row of A, or a piece of one.  The columns lie side by side over C of its threads, each with V
  * strips: a strip is 16 bytes (kernels strips_*), or one value where X and Y are not aligned to that (values_*).
- * The entries of A go round over the other K, four or eight at a time: four are one load of columns and one or two of values
- * for all C threads.  In the end the K sums of a column are added in a tree.  A sum is always made in the same way, and
- * with K = 1 in the order of the row.
+ * The entries of A go round over the other K, four at a time: one load of columns and one or two of values for all C
+ * threads.  In the end the K sums of a column are added in a tree.  A sum is always made in the same way, and with K = 1 in
+ * the order of the row.  Kernels eights_* take eight entries at a time, and K = 1, for whole rows one after the other.
  *
  * Blocks come tile by tile: all rows for the first C*V strips, then all for the next, so that neighbours share what they
  * read of X.
@@ -14,6 +14,7 @@
  *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone, and for
  *                   twins_* a piece may be several rows of one pattern
  *   x_at, y_at, y_ld  in strips; x_ld in bytes
+ *   turns           rows that a team of eights_* takes
  *
  * Shared memory, with lanes: four columns and values a thread (staged_*), or four columns and values of three rows (twins_*);
  * without lanes what an exchange needs. */
@@ -52,7 +53,7 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 #define SPMM_ARGS                                                                                                           \
     u32 count, GLOBAL const u32 *pieces, GLOBAL const ptr_t *RESTRICT ptr, GLOBAL const idx_t *RESTRICT col,                \
     GLOBAL const val_t *RESTRICT val, u64 nnz, GLOBAL const val_t *RESTRICT x, u64 x_at, u32 x_ld, GLOBAL val_t *y, u64 y_at,\
-    u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, GLOBAL val_t *sums, double alpha_re, double alpha_im,    \
+    u64 y_ld, u32 strips, u32 c_log2, u32 k_log2, u32 tile_blocks, u32 turns, GLOBAL val_t *sums, double alpha_re, double alpha_im,\
     double beta_re, double beta_im
 
 #define SPMM_BEGIN(W, V, R)                                                                                                 \
@@ -79,16 +80,8 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
     UNROLL for (u32 r = 0; r < R; r++)                                                                                      \
         UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[r][v][w] = VAL_ZERO;
 
-#define SPMM_END(strip, W, V, R)                                                                                            \
-    for (u32 d = 1u << k_log2 >> 1; d > 0u; d >>= 1)                                                                        \
-        UNROLL for (u32 r = 0; r < R; r++)                                                                                  \
-            UNROLL for (u32 v = 0; v < V; v++)                                                                              \
-                UNROLL for (u32 w = 0; w < W; w++) {                                                                        \
-                    val_t other;                                                                                            \
-                    VAL_XOR(other, sum[r][v][w], d << c_log2, 32u, pass);                                                   \
-                    sum[r][v][w] = VAL_ADD(sum[r][v][w], other);                                                            \
-                }                                                                                                           \
-    if (i >= count || k != 0u || at >= strips) return;                                                                      \
+/* The sums of R rows, or of a part of one, to where they go. */
+#define SPMM_STORE(strip, W, V, R)                                                                                          \
     GLOBAL strip *const to = part == NOTHING32 ? (GLOBAL strip *)y + y_at + (u64)row * y_ld                                 \
                                                : (GLOBAL strip *)sums + (u64)part * strips;                                 \
     UNROLL for (u32 r = 0; r < R; r++) {                                                                                    \
@@ -104,55 +97,108 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
         }                                                                                                                   \
     }
 
-/* E entries at once, V strips of W values a thread; where V > 1 the strips are a multiple of those of a team. */
-#define SPMM_DIRECT(name, strip, W, V, E, blocks)                                                                           \
+#define SPMM_END(strip, W, V, R)                                                                                            \
+    for (u32 d = 1u << k_log2 >> 1; d > 0u; d >>= 1)                                                                        \
+        UNROLL for (u32 r = 0; r < R; r++)                                                                                  \
+            UNROLL for (u32 v = 0; v < V; v++)                                                                              \
+                UNROLL for (u32 w = 0; w < W; w++) {                                                                        \
+                    val_t other;                                                                                            \
+                    VAL_XOR(other, sum[r][v][w], d << c_log2, 32u, pass);                                                   \
+                    sum[r][v][w] = VAL_ADD(sum[r][v][w], other);                                                            \
+                }                                                                                                           \
+    if (i >= count || k != 0u || at >= strips) return;                                                                      \
+    SPMM_STORE(strip, W, V, R)
+
+/* What a loop over the entries of a row begins with; they are counted from a multiple of four, so that four are one load. */
+#define SPMM_ROW(strip)                                                                                                     \
+    const u32 lo = (u32)begin & 3u, hi = lo + length;                                                                       \
+    GLOBAL const idx_t *const col_from = col + (begin - lo);                                                                \
+    GLOBAL const val_t *const val_from = val + (begin - lo);                                                                \
+    GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + at);
+
+/* Which of E entries from j on are in the row. */
+#define SPMM_IN(E)                                                                                                          \
+    u32 in = (1u << E) - 1u;                                                                                                \
+    if (j < lo) in = in << (lo - j) & ((1u << E) - 1u);                                                                     \
+    if (j + E > hi) in &= ((1u << E) - 1u) >> (j + E - hi);
+
+/* V strips of W values a thread; where V > 1 the strips are a multiple of those of a team. */
+#define SPMM_DIRECT(name, strip, W, V, blocks)                                                                              \
 KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
 {                                                                                                                           \
     LANE_MEMORY                                                                                                             \
     SPMM_BEGIN(W, V, 1)                                                                                                     \
     if (length > 0u && at < strips) {                                                                                       \
-        const u32 lo = (u32)begin & 3u, hi = lo + length;                                                                   \
-        GLOBAL const idx_t *const col_from = col + (begin - lo);                                                            \
-        GLOBAL const val_t *const val_from = val + (begin - lo);                                                            \
-        GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + at);                             \
-        const bool last = begin + length + (E - 1u) > nnz;                                                                  \
-        ROLLED for (u32 j = E * k; j < hi; j += E << k_log2) {                                                              \
-            cols_t c[E / 4];                                                                                                \
-            vals_t f[E / 4];                                                                                                \
-            strip s[E][V];                                                                                                  \
-            if (j >= lo && j + E <= hi) {                                                                                   \
-                UNROLL for (u32 h = 0; h < E / 4; h++) {                                                                    \
-                    c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                                 \
-                    f[h] = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                                 \
-                }                                                                                                           \
-                UNROLL for (u32 e = 0; e < E; e++) SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                 \
-                UNROLL for (u32 e = 0; e < E; e++) { SPMM_ADD(W, V, 0, f[e >> 2].v[e & 3u]) }                               \
+        SPMM_ROW(strip)                                                                                                     \
+        const bool last = begin + length + 3u > nnz;                                                                        \
+        ROLLED for (u32 j = 4u * k; j < hi; j += 4u << k_log2) {                                                            \
+            cols_t c;                                                                                                       \
+            vals_t f;                                                                                                       \
+            strip s[4][V];                                                                                                  \
+            if (j >= lo && j + 4u <= hi) {                                                                                  \
+                c = *(GLOBAL const cols_t *)(col_from + j);                                                                 \
+                f = *(GLOBAL const vals_t *)(val_from + j);                                                                 \
+                UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, c.c[e])                                             \
+                UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, 0, f.v[e]) }                                           \
             } else {                                                                                                        \
-                u32 in = (1u << E) - 1u;                                                                                    \
-                if (j < lo) in = in << (lo - j) & ((1u << E) - 1u);                                                         \
-                if (j + E > hi) in &= ((1u << E) - 1u) >> (j + E - hi);                                                     \
+                SPMM_IN(4u)                                                                                                 \
                 if (last) {                                                                                                 \
-                    UNROLL for (u32 e = 0; e < E; e++) {                                                                    \
+                    UNROLL for (u32 e = 0; e < 4u; e++) {                                                                   \
                         const u32 p = j + e < hi ? j + e : hi - 1u;                                                         \
-                        c[e >> 2].c[e & 3u] = col_from[p];                                                                  \
-                        f[e >> 2].v[e & 3u] = val_from[p];                                                                  \
+                        c.c[e] = col_from[p];                                                                               \
+                        f.v[e] = val_from[p];                                                                               \
                     }                                                                                                       \
                 } else {                                                                                                    \
-                    UNROLL for (u32 h = 0; h < E / 4; h++) {                                                                \
-                        c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                             \
-                        f[h] = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                             \
-                    }                                                                                                       \
+                    c = *(GLOBAL const cols_t *)(col_from + j);                                                             \
+                    f = *(GLOBAL const vals_t *)(val_from + j);                                                             \
                 }                                                                                                           \
-                UNROLL for (u32 e = 0; e < E; e++) {                                                                        \
-                    if (!(in >> e & 1u)) c[e >> 2].c[e & 3u] = 0u;                                                          \
-                    SPMM_LOAD(strip, V, c[e >> 2].c[e & 3u])                                                                \
+                UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
+                    if (!(in >> e & 1u)) c.c[e] = 0u;                                                                       \
+                    SPMM_LOAD(strip, V, c.c[e])                                                                             \
                 }                                                                                                           \
-                UNROLL for (u32 e = 0; e < E; e++)                                                                          \
-                    if (in >> e & 1u) { SPMM_ADD(W, V, 0, f[e >> 2].v[e & 3u]) }                                            \
+                UNROLL for (u32 e = 0; e < 4u; e++)                                                                         \
+                    if (in >> e & 1u) { SPMM_ADD(W, V, 0, f.v[e]) }                                                         \
             }                                                                                                               \
         }                                                                                                                   \
     }                                                                                                                       \
     SPMM_END(strip, W, V, 1)                                                                                                \
+}
+
+/* Whole rows of similar length, short, or read by few threads: C threads take `turns` of them, one after the other, eight
+ * entries at once.  A block of short rows would be over as soon as it began. */
+#define SPMM_EIGHTS(name, strip, W, V, blocks)                                                                              \
+KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                                            \
+{                                                                                                                           \
+    const u32 teams = thread_count() >> c_log2, tile = block_id() / tile_blocks, part = NOTHING32, rows = 1;                \
+    const u32 at = (tile * V << c_log2) + (thread_id() & ((1u << c_log2) - 1u));                                            \
+    u32 row = (block_id() - tile * tile_blocks) * teams * turns + (thread_id() >> c_log2);                                  \
+    if (at >= strips) return;                                                                                               \
+    ROLLED for (u32 turn = 0; turn < turns && row < count; turn++, row += teams) {                                          \
+        const u64 begin = ptr[row];                                                                                         \
+        const u32 length = (u32)(ptr[row + 1u] - begin);                                                                    \
+        SPMM_ROW(strip)                                                                                                     \
+        const bool last = hi + 7u > nnz - (begin - lo);                                                                     \
+        val_t sum[1][V][W];                                                                                                 \
+        UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[0][v][w] = VAL_ZERO;                      \
+        ROLLED for (u32 j = 0; j < hi && length > 0u; j += 8u) {                                                            \
+            SPMM_IN(8u)                                                                                                     \
+            cols_t c[2];                                                                                                    \
+            UNROLL for (u32 h = 0; h < 2u; h++) {                                                                           \
+                if (!last) c[h] = *(GLOBAL const cols_t *)(col_from + j + 4u * h);                                          \
+                else UNROLL for (u32 e = 0; e < 4u; e++) c[h].c[e] = in >> (4u * h + e) & 1u ? col_from[j + 4u * h + e] : 0u;\
+            }                                                                                                               \
+            UNROLL for (u32 h = 0; h < 2u; h++) {                                                                           \
+                strip s[4][V];                                                                                              \
+                vals_t f;                                                                                                   \
+                if (!last) f = *(GLOBAL const vals_t *)(val_from + j + 4u * h);                                             \
+                else UNROLL for (u32 e = 0; e < 4u; e++) f.v[e] = in >> (4u * h + e) & 1u ? val_from[j + 4u * h + e] : VAL_ZERO;\
+                UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, in >> (4u * h + e) & 1u ? c[h].c[e] : 0u)           \
+                UNROLL for (u32 e = 0; e < 4u; e++)                                                                         \
+                    if (in >> (4u * h + e) & 1u) { SPMM_ADD(W, V, 0, f.v[e]) }                                              \
+            }                                                                                                               \
+        }                                                                                                                   \
+        SPMM_STORE(strip, W, V, 1)                                                                                          \
+    }                                                                                                                       \
 }
 
 #define SPMM_FETCH(from_entry)                                                                                              \
@@ -201,9 +247,7 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
                 UNROLL for (u32 e = 0; e < 4u; e++) SPMM_LOAD(strip, V, n.c[e])                                             \
                 UNROLL for (u32 e = 0; e < 4u; e++) { SPMM_ADD(W, V, 0, g.v[e]) }                                           \
             } else {                                                                                                        \
-                u32 in = 15u;                                                                                               \
-                if (j < lo) in = in << (lo - j) & 15u;                                                                      \
-                if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                \
+                SPMM_IN(4u)                                                                                                 \
                 UNROLL for (u32 e = 0; e < 4u; e++) {                                                                       \
                     if (!(in >> e & 1u)) n.c[e] = 0u;                                                                       \
                     SPMM_LOAD(strip, V, n.c[e])                                                                             \
@@ -259,9 +303,7 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
             SHARED const vals_t *const quad = vals + ((j - base) >> 2);                                                     \
             cols_t n = cols[(j - base) >> 2];                                                                               \
             strip s[4][V];                                                                                                  \
-            u32 in = 15u;                                                                                                   \
-            if (j < lo) in = in << (lo - j) & 15u;                                                                          \
-            if (j + 4u > hi) in &= 15u >> (j + 4u - hi);                                                                    \
+            SPMM_IN(4u)                                                                                                     \
             UNROLL for (u32 e = 0; e < 4u; e++) {                                                                           \
                 if (!(in >> e & 1u)) n.c[e] = 0u;                                                                           \
                 SPMM_LOAD(strip, V, n.c[e])                                                                                 \
@@ -308,17 +350,20 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
 
 /* Blocks of 256 on a processor that a kernel should leave registers for. */
 #define SPMM_BLOCKS(n)  (IDX == 64 || VAL > 2 ? 1 : (n))
+#define EIGHTS_BLOCKS   (__CUDA_ARCH__ >= 1000 ? 3 : 4)     /* where code needs a few registers more */
 
-SPMM_DIRECT(strips_1, strip_t, STRIP, 1, 4, 5)
-SPMM_DIRECT(strips_2, strip_t, STRIP, 2, 4, 4)
-SPMM_DIRECT(values_1, value_t, 1, 1, 4, 4)
-SPMM_DIRECT(values_4, value_t, 1, 4, 4, 3)
+SPMM_EIGHTS(eights_1, strip_t, STRIP, 1, EIGHTS_BLOCKS)
+SPMM_EIGHTS(eights_2, strip_t, STRIP, 2, EIGHTS_BLOCKS)
+SPMM_DIRECT(strips_1, strip_t, STRIP, 1, 5)
+SPMM_DIRECT(strips_2, strip_t, STRIP, 2, 4)
+SPMM_DIRECT(values_1, value_t, 1, 1, 4)
+SPMM_DIRECT(values_4, value_t, 1, 4, 3)
 #if TULLE_CUDA
 SPMM_STAGED(staged_1, strip_t, STRIP, 1, VAL == 1 ? 5 : 4)
 SPMM_STAGED(staged_2, strip_t, STRIP, 2, VAL == 1 ? 4 : 3)
 #else
-SPMM_DIRECT(staged_1, strip_t, STRIP, 1, 4, 5)
-SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4, 4)
+SPMM_DIRECT(staged_1, strip_t, STRIP, 1, 5)
+SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4)
 #endif
 SPMM_TWINS(twins_1, strip_t, STRIP, 1, VAL == 1 ? 4 : 3)
 SPMM_TWINS(twins_2, strip_t, STRIP, 2, 2)

@@ -4,7 +4,7 @@
  * unknowns a node, as finite elements have them, the rows of a node differ in their values only.
  *
  * A run of equal rows ends at every TWIN_RUN-th row, so that a row's place in its run is found among a few words of bits.
- * Look finds where bundles begin and counts them, place adds up, fill writes; a block of each takes the same TWIN_ROWS rows.
+ * Look finds where bundles begin and counts them, pieces_place adds up, fill writes; a block takes TWIN_ROWS rows.
  *
  * Memory: a bit a row and a word a block, until the bundles are made. */
 
@@ -53,21 +53,6 @@ KERNEL(twins_look)(u32 rows, u32 team_log2, u64 nnz, GLOBAL const ptr_t *ptr, GL
         for (u32 w = 0; w < TWIN_WORDS; w++) number += popcount32(first[w]);
         counts[block_id()] = number;
         ATOMIC_ADD64(&totals[TWIN_TOTAL], (u64)number);
-    }
-}
-
-/* Counts become places; one block. */
-KERNEL(twins_place)(u32 blocks, GLOBAL u32 *counts)
-{
-    STATIC_SHARED u32 words[SCAN_WORDS];
-    u32 before = 0;
-    for (u32 at = 0; at < blocks; at += thread_count()) {
-        const u32 i = at + thread_id(), x = i < blocks ? counts[i] : 0u;
-        u32 total;
-        const u32 sum = block_scan(x, words, &total);
-        if (i < blocks) counts[i] = before + sum;
-        before += total;
-        BARRIER();
     }
 }
 
