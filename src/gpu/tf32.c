@@ -16,7 +16,7 @@ enum {
     LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
     LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
     NARROW = 16, WIDE = 64,                     /* columns: what is not worth it for WIDE never is          */
-    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 250,  /* percent: bytes of the CSR kernels against those of these */
+    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 240,  /* percent: bytes of the CSR kernels against those of these */
     SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
     LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
     LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
