@@ -5,11 +5,12 @@
  *
  * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measured
  * just before (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
- * of it fits a cache a product may well be faster than that.
+ * of it fits a cache a product may well be faster than that.  The roof is the later of that and of what arithmetic
+ * allows: a second probe multiplies and adds, not fused, vectors from the first cache as fast as it can.
  *
- * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns,
- * twice each, and the second time counts; medians.  Y is compared once.  The last line is
- * `geomean_vs_eigen=X min=Y vs_bound=X worst=Y`. */
+ * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns;
+ * in its turn each runs at least twice and for some milliseconds, the last time counts; medians.  Y is compared once.  The last line is
+ * `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"er_60k_12",      "er:60000,per_row=12"},
 };
 enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40 };
+static const double TURN = 4e-3;         /* seconds: caches, clocks and threads are awake then */
 
 typedef struct settings {
     int         threads;
@@ -83,6 +85,74 @@ static void *probe_work(void *arg)
     return NULL;
 }
 
+/* ---- and the one of arithmetic: eight vectors of sums in registers, x from the first cache */
+
+enum { ARITHMETIC_BYTES = 8192, ARITHMETIC_TIMES = 2000 };
+
+#define ARITHMETIC(name, isa, real, bytes)                                                              \
+    isa __attribute__((noinline)) static void name(const char *x, int times, char *y)                   \
+    {                                                                                                   \
+        typedef real vec __attribute__((vector_size(bytes)));                                           \
+        vec s0 = {0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;                    \
+        for (int t = 0; t < times; t++)                                                                 \
+            for (const char *at = x; at < x + ARITHMETIC_BYTES; at += 8 * (bytes)) {                    \
+                const vec *v = (const vec *)(const void *)at, f = (real)t - (vec){0};                   \
+                s0 += f * v[0], s1 += f * v[1], s2 += f * v[2], s3 += f * v[3];                         \
+                s4 += f * v[4], s5 += f * v[5], s6 += f * v[6], s7 += f * v[7];                         \
+            }                                                                                           \
+        s0 += s1 + s2 + s3 + s4 + s5 + s6 + s7;                                                         \
+        memcpy(y, &s0, sizeof s0);                                                                      \
+    }
+typedef void arithmetic_loop(const char *x, int times, char *y);
+ARITHMETIC(plain_f32, , float, 16)
+ARITHMETIC(plain_f64, , double, 16)
+#if defined(__x86_64__)
+ARITHMETIC(avx2_f32, __attribute__((target("avx2"))), float, 32)
+ARITHMETIC(avx2_f64, __attribute__((target("avx2"))), double, 32)
+ARITHMETIC(avx512_f32, __attribute__((target("avx512f"))), float, 64)
+ARITHMETIC(avx512_f64, __attribute__((target("avx512f"))), double, 64)
+#endif
+
+typedef struct arithmetic { arithmetic_loop *loop; pthread_barrier_t *barrier; double best; pthread_t id; } arithmetic;
+
+static void *arithmetic_work(void *arg)
+{
+    arithmetic *me = arg;
+    _Alignas(64) char x[ARITHMETIC_BYTES] = {0}, y[64];
+    for (int run = 0; run < 20; run++) {
+        pthread_barrier_wait(me->barrier);
+        double start = peer_now();
+        me->loop(x, ARITHMETIC_TIMES, y);
+        pthread_barrier_wait(me->barrier);
+        double speed = 2.0 * ARITHMETIC_BYTES * ARITHMETIC_TIMES / (peer_now() - start);
+        if (speed > me->best) me->best = speed;
+    }
+    return NULL;
+}
+
+/* Operations a second, all threads, in values of `size` bytes. */
+static double operations(int threads, size_t size)
+{
+    arithmetic *all = calloc((size_t)threads, sizeof *all);
+    pthread_barrier_t barrier;
+    arithmetic_loop *loop = size == 8 ? plain_f64 : plain_f32;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) loop = size == 8 ? avx2_f64 : avx2_f32;
+    if (__builtin_cpu_supports("avx512f")) loop = size == 8 ? avx512_f64 : avx512_f32;
+#endif
+    if (!all) abort();
+    pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+    for (int t = 0; t < threads; t++) {
+        all[t] = (arithmetic){.loop = loop, .barrier = &barrier};
+        if (pthread_create(&all[t].id, NULL, arithmetic_work, &all[t])) abort();
+    }
+    for (int t = 0; t < threads; t++) pthread_join(all[t].id, NULL);
+    double best = all[0].best * threads / (double)size;
+    pthread_barrier_destroy(&barrier);
+    free(all);
+    return best;
+}
+
 /* Bytes a second. */
 static double bandwidth(int threads)
 {
@@ -116,7 +186,9 @@ typedef struct line {
     int64_t     n;
 } line;
 
-typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound; int lines; } tally;
+typedef struct roofs { double bytes, operations[2]; } roofs;            /* a second; single and double precision */
+
+typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound, log_roof, most_roof; int lines; } tally;
 
 static int by_time(const void *x, const void *y)
 {
@@ -154,7 +226,7 @@ static bool agree(const tulle_dense *Y, const tulle_dense *Z)
     return worst <= allowed * size;
 }
 
-static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, double speed, tally *sum)
+static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, const roofs *roof, tally *sum)
 {
     const tulle_csr *A = &l->A;
     double tulle[RUNS], eigen[2][RUNS], checked[RUNS], spent = 0;
@@ -166,21 +238,23 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
                    .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
                    .threads = s->threads};
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
-        double start = 0;
         nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
-        for (int twice = 0; twice < 2; twice++) {       /* the second time counts, for everybody */
-            start = peer_now();
+        double turn = peer_now();
+        for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) {
+            double start = peer_now();
             if (tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y) != TULLE_OK)
                 return printf("%s\n", tulle_ctx_error(ctx)), false;
             tulle[runs] = peer_now() - start;
         }
-        start = peer_now();
+        double start = peer_now();
         if (tulle_spmm(ctx, A, &l->X, &l->Y, NULL) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
         checked[runs] = peer_now() - start;
         eigen[1][runs] = INFINITY;
         for (int way = 0; way < (s->columns ? 1 : 2); way++) {          /* by rows Eigen's other order may be faster */
             p.by_cols = way == 0 ? s->columns : true;
-            for (int twice = 0; twice < 2; twice++) eigen[way][runs] = s->no_peer ? 1 : peer_eigen_spmm(&p);
+            turn = peer_now();
+            for (int k = 0; k < 2 || (peer_now() - turn < TURN && !s->no_peer); k++)
+                eigen[way][runs] = s->no_peer ? 1 : peer_eigen_spmm(&p);
             if (way == 0 && runs == 0 && !s->no_peer && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
         }
         spent += tulle[runs++] * 2;
@@ -189,20 +263,23 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     double bytes = (double)A->nnz * (double)(size + 4) + 4.0 * (double)(A->rows + 1)
                    + (double)size * (double)l->n * (double)(A->rows + A->cols);
     double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
-    double bound = bytes / speed;
-    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
-           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 2e-9 * (double)A->nnz * (double)l->n / t,
-           1e-9 * bytes / t, e / t, t / bound);
+    double work = 2.0 * (double)A->nnz * (double)l->n;
+    double bound = bytes / roof->bytes, top = fmax(bound, work / roof->operations[size == 8]);
+    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
+           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 1e-9 * work / t,
+           1e-9 * bytes / t, e / t, t / bound, t / top);
     fflush(stdout);
     sum->log_eigen += log(e / t);
     sum->log_bound += log(t / bound);
+    sum->log_roof += log(t / top);
+    sum->most_roof = fmax(sum->most_roof, t / top);
     if (sum->lines == 0 || e / t < sum->least_eigen) sum->least_eigen = e / t;
     if (t / bound > sum->most_bound) sum->most_bound = t / bound;
     sum->lines++;
     return true;
 }
 
-static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, double speed, tally *sum)
+static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, const roofs *roof, tally *sum)
 {
     static const int64_t columns[] = {1, 8, 32, 128};
     tulle_matrix *made = NULL;
@@ -223,7 +300,7 @@ static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const ch
                 l.Y = tulle_dense_view(M[1]);
                 l.Z = tulle_dense_view(M[2]);
                 fill(&l.X);
-                ok = measure(ctx, s, name, &l, speed, sum);
+                ok = measure(ctx, s, name, &l, roof, sum);
             }
             for (int k = 0; k < 3; k++) tulle_dense_free(M[k]);
         }
@@ -251,16 +328,18 @@ int main(int argc, char **argv)
                            "[--cpu-time]\n"), 2;
     }
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
-    double speed = bandwidth(s.threads);
+    roofs roof = {bandwidth(s.threads), {operations(s.threads, 4), operations(s.threads, 8)}};
+    printf("arithmetic in GFLOPS: single %.1f, double %.1f\n", 1e-9 * roof.operations[0], 1e-9 * roof.operations[1]);
     printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(),
            s.columns ? "columns" : "rows");
-    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
-           "GFLOPS", "GB/s", "vs Eigen", "vs bound");
+    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
+           "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
-        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, speed, &sum);
+        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, &roof, &sum);
     if (sum.lines > 0)
-        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f\n", exp(sum.log_eigen / sum.lines),
-               sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound);
+        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n",
+               exp(sum.log_eigen / sum.lines), sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound,
+               exp(sum.log_roof / sum.lines), sum.most_roof);
     tulle_ctx_free(ctx);
     return ok ? 0 : 1;
 }

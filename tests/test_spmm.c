@@ -263,7 +263,7 @@ static void every_road_gives_the_same_bits(void)
     for (int v = TULLE_F32; v <= TULLE_C64; v++)
         for (int shape = 7; shape < SHAPES; shape++)
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-                for (int way = 0; way < 16; way++) {
+                for (int way = 0; way < (columns[c] < 31 ? 16 : 32); way++) {
                     tulle_type t = (tulle_type)v;
                     const char *name;
                     ref A = spmm_shape(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
@@ -273,11 +273,14 @@ static void every_road_gives_the_same_bits(void)
                     den want = den_new(A.view.rows, cols, 0, TULLE_BY_ROWS, t);
                     den_fill(&X, REF_REALS, 3);
                     spmm_plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
+                    bool slide = way & 16;              /* with little room, so that it begins anew and is too small, too */
                     const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
-                                                   .wide_bytes = way & 4 ? 0 : INT64_MAX, .wide_entries = 1};
+                                                   .wide_bytes = slide || way & 4 ? 0 : INT64_MAX, .wide_entries = 1,
+                                                   .slide_bytes = way & 4 ? 1 << 20 : 1 << 10, .slide_rows = 1 + way % 2 * 200};
                     tl_spmm_pieces pieces;
                     CHECK(tl_spmm_pieces_make(b, &A.view, 3, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-                    pieces.scattered = true;
+                    pieces.scattered = !slide;
+                    pieces.window = way & 4 ? 7 : 1;
                     tl_spmm_request q = {.A = &A.view, .pieces = &pieces, .X = &X.view, .Y = &Y.view, .alpha = {1, 0}, .threads = 3,
                                          .tuning = &tuning};
                     CHECK(tl_spmm_run(b, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
@@ -287,6 +290,50 @@ static void every_road_gives_the_same_bits(void)
                     den_free(&X), den_free(&Y), den_free(&want);
                     ref_free(&A);
                 }
+    tulle_ctx_free(ctx);
+}
+
+/* Whatever was asked for before: rows lo..hi are there, or it says that they are not. */
+static void a_slide_shows_the_rows_of_x(void)
+{
+    enum { ROWS = 200, COLS = 6, ROOM = 20 };
+    static const struct { int lo, hi; } asked[] = {{0, 4}, {2, 9}, {9, 20}, {5, 21}, {21, 22}, {23, 30}, {90, 110}, {3, 3}, {3, 6}, {3, 24},
+                                                   {4, 24}, {24, 25}, {180, 200}, {199, 200}};
+    double x[ROWS * 8], rows[ROOM * COLS];
+    tulle_dense X = tulle_dense_make(ROWS, COLS, 8, TULLE_BY_ROWS, x, TULLE_F64);
+    for (int i = 0; i < ROWS * 8; i++) x[i] = i;
+    tl_slide s = {.k = tl_spmm_kernels_for(TULLE_F64, TULLE_I32), .X = &X, .room = ROOM, .rows = (char *)rows};
+    for (size_t a = 0; a < sizeof asked / sizeof *asked; a++) {
+        tl_spmm_job job = {.x = x, .x_ld = 8, .cols = COLS};
+        bool fits = tl_slide_to(&s, asked[a].lo, asked[a].hi, &job);
+        CHECK(fits == (asked[a].hi - asked[a].lo <= ROOM), "%d to %d", asked[a].lo, asked[a].hi);
+        CHECK(job.x_ld == (fits ? COLS : 8), "%d to %d: ld %d", asked[a].lo, asked[a].hi, (int)job.x_ld);
+        for (int r = asked[a].lo; r < asked[a].hi; r++) {
+            const double *at = (const double *)((uintptr_t)job.x + (uintptr_t)((int64_t)sizeof(double) * r * job.x_ld));
+            for (int c = 0; c < COLS; c++) CHECK(at[c] == r * 8 + c, "%d to %d: row %d has %g", asked[a].lo, asked[a].hi, r, at[c]);
+        }
+    }
+}
+
+/* Samples at equal distances would see the ends of a grid's lines only. */
+static void grids_are_not_scattered(void)
+{
+    static const struct { const char *recipe; bool scattered; int64_t least, most; } given[] = {
+        {"poisson3d:16,points=27", false, 2 * 256, 3 * 256}, {"elasticity3d:8,dof=3", false, 300, 600}, {"poisson2d:64", false, 128, 256},
+        {"banded:4096,lower=5,upper=5", false, 70, 80},      {"er:4096,per_row=8", true, 4000, 4096}};
+    tulle_ctx *ctx = ctx_with(1);
+    tl_base *b = (tl_base *)(void *)ctx;
+    for (size_t g = 0; g < sizeof given / sizeof *given; g++) {
+        tulle_matrix *A = NULL;
+        tl_spmm_pieces p;
+        REQUIRE(tulle_gallery(ctx, given[g].recipe, &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr view = tulle_matrix_view(A);
+        REQUIRE(tl_spmm_pieces_make(b, &view, 2, &p) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(p.scattered == given[g].scattered, "%s", given[g].recipe);
+        CHECK(p.window >= given[g].least && p.window <= given[g].most, "%s: window %d", given[g].recipe, (int)p.window);
+        tl_spmm_pieces_done(b, &p);
+        tulle_matrix_free(A);
+    }
     tulle_ctx_free(ctx);
 }
 
@@ -519,6 +566,7 @@ static void memory_failures_leave_y_as_it_was(void)
 TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
-          TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
+          TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),
+          TEST(grids_are_not_scattered), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(progress_can_cancel),
           TEST(memory_failures_leave_y_as_it_was))

@@ -137,6 +137,10 @@ INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val
 {
     for (int64_t i = rows.first; i < rows.end; i++) {
         int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
+        if (j->coming) {
+            const char *next = j->coming + (i - rows.first) * j->coming_step;
+            UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(next + b, 0, 2);
+        }
         if (j->far) V(strip)(count, true, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
         else V(strip)(count, false, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
     }

@@ -3,14 +3,14 @@
  * spmm.c - Y = alpha*A*X + beta*Y by all threads.
  *
  * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
- * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then, and always
- * where it lies column by column, it is first copied, block by block, so that an entry of A finds its values of X side by
- * side and the rows of a block are near each other.  A row of more than TL_SPMM_PART entries is summed in parts of
+ * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is copied, so that
+ * an entry of A finds its values of X side by side and the rows of a block are near each other: as rows of A go by (slide.c),
+ * or block by block before, where A is scattered and X large, and always where X lies column by column.  A row of more than TL_SPMM_PART entries is summed in parts of
  * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor the
  * threads can be seen in the result.
  *
- * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit); a row of Y for each part of a long row;
- * 40 bytes a piece. */
+ * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit), or some megabytes for each thread; a row
+ * of Y for each part of a long row; 40 bytes a piece. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -23,8 +23,8 @@ enum {
     BLOCK_BYTES = 256,                  /* the same of X by rows                             */
     SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
 };
-static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 64 << 20, .wide_bytes = 512,
-                                        .wide_entries = 8};
+static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_bytes = 512, .wide_entries = 8,
+                                        .copy_bytes = 48 << 20, .slide_bytes = 2 << 20, .slide_rows = 1024};
 
 /* ---- pieces */
 
@@ -78,8 +78,11 @@ static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t 
 static bool is_scattered(const tulle_csr *A)
 {
     int64_t found = 0, seen = 0;
-    for (int s = 1; s < SAMPLES && A->rows >= SAMPLES; s++)
-        compare_rows(A, tl_part(A->rows, s, SAMPLES), &found, &seen);
+    for (int s = 0; s < SAMPLES && A->rows > SAMPLES; s++) {            /* at places that follow no grid of A's */
+        int64_t row = tl_part(A->rows, s, SAMPLES), span = tl_part(A->rows, s + 1, SAMPLES) - row;
+        row += (int64_t)((uint64_t)(s + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 33) % span;
+        compare_rows(A, row > 0 ? row : 1, &found, &seen);
+    }
     return found * 2 < seen;
 }
 
@@ -103,6 +106,7 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl
         row = end;
     }
     p->scattered = is_scattered(A);
+    p->window = tl_slide_window(A);
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;
@@ -137,6 +141,10 @@ typedef struct run {
     /* X copied block by block */
     const tulle_dense     *X;
     char                  *packed;
+    /* X copied as rows go by: each thread takes chunks of pieces that follow each other, some blocks at once */
+    tl_slide              *slides;      /* at_once for each thread                        */
+    char                  *windows;
+    int64_t                chunks, at_once;
     char                  *sums;        /* of the parts, a row of Y each                  */
 } run;
 
@@ -152,23 +160,64 @@ static tl_spmm_job block_of(const run *r, int64_t i)
     return job;
 }
 
+/* Whether to go on. */
+static bool report(run *r, int thread, int64_t done)
+{
+    if (thread == 0) tl_progress(r->b, "numeric", (double)done / (double)r->all);
+    return !atomic_load_explicit(&r->b->cancelled, memory_order_relaxed);
+}
+
+static void sum_part(const run *r, const tl_spmm_piece *p, int64_t block)
+{
+    tl_spmm_job job = block_of(r, block);
+    r->k->part(&job, p->begin, p->end, r->sums + (size_t)(p->part * r->cols + block * r->block) * r->size);
+}
+
 static void multiply_work(void *arg, int thread, int threads)
 {
     run *r = arg;
     (void)threads;
     for (;;) {
         int64_t i = atomic_fetch_add(&r->next, 1);
-        if (i >= r->tasks) return;
+        if (i >= r->tasks || !report(r, thread, r->first * r->pieces->count + i)) return;
         int64_t block = r->first + i / r->pieces->count;
         const tl_spmm_piece *p = &r->pieces->piece[i % r->pieces->count];
-        if (thread == 0)
-            tl_progress(r->b, "numeric", (double)(r->first * r->pieces->count + i) / (double)r->all);
-        if (atomic_load_explicit(&r->b->cancelled, memory_order_relaxed)) return;
         tl_spmm_job job = block_of(r, block);
-        if (p->begin < p->end)
-            r->k->part(&job, p->begin, p->end, r->sums + (size_t)(p->part * r->cols + block * r->block) * r->size);
-        else
-            r->k->rows(&job, p->row0, p->row1);
+        if (p->begin < p->end) sum_part(r, p, block);
+        else r->k->rows(&job, p->row0, p->row1);
+    }
+}
+
+/* A piece, blocks first..end, X by way of the slides. */
+static void slide_piece(const run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slides)
+{
+    for (int64_t block = first; block < end && p->begin < p->end; block++) sum_part(r, p, block);
+    for (int64_t row = p->row0; row < p->row1 && p->begin == p->end; row += TL_SLIDE_ROWS) {
+        int64_t stop = p->row1 - row < TL_SLIDE_ROWS ? p->row1 : row + TL_SLIDE_ROWS, lo, hi;
+        r->k->range(&r->job, row, stop, &lo, &hi);
+        for (int64_t block = first; block < end; block++) {
+            tl_spmm_job job = block_of(r, block);
+            tl_slide_to(&slides[block - first], lo, hi, &job);
+            r->k->rows(&job, row, stop);
+        }
+    }
+}
+
+static void slide_work(void *arg, int thread, int threads)
+{
+    run *r = arg;
+    tl_slide *slides = r->slides + thread * r->at_once;
+    (void)threads;
+    for (;;) {
+        int64_t i = atomic_fetch_add(&r->next, 1);
+        if (i >= r->tasks) return;
+        int64_t first = i / r->chunks * r->at_once, end = r->blocks - first < r->at_once ? r->blocks : first + r->at_once;
+        int64_t chunk = i % r->chunks, count = r->pieces->count, last = count * (chunk + 1) / r->chunks;
+        for (int64_t k = 0; k < r->at_once; k++) slides[k].base = slides[k].end = 0;
+        for (int64_t p = count * chunk / r->chunks; p < last; p++) {
+            if (!report(r, thread, first * count + p)) return;
+            slide_piece(r, &r->pieces->piece[p], first, end, slides);
+        }
     }
 }
 
@@ -197,20 +246,61 @@ static void join_work(void *arg, int thread, int threads)
     }
 }
 
-/* Columns a block has, and room for a copy of them where X needs one.  X by rows is copied where its rows are long and
- * used often: a block of them stays in nearer caches. */
+/* How X is read. */
+typedef enum { AS_IT_LIES, COPIED, SLIDING } x_way;
+
+/* X by rows is copied where its rows are long and used often: a block of them stays in nearer caches. */
+static x_way way_of(const run *r, const tl_spmm_request *q)
+{
+    const tl_spmm_tuning *t = r->tuning;
+    double row = (double)r->cols * (double)r->size;
+    if (r->X->order == TULLE_BY_COLS) return COPIED;
+    if (row <= (double)t->wide_bytes || q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;
+    if (r->pieces->scattered) return (double)r->X->rows * row > (double)t->copy_bytes ? COPIED : AS_IT_LIES;
+    return (double)r->pieces->window * (double)r->k->strip <= (double)t->slide_bytes ? SLIDING : AS_IT_LIES;
+}
+
+/* Room for the slides of all threads, each with as many blocks at once as a cache holds. */
+static void make_slides(run *r, const tl_spmm_request *q, double limit)
+{
+    enum { TIMES = 3, GAP = 1280 };     /* the window's rows in a slide; bytes, so that slides are no power of 2 apart */
+    tulle_status status = TULLE_OK;
+    int64_t threads = q->threads, window = r->pieces->window, room = TIMES * window, row = r->block * (int64_t)r->size;
+    if (room < r->tuning->slide_rows) room = r->tuning->slide_rows;
+    if (room > r->X->rows) room = r->X->rows;
+    int64_t most = 2 * r->tuning->slide_bytes / (room * row), bytes = (room * row + GAP + 63) & ~(int64_t)63;
+    r->at_once = most < 1 ? 1 : most < r->blocks ? most : r->blocks;
+    r->chunks = r->X->rows / (4 * window + 1);
+    if (r->chunks > 4 * threads) r->chunks = 4 * threads;
+    if (r->chunks < threads) r->chunks = threads;
+    if (r->chunks > r->pieces->count) r->chunks = r->pieces->count;
+    if ((double)threads * (double)r->at_once * (double)bytes > limit) return;
+    TRY(tl_alloc(r->b, &r->windows, threads * r->at_once, (size_t)bytes, "windows of X"));
+    TRY(tl_alloc(r->b, &r->slides, threads * r->at_once, sizeof *r->slides, "windows of X"));
+    for (int64_t i = 0; i < threads * r->at_once; i++)
+        r->slides[i] = (tl_slide){.k = r->k, .X = r->X, .room = room, .rows = r->windows + i * bytes};
+done:
+    if (status != TULLE_OK) {           /* it goes without */
+        tl_free(r->b, r->windows);
+        r->windows = NULL;
+        r->b->error[0] = 0;
+    }
+}
+
+/* Columns a block has, and room for a copy of them where X needs one. */
 static tulle_status make_room(run *r, const tl_spmm_request *q)
 {
     tulle_status status = TULLE_OK;
     int64_t parts = r->pieces->parts, rows = r->X->rows, size = (int64_t)r->size;
-    bool pack = r->X->order == TULLE_BY_COLS;
-    bool wide = !pack && r->cols * size > r->tuning->wide_bytes && q->A->nnz / r->tuning->wide_entries >= rows;
-    r->block = pack ? PACK_BYTES / size : wide ? BLOCK_BYTES / size : r->job.y_by_cols ? TL_SPMM_TILE / size : r->cols;
-    if (r->block > r->cols) r->block = r->cols;
-    double sums = (double)parts * (double)r->cols * (double)size, copy = pack ? (double)rows * (double)size : 0;
+    x_way way = way_of(r, q);
+    bool must = r->X->order == TULLE_BY_COLS;
+    int64_t bytes = must ? PACK_BYTES : way == COPIED ? BLOCK_BYTES : way == SLIDING ? r->k->strip : INT64_MAX;
+    if (r->job.y_by_cols && bytes > TL_SPMM_TILE) bytes = TL_SPMM_TILE;
+    r->block = bytes / size < r->cols ? bytes / size : r->cols;
+    double sums = (double)parts * (double)r->cols * (double)size, copy = must ? (double)rows * (double)size : 0;
     double need = sums + copy * (double)r->block, limit = (double)q->memory_limit;
     if (q->memory_limit == 0) limit = need < 67108864.0 ? need : (double)tl_memory_free();
-    while (need > limit && pack && r->block > 1) need = sums + copy * (double)--r->block;
+    while (need > limit && must && r->block > 1) need = sums + copy * (double)--r->block;
     if (need > limit) {
         status = tl_fail(r->b, TULLE_ELIMIT, "the product needs %.0f bytes of workspace, the limit is %.0f", need,
                          limit);
@@ -218,10 +308,15 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     }
     r->blocks = (r->cols - 1) / r->block + 1;
     if (parts > 0) TRY(tl_alloc(r->b, &r->sums, parts * r->cols, r->size, "sums of long rows"));
-    if (pack) TRY(tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X"));
-    if (wide && sums + (double)rows * BLOCK_BYTES <= (q->memory_limit ? limit : (double)tl_memory_free()))
-        if (tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
-            r->b->error[0] = 0;         /* it goes without */
+    if (must) TRY(tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X"));
+    if (must || way == AS_IT_LIES) return TULLE_OK;
+    double left = (q->memory_limit ? limit : (double)tl_memory_free()) - sums;
+    if (way == SLIDING) {
+        make_slides(r, q, left);
+        if (!r->slides && !r->job.y_by_cols) r->block = r->cols, r->blocks = 1;
+    } else if ((double)rows * BLOCK_BYTES <= left
+             && tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
+        r->b->error[0] = 0;             /* it goes without */
 done:
     return status;
 }
@@ -249,16 +344,16 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
                           .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
                           .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
     TRY(make_room(&r, q));
-    bool pack = r.packed;
+    bool pack = r.packed, slide = r.slides;
     r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
     r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
     r.all = r.pieces->count * r.blocks;
-    r.tasks = pack ? r.pieces->count : r.all;
+    r.tasks = pack ? r.pieces->count : slide ? r.chunks * ((r.blocks - 1) / r.at_once + 1) : r.all;
     for (int64_t i = 0; i < (pack ? r.blocks : 1) && !atomic_load(&b->cancelled); i++) {
         r.first = i;
         if (pack) tl_team_run(b->team, q->threads, pack_work, &r);
         atomic_store(&r.next, 0);
-        tl_team_run(b->team, q->threads, multiply_work, &r);
+        tl_team_run(b->team, q->threads, slide ? slide_work : multiply_work, &r);
     }
     if (atomic_load(&b->cancelled)) {
         status = tl_fail(b, TULLE_ECANCEL, "the product was cancelled");
@@ -269,6 +364,8 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
 done:
     tl_free(b, r.sums);
     tl_free(b, r.packed);
+    tl_free(b, r.windows);
+    tl_free(b, r.slides);
     return status;
 }
 

@@ -5,7 +5,8 @@
  *   spmm_kernels.c   rows of Y, for one value type, one index type and one instruction set; kernel_strip.h is
  *                    its inner loop
  *   dispatch.c       picks them
- *   spmm.c           rows cut into pieces, columns into blocks, threads */
+ *   spmm.c           rows cut into pieces, columns into blocks, threads
+ *   slide.c          X copied a little ahead of the rows that need it */
 #ifndef TL_SPMM_H
 #define TL_SPMM_H
 #include "plan/plan.h"
@@ -26,6 +27,8 @@ typedef struct tl_spmm_job {
     bool        y_by_cols;
     int64_t     cols;
     bool        far;                    /* rows of X are best fetched ahead of their use */
+    const void *coming;                 /* NULL, or what is fetched meanwhile: a line of    */
+    int64_t     coming_ld;              /*   job->cols values for each row of Y             */
     bool        stream;                 /* Y is too large for any cache                 */
     tl_c64      alpha, beta;
 } tl_spmm_job;
@@ -41,6 +44,9 @@ typedef struct tl_spmm_kernels {
     void (*pack)(const void *x, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to);
     /* y[i] = beta*y[i], or zero without reading it. */
     void (*scale)(tl_c64 beta, void *y, int64_t count);
+    /* The columns lo..hi of A hold all entries of some rows; 0..0 where there is none. */
+    void (*range)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *lo, int64_t *hi);
+    int64_t     strip;                  /* bytes of a row of Y that are summed at once  */
     const char *isa;
 } tl_spmm_kernels;
 
@@ -66,6 +72,7 @@ typedef struct tl_spmm_pieces {
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
     bool           scattered;           /* rows that follow each other have few columns in common or near */
+    int64_t        window;              /* columns over which TL_SLIDE_ROWS rows reach, most of them */
 } tl_spmm_pieces;
 
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
@@ -75,8 +82,11 @@ void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 typedef struct tl_spmm_tuning {
     int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
     int64_t cache_bytes;                /* a larger Y stays in no cache                                 */
-    int64_t wide_bytes;                 /* longer rows of X are copied in blocks ...                    */
-    int64_t wide_entries;               /* ... where each is used so often                              */
+    int64_t wide_bytes;                 /* longer rows of X may be copied in blocks ...                 */
+    int64_t wide_entries;               /* ... where each is used so often: ...                         */
+    int64_t copy_bytes;                 /* ... of a scattered A where X is larger than that, ...        */
+    int64_t slide_bytes;                /* ... of another where a window is not, as rows go by;         */
+    int64_t slide_rows;                 /* so many at least are there                                   */
 } tl_spmm_tuning;
 
 typedef struct tl_spmm_request {
@@ -95,5 +105,24 @@ int          tl_spmm_threads(const tl_base *b, int wanted, const tulle_csr *A, i
 tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *request);
 /* Y = beta*Y. */
 tulle_status tl_spmm_scale(tl_base *b, const tl_spmm_request *request);
+
+/* ---- slide.c */
+
+enum { TL_SLIDE_ROWS = 64 };            /* rows of A between two looks at what X they need */
+
+/* Some columns of the rows base..end of X, side by side. */
+typedef struct tl_slide {
+    const tl_spmm_kernels *k;
+    const tulle_dense     *X;           /* by rows */
+    int64_t                base, end;
+    int64_t                room;        /* rows    */
+    char                  *rows;
+} tl_slide;
+
+/* Columns over which nine of ten groups of rows reach, by a sample. */
+int64_t tl_slide_window(const tulle_csr *A);
+/* The job of rows that need the columns lo..hi of A with X from the copy, which is made to hold them; false where
+ * there is no room. */
+bool    tl_slide_to(tl_slide *s, int64_t lo, int64_t hi, tl_spmm_job *job);
 
 #endif

@@ -91,6 +91,8 @@ typedef struct job_of {
     const val     *x;
     int64_t        x_ld, y_ld, nnz;
     bool           far, stream;
+    const char    *coming;
+    int64_t        coming_step;
     ending         end;
 } job_of;
 
@@ -222,8 +224,8 @@ static job_of typed(const tl_spmm_job *job)
 {
     return (job_of){.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col, .val = job->val,
                     .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far,
-                    .stream = job->stream,
-                    .end = ending_of(job)};
+                    .stream = job->stream, .coming = job->coming,
+                    .coming_step = job->coming_ld * (int64_t)sizeof(val), .end = ending_of(job)};
 }
 
 /* to[j*to_ld + i] = from[i*from_ld + j] for i < rows, j < cols; four by four in registers. */
@@ -335,6 +337,22 @@ static void scale(tl_c64 beta, void *array, int64_t count)
         for (int64_t i = 0; i < count; i++) y[i] = with_beta(&e, y[i]);
 }
 
+static void range(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *lo, int64_t *hi)
+{
+    job_of j = {.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col};
+    int64_t begin = row_at(&j, row0), end = row_at(&j, row1);
+    *lo = *hi = 0;
+    if (begin == end) return;
+    idx least = j.col[begin], most = least;
+    for (int64_t k = begin; k < end; k++) {
+        idx c = j.col[k];
+        least = c < least ? c : least;
+        most = c > most ? c : most;
+    }
+    *lo = least;
+    *hi = (int64_t)most + 1;
+}
+
 /* ---- what dispatch.c calls */
 
 #define STRING2(x) #x
@@ -344,6 +362,6 @@ static void scale(tl_c64 beta, void *array, int64_t count)
 const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
-    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, STRING(TL_ISA)};
+    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, range, 8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }
