@@ -24,7 +24,7 @@ enum {
     SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
 };
 static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_bytes = 512, .wide_entries = 8,
-                                        .copy_bytes = 48 << 20, .slide_bytes = 2 << 20, .slide_rows = 1024};
+                                        .copy_bytes = 48 << 20, .slide_bytes = 4 << 20, .slide_rows = 1024};
 
 /* ---- pieces */
 
@@ -249,6 +249,14 @@ static void join_work(void *arg, int thread, int threads)
 /* How X is read. */
 typedef enum { AS_IT_LIES, COPIED, SLIDING } x_way;
 
+/* Rows of X in a slide: some windows, so that it seldom begins anew. */
+static int64_t slide_room(const run *r)
+{
+    int64_t room = 3 * r->pieces->window;
+    if (room < r->tuning->slide_rows) room = r->tuning->slide_rows;
+    return room < r->X->rows ? room : r->X->rows;
+}
+
 /* X by rows is copied where its rows are long and used often: a block of them stays in nearer caches. */
 static x_way way_of(const run *r, const tl_spmm_request *q)
 {
@@ -257,20 +265,19 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     if (r->X->order == TULLE_BY_COLS) return COPIED;
     if (row <= (double)t->wide_bytes || q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;
     if (r->pieces->scattered) return (double)r->X->rows * row > (double)t->copy_bytes ? COPIED : AS_IT_LIES;
-    return (double)r->pieces->window * (double)r->k->strip <= (double)t->slide_bytes ? SLIDING : AS_IT_LIES;
+    bool fits = (double)slide_room(r) * (double)r->k->strip <= (double)t->slide_bytes;
+    return fits && r->X->rows / (2 * (int64_t)q->threads) >= r->pieces->window ? SLIDING : AS_IT_LIES;
 }
 
 /* Room for the slides of all threads, each with as many blocks at once as a cache holds. */
 static void make_slides(run *r, const tl_spmm_request *q, double limit)
 {
-    enum { TIMES = 3, GAP = 1280 };     /* the window's rows in a slide; bytes, so that slides are no power of 2 apart */
+    enum { GAP = 1280 };                /* bytes, so that slides are no power of 2 apart */
     tulle_status status = TULLE_OK;
-    int64_t threads = q->threads, window = r->pieces->window, room = TIMES * window, row = r->block * (int64_t)r->size;
-    if (room < r->tuning->slide_rows) room = r->tuning->slide_rows;
-    if (room > r->X->rows) room = r->X->rows;
-    int64_t most = 2 * r->tuning->slide_bytes / (room * row), bytes = (room * row + GAP + 63) & ~(int64_t)63;
+    int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
+    int64_t most = r->tuning->slide_bytes / (room * row), bytes = (room * row + GAP + 63) & ~(int64_t)63;
     r->at_once = most < 1 ? 1 : most < r->blocks ? most : r->blocks;
-    r->chunks = r->X->rows / (4 * window + 1);
+    r->chunks = r->X->rows / (4 * r->pieces->window + 1);
     if (r->chunks > 4 * threads) r->chunks = 4 * threads;
     if (r->chunks < threads) r->chunks = threads;
     if (r->chunks > r->pieces->count) r->chunks = r->pieces->count;

@@ -85,8 +85,8 @@ typedef struct tl_spmm_tuning {
     int64_t wide_bytes;                 /* longer rows of X may be copied in blocks ...                 */
     int64_t wide_entries;               /* ... where each is used so often: ...                         */
     int64_t copy_bytes;                 /* ... of a scattered A where X is larger than that, ...        */
-    int64_t slide_bytes;                /* ... of another where a window is not, as rows go by;         */
-    int64_t slide_rows;                 /* so many at least are there                                   */
+    int64_t slide_bytes;                /* ... of another as rows go by where a slide is not, ...       */
+    int64_t slide_rows;                 /* ... which has so many at least                               */
 } tl_spmm_tuning;
 
 typedef struct tl_spmm_request {

@@ -163,12 +163,13 @@ INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
             UNROLL for (int r = 0; r < 4; r++)
                 sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
         }
+        if (at[4] - at[0] > 4 * least)  /* not all of one length */
+            UNROLL for (int r = 0; r < 4; r++)
+                for (int64_t k = at[r] + least; k < at[r + 1]; k++)
+                    sum[r] = add(sum[r], mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
         UNROLL for (int r = 0; r < 4; r++) {
-            val s = sum[r];
-            for (int64_t k = at[r] + least; k < at[r + 1]; k++)
-                s = add(s, mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
             val *to = y + (i + r - rows.first) * j->y_ld;
-            *to = ended(&j->end, s, *to);
+            *to = ended(&j->end, sum[r], *to);
         }
     }
     for (; i < rows.end; i++) few_columns(1, j, row_at(j, i), row_at(j, i + 1), y + (i - rows.first) * j->y_ld);
