@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_strip.h - up to eight vectors of a row of Y at once, in registers: the inner loop of spmm_kernels.c,
- * which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.
+ * kernel_strip.h - up to eight vectors of a row of Y at once, in registers, or one of four rows: the inner loop of
+ * spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.
  *
  * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may overlap
  * the one before it; of its values only the last `fresh` are written. */
@@ -102,22 +102,9 @@ static __attribute__((noinline)) void V(write)(const ending *e, int count, const
     }
 }
 
-/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`. */
-INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end, const val *x,
-                     int64_t last, int64_t fresh, val *y)
+/* The sums of a strip of one row to y. */
+INLINE void V(put)(const int count, const job_of *j, const V(vec) *sum, int64_t last, int64_t fresh, val *y)
 {
-    V(vec) sum[8];
-    UNROLL for (int v = 0; v < count; v++) sum[v] = (V(vec)){0};
-    for (int64_t k = begin; k < end; k++) {
-        const val *row = x + (int64_t)j->col[k] * j->x_ld;
-        V(factor) f = V(spread)(j->val[k]);
-        if (far) {
-            const char *ahead = (const char *)(x + (int64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * j->x_ld);
-            UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(ahead + b);
-        }
-        UNROLL for (int v = 0; v < count - 1; v++) sum[v] += V(times)(f, V(load)(row + v * V(VALUES)));
-        sum[count - 1] += V(times)(f, V(load)(row + last));
-    }
     if (fresh < V(VALUES) || !j->end.plain) {
         V(vec) kept[8];
         UNROLL for (int v = 0; v < count; v++) kept[v] = sum[v];
@@ -132,10 +119,67 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
     V(store)(y + last, sum[count - 1]);
 }
 
+/* Entry k of A times its row of X, added to the sums. */
+INLINE void V(take)(const int count, const bool far, const job_of *j, int64_t k, const val *x, int64_t last, V(vec) *sum)
+{
+    const val *row = x + (int64_t)j->col[k] * j->x_ld;
+    V(factor) f = V(spread)(j->val[k]);
+    if (far) {
+        const char *ahead = (const char *)(x + (int64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * j->x_ld);
+        UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(ahead + b);
+    }
+    UNROLL for (int v = 0; v < count - 1; v++) sum[v] += V(times)(f, V(load)(row + v * V(VALUES)));
+    sum[count - 1] += V(times)(f, V(load)(row + last));
+}
+
+/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`. */
+INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end, const val *x,
+                     int64_t last, int64_t fresh, val *y)
+{
+    V(vec) sum[8];
+    UNROLL for (int v = 0; v < count; v++) sum[v] = (V(vec)){0};
+    for (int64_t k = begin; k < end; k++) V(take)(count, far, j, k, x, last, sum);
+    V(put)(count, j, sum, last, fresh, y);
+}
+
+/* Four rows from i on where a strip is one vector, side by side as far as the shortest goes: a chain of additions alone would
+ * wait for each of them. */
+INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i, const val *x, int64_t last, int64_t fresh,
+                    val *y)
+{
+    int64_t at[5], least = INT64_MAX;
+    V(vec) sum[4];
+    UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
+    UNROLL for (int r = 0; r < 4; r++) {
+        if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
+        sum[r] = (V(vec)){0};
+    }
+    for (int64_t k = 0; k < least; k++) {
+        if (large && k % 4 == 0) {      /* four streams at once are not foreseen */
+            UNROLL for (int b = 0; b < 16 * (int)sizeof(val); b += 64)
+                __builtin_prefetch((const char *)(j->val + at[4] + 4 * k + LINEAR) + b);
+            __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
+        }
+        UNROLL for (int r = 0; r < 4; r++) V(take)(1, far, j, at[r] + k, x, last, &sum[r]);
+    }
+    if (at[4] - at[0] > 4 * least)      /* not all of one length */
+        UNROLL for (int r = 0; r < 4; r++)
+            for (int64_t k = at[r] + least; k < at[r + 1]; k++) V(take)(1, far, j, k, x, last, &sum[r]);
+    UNROLL for (int r = 0; r < 4; r++) V(put)(1, j, &sum[r], last, fresh, y + r * j->y_ld);
+}
+
 INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val *x, int64_t last,
                           int64_t fresh, val *y)
 {
-    for (int64_t i = rows.first; i < rows.end; i++) {
+    const bool large = j->nnz > LARGE / (int64_t)(sizeof(val) + sizeof(idx));
+    int64_t i = rows.first;
+    for (; count == 1 && !rows.alone && i + 4 <= rows.end; i += 4) {
+        val *to = y + (i - rows.first) * j->y_ld;
+        if (j->far) V(four)(true, false, j, i, x, last, fresh, to);
+        else if (large) V(four)(false, true, j, i, x, last, fresh, to);
+        else V(four)(false, false, j, i, x, last, fresh, to);
+    }
+    for (; i < rows.end; i++) {
         int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
         if (j->coming) {
             const char *next = j->coming + (i - rows.first) * j->coming_step;

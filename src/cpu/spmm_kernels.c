@@ -28,7 +28,8 @@ typedef double real;
 
 enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
-    LINEAR = 64,                        /* entries of A that are fetched ahead          */
+    LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
+    LARGE = 32 << 20,                   /* ... where all take more bytes than caches have */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
 };
