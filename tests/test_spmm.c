@@ -262,23 +262,22 @@ static void every_road_gives_the_same_bits(void)
     static const int64_t columns[] = {1, 4, 8, 31, 64, 70, 150 / SCALE};
     for (int v = TULLE_F32; v <= TULLE_C64; v++)
         for (int shape = 7; shape < SHAPES; shape++)
-            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-                for (int way = 0; way < (columns[c] < 31 ? 16 : 32); way++) {
-                    tulle_type t = (tulle_type)v;
-                    const char *name;
-                    ref A = spmm_shape(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
-                    int64_t cols = columns[c], gap = c % 2 ? 0 : 8;
-                    den X = den_new(A.view.cols, cols, gap, TULLE_BY_ROWS, t);
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+                tulle_type t = (tulle_type)v;
+                const char *name;
+                ref A = spmm_shape(shape, REF_REALS, (ref_types){t, TULLE_I32, shape % 2 ? TULLE_I32 : TULLE_I64}, &name);
+                int64_t cols = columns[c], gap = c % 2 ? 0 : 8;
+                den X = den_new(A.view.cols, cols, gap, TULLE_BY_ROWS, t), want = den_new(A.view.rows, cols, 0, TULLE_BY_ROWS, t);
+                tl_spmm_pieces pieces;
+                den_fill(&X, REF_REALS, 3);
+                spmm_plain(&A.view, &X.view, one, zero, &want.view, &want.view);
+                CHECK(tl_spmm_pieces_make(b, &A.view, 3, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                for (int way = 0; way < (cols < 31 ? 16 : 32); way++) {
                     den Y = den_new(A.view.rows, cols, gap, way & 8 ? TULLE_BY_COLS : TULLE_BY_ROWS, t);
-                    den want = den_new(A.view.rows, cols, 0, TULLE_BY_ROWS, t);
-                    den_fill(&X, REF_REALS, 3);
-                    spmm_plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
                     bool slide = way & 16;              /* with little room, so that it begins anew and is too small, too */
                     const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
                                                    .wide_bytes = slide || way & 4 ? 0 : INT64_MAX, .wide_entries = 1,
-                                                   .slide_bytes = way & 4 ? 1 << 20 : 1 << 10, .slide_rows = 1 + way % 2 * 200};
-                    tl_spmm_pieces pieces;
-                    CHECK(tl_spmm_pieces_make(b, &A.view, 3, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                                                   .slide_bytes = way & 2 ? 1 << 20 : 120000, .slide_rows = 1 + way % 2 * 200};
                     pieces.scattered = !slide;
                     pieces.window = way & 4 ? 7 : 1;
                     tl_spmm_request q = {.A = &A.view, .pieces = &pieces, .X = &X.view, .Y = &Y.view, .alpha = {1, 0}, .threads = 3,
@@ -286,10 +285,12 @@ static void every_road_gives_the_same_bits(void)
                     CHECK(tl_spmm_run(b, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                     CHECK(den_same(&Y.view, &want.view, name), "type %d, %d columns, way %d", v, (int)cols, way);
                     CHECK(den_margins_kept(&Y), "type %d, %d columns, way %d: written outside", v, (int)cols, way);
-                    tl_spmm_pieces_done(b, &pieces);
-                    den_free(&X), den_free(&Y), den_free(&want);
-                    ref_free(&A);
+                    den_free(&Y);
                 }
+                tl_spmm_pieces_done(b, &pieces);
+                den_free(&X), den_free(&want);
+                ref_free(&A);
+            }
     tulle_ctx_free(ctx);
 }
 
