@@ -216,10 +216,10 @@ static void limits_are_kept(void)
     tulle_ctx *ctx = gpu_ctx();
     tulle_ctx_set_trace(ctx, listen, NULL);
     for (int kind = 0; kind < 2; kind++) {
-        ref A = kind ? ref_power(4, 400, 300, 200, REF_INTEGERS, f64) : ref_random(4, 900, 300, 5, REF_INTEGERS, f64_i64);
+        ref A = kind ? ref_power(4, 200, 150, 100, REF_INTEGERS, f64) : ref_random(4, 400, 150, 5, REF_INTEGERS, f64_i64);
         for (int turn = 0; turn < 8 * POLICIES; turn++) {
             if (few() && turn % 3 != kind) continue;
-            setting s = {.x_order = (tulle_order)(turn & 1), .y_order = (tulle_order)(turn >> 1 & 1), .cols = 21,
+            setting s = {.x_order = (tulle_order)(turn & 1), .y_order = (tulle_order)(turn >> 1 & 1), .cols = 13,
                          .beta = turn & 4 ? half : zero, .policy = policies[turn >> 3], .places = (turn * 5 + kind) % 4 * 2,
                          .x_gap = turn % 3, .limit = 1};
             uint64_t needs = 0;

@@ -444,20 +444,20 @@ static void dense_matrices_move_there_and_back(void)
 static void limits_down_to_one_column(void)
 {
     static const char *const overlaps[] = {"on", "off"};
-    ref A = ref_power(4, 600, 500, 60, REF_INTEGERS, f64);
+    ref A = ref_power(4, 160, 120, 60, REF_INTEGERS, f64);          /* the least limit: bands of a row, a column at a time */
     for (int w = 0; w < 2; w++) {
         setenv("TULLE_SPMM_OVERLAP", overlaps[w], 1);
         tulle_ctx *ctx = gpu_ctx();
         for (int p = 0; p < POLICIES; p++)
             for (int turn = 0; turn < 16; turn++) {
-                setting s = {.x_order = (tulle_order)(turn & 1), .y_order = (tulle_order)(turn >> 1 & 1), .cols = 45, .alpha = one,
+                setting s = {.x_order = (tulle_order)(turn & 1), .y_order = (tulle_order)(turn >> 1 & 1), .cols = 13, .alpha = one,
                              .beta = turn & 4 ? half : zero, .policy = policies[p], .places = turn & 8 ? SPMM_PLACES - 1 : 0,
                              .x_gap = turn % 3};
                 uint64_t limit = 1;
                 if (few() && (turn + p + w) % 3 != 0) continue;
                 for (int tries = 0; tries < 5; tries++) {       /* each part of the work tells its own least */
-                    den X = den_new(500, s.cols, s.x_gap, s.x_order, TULLE_F64);
-                    den Y = den_new(600, s.cols, 0, s.y_order, TULLE_F64);
+                    den X = den_new(120, s.cols, s.x_gap, s.x_order, TULLE_F64);
+                    den Y = den_new(160, s.cols, 0, s.y_order, TULLE_F64);
                     den_fill(&X, REF_INTEGERS, 3);
                     den_fill(&Y, REF_INTEGERS, 4);
                     den_there x = {.view = X.view}, y = {.view = Y.view};
