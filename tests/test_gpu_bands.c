@@ -344,32 +344,7 @@ static void memory_failures_leave_y_as_it_was(void)
 {
     ref A = ref_power(4, 60, 50, 40, REF_INTEGERS, f64);
     bands_of(13);
-    for (int way = 0; way < 4; way++) {
-        int op = way & 1 ? TULLE_TRANSPOSE : TULLE_KEEP;
-        int64_t rows = op ? A.view.cols : A.view.rows, inner = op ? A.view.rows : A.view.cols;
-        den X = den_new(inner, 3, 0, TULLE_BY_COLS, TULLE_F64), Y = den_new(rows, 3, 0, TULLE_BY_COLS, TULLE_F64);
-        den_fill(&X, REF_INTEGERS, 3);
-        heap h = {0};
-        tulle_mem mem = {heap_alloc, heap_free, &h};
-        tulle_ctx *ctx = NULL;
-        REQUIRE(tulle_ctx_create(gpu_name(), &mem, &ctx) == TULLE_OK, "%s", "no context");
-        tulle_spmm_options o = {.op_a = op, .policy = policies[way >> 1]};
-        bool enough = false;
-        for (long n = 1; !enough && n < 300; n++) {
-            h.fail_at = h.calls + n;
-            tulle_status status = tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o);
-            enough = h.calls < h.fail_at;
-            h.fail_at = 0;
-            CHECK(enough ? status == TULLE_OK : status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_ctx_error(ctx));
-            CHECK(status == TULLE_OK || (den_untouched(&Y) && tulle_ctx_error(ctx)[0]), "%s",
-                  "Y was written, or there is no sentence");
-            if (status == TULLE_OK) den_keep(&Y);
-        }
-        CHECK(enough, "%s", "it never succeeded");
-        tulle_ctx_free(ctx);
-        CHECK(h.live == 0, "%ld blocks leak", h.live);
-        den_free(&X), den_free(&Y);
-    }
+    spmm_memory_failures(gpu_name(), &A.view);
     bands_of(0);
     ref_free(&A);
 }

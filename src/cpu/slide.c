@@ -14,8 +14,6 @@
 #include "matrix/parts.h"
 #include <stdlib.h>
 
-enum { SAMPLES = 64 };
-
 static int by_size(const void *x, const void *y)
 {
     int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
@@ -26,10 +24,10 @@ int64_t tl_slide_window(const tulle_csr *A)
 {
     const tl_spmm_kernels *k = tl_spmm_kernels_for(A->val_type, A->idx_type);
     const tl_spmm_job job = {.ptr = A->row_ptr, .col = A->col_idx, .ptr64 = A->ptr_type == TULLE_I64};
-    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS, n = groups < SAMPLES ? groups : SAMPLES;
-    int64_t reach[SAMPLES];
+    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS, n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
+    int64_t reach[TL_SPMM_SAMPLES];
     for (int64_t s = 0; s < n; s++) {
-        int64_t row = tl_part(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;
+        int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;
         k->range(&job, row, A->rows - row < TL_SLIDE_ROWS ? A->rows : row + TL_SLIDE_ROWS, &lo, &hi);
         reach[s] = hi - lo;
     }

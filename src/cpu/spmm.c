@@ -5,9 +5,9 @@
  * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
  * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is copied, so that
  * an entry of A finds its values of X side by side and the rows of a block are near each other: as rows of A go by (slide.c),
- * or block by block before, where A is scattered and X large, and always where X lies column by column.  A row of more than TL_SPMM_PART entries is summed in parts of
- * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor the
- * threads can be seen in the result.
+ * or block by block before, where A is scattered and X large, and always where X lies column by column.  A row of more
+ * than TL_SPMM_PART entries is summed in parts of that length by whoever comes, and the sums are added up in their order at
+ * the end: neither the pieces nor the threads can be seen in the result.
  *
  * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit), or some megabytes for each thread; a row
  * of Y for each part of a long row; 40 bytes a piece. */
@@ -20,8 +20,7 @@ enum {
     PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
     PIECES_EACH = 16,                   /* for each thread */
     PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
-    BLOCK_BYTES = 256,                  /* the same of X by rows                             */
-    SAMPLES = 64                        /* rows looked at to tell how A is scattered         */
+    BLOCK_BYTES = 256                   /* the same of X by rows                             */
 };
 static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_bytes = 512, .wide_entries = 8,
                                         .copy_bytes = 48 << 20, .slide_bytes = 4 << 20, .slide_rows = 1024};
@@ -78,11 +77,8 @@ static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t 
 static bool is_scattered(const tulle_csr *A)
 {
     int64_t found = 0, seen = 0;
-    for (int s = 0; s < SAMPLES && A->rows > SAMPLES; s++) {            /* at places that follow no grid of A's */
-        int64_t row = tl_part(A->rows, s, SAMPLES), span = tl_part(A->rows, s + 1, SAMPLES) - row;
-        row += (int64_t)((uint64_t)(s + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 33) % span;
-        compare_rows(A, row > 0 ? row : 1, &found, &seen);
-    }
+    for (int s = 0; s < TL_SPMM_SAMPLES && A->rows > TL_SPMM_SAMPLES; s++)
+        compare_rows(A, 1 + tl_spmm_sample(A->rows - 1, s, TL_SPMM_SAMPLES), &found, &seen);
     return found * 2 < seen;
 }
 
@@ -182,9 +178,12 @@ static void multiply_work(void *arg, int thread, int threads)
         if (i >= r->tasks || !report(r, thread, r->first * r->pieces->count + i)) return;
         int64_t block = r->first + i / r->pieces->count;
         const tl_spmm_piece *p = &r->pieces->piece[i % r->pieces->count];
+        if (p->begin < p->end) {
+            sum_part(r, p, block);
+            continue;
+        }
         tl_spmm_job job = block_of(r, block);
-        if (p->begin < p->end) sum_part(r, p, block);
-        else r->k->rows(&job, p->row0, p->row1);
+        r->k->rows(&job, p->row0, p->row1);
     }
 }
 

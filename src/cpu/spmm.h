@@ -75,6 +75,15 @@ typedef struct tl_spmm_pieces {
     int64_t        window;              /* columns over which TL_SLIDE_ROWS rows reach, most of them */
 } tl_spmm_pieces;
 
+enum { TL_SPMM_SAMPLES = 64 };          /* places looked at to know a matrix */
+
+/* One of 0..count in the s-th of n <= count parts; not at equal distances, which may be those of a grid's lines. */
+static inline int64_t tl_spmm_sample(int64_t count, int s, int n)
+{
+    int64_t first = tl_part(count, s, n), span = tl_part(count, s + 1, n) - first;
+    return first + (int64_t)((uint64_t)(s + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 33) % span;
+}
+
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
