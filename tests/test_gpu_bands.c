@@ -13,11 +13,6 @@
 static const char *const policies[] = {"auto", "ellr"};
 enum { POLICIES = 2 };
 
-static bool few(void)
-{
-    return !getenv("TULLE_TEST_DEVICE");
-}
-
 static void bands_of(int rows)          /* 0: as memory says */
 {
     char text[16];
@@ -56,8 +51,7 @@ static void every_type_order_and_place(void)
     int turn = 0;
     for (int i = 0; i < REF_TYPES; i++) {
         ref_types t = ref_types_at(i);
-        if (few() && i % 5 != 0) continue;                      /* one of each value type, all widths of indices */
-        if (strncmp(gpu_name(), "opencl", 6) == 0 && i % 5 != 0 && i % 3 != 0) continue;       /* it compiles for long */
+        if (skips_types(i)) continue;
         for (int s = 0; s < SHAPES; s++) {
             const char *name;
             ref A = spmm_shape(s, REF_INTEGERS, t, &name), copy = ref_copy(&A.view, t);
