@@ -273,6 +273,15 @@ static void more_than_a_slot(void)
     ref A = ref_band(ROWS, 0, REF_INTEGERS, f64);
     for (int i = 0; i < LYINGS; i += 3) right(ctx, cpu, &A.view, lying(i, i % 2 ? 9 : 20, i == 3 ? other : none));
     ref_free(&A);
+#if !defined(TULLE_SANITIZED)
+    ref B = ref_band(1100000, 0, REF_INTEGERS, f64);                    /* a column is more than a slot, too */
+    for (int i = 0; i < LYINGS; i++) {
+        setting s = lying(i, 3, i % 2 ? other : none);
+        bool by_cols = s.x_order == TULLE_BY_COLS && s.y_order == TULLE_BY_COLS && s.x_place == TULLE_HOST && s.y_place == TULLE_HOST;
+        if (by_cols) right(ctx, cpu, &B.view, s);
+    }
+    ref_free(&B);
+#endif
     tulle_ctx_free(ctx);
     tulle_ctx_free(cpu);
 }

@@ -5,17 +5,18 @@
  *
  *   on the device, row by row    used as it lies
  *   on the device, by columns    a chunk is turned into workspace and, of Y, back
- *   on the host                  a chunk is made row by row by the threads of the host, in parts, and sent; Y comes back
- *                                the same way
+ *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent; Y comes
+ *                                back the same way
+ *   on the host, by columns      the same of columns, and the device turns them
  *
  * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the parts pass
  * through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is over, unpacks what came
- * back when its turn comes, and never waits for more than that.  So the host's packing, copies in both directions and kernels
+ * back when its turn comes, and never waits for more than that.  So the host's gathering, copies in both directions and kernels
  * go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane, one thing after the other (Algorithm 2); 1 to 3: so many
  * lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if memory allows.
  *
- * Device memory: a chunk of each of X and Y that is not used as it lies, for each lane; as many columns as the limit
- * allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
+ * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from the host, for
+ * each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
 #include "gpu/spmm.h"
 #include "matrix/parts.h"
@@ -28,10 +29,10 @@ enum {
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
     SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
     VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
-    LINE = 64,                          /* the same of a row of the host's                           */
+    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where they are fewer */
     LINK = 64,                          /* how much faster device memory is than the way to the host */
-    CHUNKS = 8,                         /* that the columns are cut into, where there are enough    */
-    CHUNK_MOST = 256 << 20,             /* bytes of X and Y in a chunk from the host                */
+    CHUNKS = 16,                        /* that the columns are cut into, where there are enough    */
+    CHUNK_MOST = 1 << 30,               /* bytes of X and Y in a chunk from the host                */
     TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only turned                     */
     TURNED_COLUMNS = 128,               /* but not fewer columns than that                          */
     COLUMNS_MOST = 1 << 30,
@@ -47,9 +48,10 @@ typedef struct side {
     tl_dmem     chunk[WAYS_MOST];
 } side;
 
-/* Rows and columns of a matrix in a slot. */
+/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a column where it lies
+ * by columns. */
 typedef struct part {
-    int64_t row, rows, col, cols;
+    int64_t line, lines, at, length;
 } part;
 
 typedef struct slot {
@@ -65,7 +67,6 @@ typedef struct run {
     const tl_driver *driver;
     tl_device       *device;
     tl_gpu_spmm     *s;
-    const tl_spmm_kernels *host;        /* packs                                                    */
     tl_types         types;
     tl_c64           alpha, beta;
     side             X, Y;
@@ -89,11 +90,36 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The device turns it. */
+static bool is_turned(const side *m)
+{
+    return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
+}
+
 /* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
 static int64_t pitch_of(const side *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
-    return m->road == TURNED && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+    return is_turned(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+}
+
+/* Bytes of a chunk that the kernels see. */
+static uint64_t seen_bytes(const side *m, int64_t cols)
+{
+    return (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
+}
+
+/* Columns come from the host that the device turns: a single one lies both ways. */
+static bool has_two(const side *m, int64_t cols)
+{
+    return m->road == FROM_HOST && is_turned(m) && cols > 1;
+}
+
+/* Behind them, columns from the host as they came. */
+static tl_dmem as_it_came(const side *m, int way, int64_t cols)
+{
+    if (!has_two(m, cols)) return m->chunk[way];
+    return (tl_dmem){m->chunk[way].handle, m->chunk[way].offset + (seen_bytes(m, cols) + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
 }
 
 static int lane_of(const run *r, int way)
@@ -161,54 +187,29 @@ typedef struct carry {
     bool        back;
 } carry;
 
-static char *host_at(const run *r, const side *m, int64_t row, int64_t col)
+static char *host_at(const run *r, const side *m, int64_t line, int64_t at)
 {
-    const tulle_dense *M = &m->M;
-    return (char *)M->values + (m->at + (size_t)(M->order == TULLE_BY_COLS ? col * M->ld + row : row * M->ld + col)) * r->size;
+    return (char *)m->M.values + (m->at + (size_t)(line * m->M.ld + at)) * r->size;
 }
 
-/* Columns from rows that lie one behind the other; 16 rows at a time, so that lines of both are met whole. */
-TL_INLINE void unpack_columns(const char *from, int64_t rows, int64_t cols, char *to, int64_t ld, size_t size)
-{
-    enum { STEP = 16 };
-    for (int64_t i = 0; i < rows; i += STEP) {
-        int64_t n = rows - i < STEP ? rows - i : STEP;
-        for (int64_t j = 0; j < cols; j++)
-            for (int64_t k = 0; k < n; k++) tl_value_move(to, j * ld + i + k, from, (i + k) * cols + j, size);
-    }
-}
-
-static void unpack(const run *r, const side *m, const part *p, int64_t row0, int64_t row1, const char *from)
-{
-    const tulle_dense *M = &m->M;
-    char *to = host_at(r, m, p->row + row0, p->col);
-    from += (size_t)(row0 * p->cols) * r->size;
-    if (M->order == TULLE_BY_ROWS) {
-        for (int64_t i = 0; i < row1 - row0; i++)
-            memcpy(to + (size_t)(i * M->ld) * r->size, from + (size_t)(i * p->cols) * r->size, (size_t)p->cols * r->size);
-        return;
-    }
-    switch (r->size) {
-    case 4: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 4); break;
-    case 8: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 8); break;
-    default: unpack_columns(from, row1 - row0, p->cols, to, M->ld, 16); break;
-    }
-}
-
+/* Each thread takes its share of the bytes, wherever lines end. */
 static void carry_work(void *arg, int thread, int threads)
 {
     const carry *c = arg;
     const part *p = &c->in->part;
-    const tulle_dense *M = &c->of->M;
-    int64_t row0 = tl_part(p->rows, thread, threads), row1 = tl_part(p->rows, thread + 1, threads);
-    if (c->back) unpack(c->r, c->of, p, row0, row1, c->in->p);
-    else c->r->host->pack(host_at(c->r, c->of, p->row, p->col), M->ld, M->order == TULLE_BY_COLS, p->cols, row0, row1, c->in->p);
+    const int64_t size = (int64_t)c->r->size, length = p->length, end = tl_part(p->lines * length, thread + 1, threads);
+    for (int64_t v = tl_part(p->lines * length, thread, threads); v < end;) {
+        int64_t line = v / length, at = v % length, n = least(length - at, end - v);
+        char *there = host_at(c->r, c->of, p->line + line, p->at + at), *here = c->in->p + v * size;
+        memcpy(c->back ? there : here, c->back ? here : there, (size_t)(n * size));
+        v += n;
+    }
 }
 
 static void carry_part(const run *r, const side *m, const slot *k, bool back)
 {
     carry c = {r, m, k, back};
-    tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.rows * k->part.cols), carry_work, &c);
+    tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.lines * k->part.length), carry_work, &c);
 }
 
 /* ---- the ring */
@@ -238,24 +239,31 @@ done:
     return status;
 }
 
-/* The columns of a host matrix, part by part, to the chunk of a way, or from there. */
-static tulle_status pass(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool back)
+/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one that is longer
+ * than a slot. */
+static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
 {
     tulle_status status = TULLE_OK;
-    uint64_t row_bytes = (uint64_t)cols * r->size;
-    int64_t most = (int64_t)(r->slot_bytes / row_bytes);
-    for (int64_t row = 0; row < m->M.rows; row += most) {
+    const bool by_cols = m->M.order == TULLE_BY_COLS;
+    const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols, room = (int64_t)(r->slot_bytes / r->size);
+    const int64_t most = length <= room ? room / length : 1, piece = least(length, room);
+    for (int64_t line = 0, at = 0; line < count;) {
         int i = r->next;
         slot *s = &r->slot[i];
         TRY(finish(r, i));
         r->next = (i + 1) % r->slots;
-        s->part = (part){row, least(most, m->M.rows - row), col, cols};
-        tl_dmem there = {m->chunk[way].handle, m->chunk[way].offset + (uint64_t)row * row_bytes};
-        uint64_t bytes = (uint64_t)s->part.rows * row_bytes;
-        if (back) TRY(r->driver->fetch(r->b, r->device, lane, s->p, there, bytes));
+        part p = {line, least(most, count - line), at, least(piece, length - at)};
+        tl_dmem to = {there.handle, there.offset + (uint64_t)(line * length + at) * r->size};
+        uint64_t bytes = (uint64_t)(p.lines * p.length) * r->size;
+        at = at + p.length < length ? at + p.length : 0;
+        if (at == 0) line += p.lines;
+        if (by_cols) p.line += col;
+        else p.at += col;
+        s->part = p;
+        if (back) TRY(r->driver->fetch(r->b, r->device, lane, s->p, to, bytes));
         else {
             carry_part(r, m, s, false);
-            TRY(r->driver->send(r->b, r->device, lane, there, s->p, bytes));
+            TRY(r->driver->send(r->b, r->device, lane, to, s->p, bytes));
         }
         TRY(give(r, lane, i, back));
     }
@@ -265,28 +273,40 @@ done:
 
 /* ---- one chunk */
 
+/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came. */
+static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
+{
+    if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
+    return (lines){{(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
+}
+
 /* Where the kernels find the columns of a matrix, and the columns there where they are read. */
 static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read, lines *place)
 {
+    tulle_status status = TULLE_OK;
     const tulle_dense *M = &m->M;
-    tl_dmem whole = {(uint64_t)(uintptr_t)M->values, 0};
     if (m->road == AS_IT_LIES) {
-        *place = (lines){whole, m->at + (uint64_t)col, (uint64_t)M->ld};
+        *place = (lines){{(uint64_t)(uintptr_t)M->values, 0}, m->at + (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
     *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(m, cols)};
     if (!read) return TULLE_OK;
-    if (m->road == FROM_HOST) return pass(r, m, way, lane, col, cols, false);
-    return turn(r, lane, cols, M->rows, (lines){whole, m->at + (uint64_t)(col * M->ld), (uint64_t)M->ld}, *place);
+    if (m->road == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), false));
+    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
+done:
+    return status;
 }
 
 static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
 {
-    const tulle_dense *M = &r->Y.M;
-    if (r->Y.road == AS_IT_LIES) return TULLE_OK;
-    if (r->Y.road == FROM_HOST) return pass(r, &r->Y, way, lane, col, cols, true);
-    return turn(r, lane, M->rows, cols, place,
-                (lines){{(uint64_t)(uintptr_t)M->values, 0}, r->Y.at + (uint64_t)(col * M->ld), (uint64_t)M->ld});
+    tulle_status status = TULLE_OK;
+    const side *m = &r->Y;
+    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
+    if (m->road == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), true));
+done:
+    return status;
 }
 
 static tulle_status one_chunk(run *r, int64_t i)
@@ -340,19 +360,19 @@ static void come_to_rest(run *r)
 
 /* ---- how many columns, how many lanes, and the memory for them */
 
-/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
-static uint64_t column_bytes(const run *r)
-{
-    uint64_t rows = r->s->pieces.parts;
-    if (r->X.road != AS_IT_LIES) rows += (uint64_t)r->X.M.rows;
-    if (r->Y.road != AS_IT_LIES) rows += (uint64_t)r->Y.M.rows;
-    return rows * r->size;
-}
-
 /* Of a chunk of so many columns. */
 static uint64_t side_bytes(const side *m, int64_t cols)
 {
-    return m->road == AS_IT_LIES ? 0 : (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
+    const side none = {.M = m->M, .road = m->road};
+    if (m->road == AS_IT_LIES) return 0;
+    if (!has_two(m, cols)) return seen_bytes(m, cols);
+    return as_it_came(&none, 0, cols).offset + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
+}
+
+/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
+static uint64_t column_bytes(const run *r)
+{
+    return side_bytes(&r->X, 1) + side_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
 }
 
 /* Of all chunks and sums for so many lanes, as the pool counts them. */
@@ -383,16 +403,21 @@ static double staged_bytes(const run *r)
     return rows * (double)r->cols * (double)r->size;
 }
 
-/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took to come, and
- * the host touches whole lines of its rows. */
+static bool comes_in(const side *m, tulle_order order)
+{
+    return m->road == FROM_HOST && m->M.order == order;
+}
+
+/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took to come; the
+ * host gathers long stretches of its rows, and fills a slot with columns. */
 static int64_t least_width(const run *r)
 {
-    bool in_rows = (r->X.road == FROM_HOST && r->X.M.order == TULLE_BY_ROWS)
-              || (r->Y.road == FROM_HOST && r->Y.M.order == TULLE_BY_ROWS);
-    double row = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
-    int64_t bytes = row < COLUMNS_MOST ? (int64_t)row : COLUMNS_MOST;
-    if (bytes < (in_rows ? LINE : VECTOR)) bytes = in_rows ? LINE : VECTOR;
-    return (bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
+    double bytes = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
+    if (bytes < VECTOR) bytes = VECTOR;
+    if (comes_in(&r->X, TULLE_BY_ROWS) || comes_in(&r->Y, TULLE_BY_ROWS)) bytes = bytes < LINE ? LINE : bytes;
+    else if (bytes * (double)r->Y.M.rows < SLOT_MOST) bytes = SLOT_MOST / (double)r->Y.M.rows;
+    if (bytes > COLUMNS_MOST) bytes = COLUMNS_MOST;
+    return ((int64_t)bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
 }
 
 /* What would be best if memory were no matter. */
@@ -528,14 +553,13 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s, .alpha = alpha, .beta = beta,
-             .host = tl_spmm_kernels_for(Y->val_type, TULLE_I32), .types = dense_types(Y->val_type), .X = side_of(X, 0),
-             .Y = side_of(Y, y_at), .size = tl_type_size(Y->val_type), .cols = Y->cols};
+             .types = dense_types(Y->val_type), .X = side_of(X, 0), .Y = side_of(Y, y_at), .size = tl_type_size(Y->val_type), .cols = Y->cols};
     double start = tl_now();
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
     r.staged = r.X.road == FROM_HOST || r.Y.road == FROM_HOST;
     bool ends_here = !gpu->foreign || Y->place == TULLE_HOST, timed = !r.staged && ends_here;
-    if (r.X.road == TURNED || r.Y.road == TURNED) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_turned(&r.X) || is_turned(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(choose(&r));
     TRY(make_chunks(&r));
     TRY(make_slots(&r));
@@ -575,14 +599,14 @@ tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, 
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s,
-             .host = tl_spmm_kernels_for(M->val_type, TULLE_I32), .types = dense_types(M->val_type), .X = side_of(M, 0),
+             .types = dense_types(M->val_type), .X = side_of(M, 0),
              .size = tl_type_size(M->val_type), .cols = cols, .width = cols, .ways = 1, .overlap = true};
     lines place;
     *ld = pitch_of(&r.X, cols);
     r.staged = r.X.road == FROM_HOST;
     r.X.chunk[0] = to;
     if (M->rows == 0) return TULLE_OK;
-    if (r.X.road == TURNED) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_turned(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(make_slots(&r));
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
