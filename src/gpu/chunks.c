@@ -246,8 +246,8 @@ static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t c
     tulle_status status = TULLE_OK;
     const bool by_cols = m->M.order == TULLE_BY_COLS;
     const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols, room = (int64_t)(r->slot_bytes / r->size);
-    const int64_t most = length <= room ? room / length : 1, piece = least(length, room);
-    for (int64_t line = 0, at = 0; line < count;) {
+    const int64_t most = length > 0 && length <= room ? room / length : 1, piece = least(length, room);
+    for (int64_t line = 0, at = 0; line < count && length > 0;) {
         int i = r->next;
         slot *s = &r->slot[i];
         TRY(finish(r, i));
