@@ -114,8 +114,8 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
-# Several at once: they are small, and most of their time is the host's.  One that was refused memory while the
-# others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end) runs again alone, and that counts.
+# Several at once: they are small, and most of their time is the host's.  One that was refused memory or a context while
+# the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end) runs again alone, and that counts.
 at_once=${GPU_CHECK_AT_ONCE:-8}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 run_test() {                    # run_test DEVICE PROGRAM
@@ -131,8 +131,8 @@ for d in $devices; do
     done
     wait
     for p in $programs; do
-        if [ "$(cat "$(test_log "$d" "$p").status")" -eq 0 ] || ! grep -q TULLE_ENOMEM "$(test_log "$d" "$p")"; then continue; fi
-        say "$p on $d: refused memory beside the others, again alone"
+        if [ "$(cat "$(test_log "$d" "$p").status")" -eq 0 ] || ! grep -qE 'TULLE_ENOMEM|no context: ' "$(test_log "$d" "$p")"; then continue; fi
+        say "$p on $d: refused memory or a context beside the others, again alone"
         run_test "$d" "$p"
     done
     for p in $programs; do

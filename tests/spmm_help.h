@@ -485,7 +485,8 @@ static inline void spmm_memory_failures(const char *device, const tulle_csr *A)
         heap h = {0};
         tulle_mem mem = {heap_alloc, heap_free, &h};
         tulle_ctx *ctx = NULL;
-        REQUIRE(tulle_ctx_create(device, &mem, &ctx) == TULLE_OK, "%s", "no context");
+        tulle_status made = tulle_ctx_create(device, &mem, &ctx);
+        REQUIRE(made == TULLE_OK, "no context: %s", tulle_status_name(made));
         tulle_spmm_options o = {.op_a = op, .policy = policies[way >> 1]};
         bool enough = false;
         for (long n = 1; !enough && n < 300; n++) {
