@@ -294,26 +294,70 @@ static void every_road_gives_the_same_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Whatever was asked for before: rows lo..hi are there, or it says that they are not. */
+/* Whatever was asked for before: entries find the rows of their columns, or it says that they do not. */
 static void a_slide_shows_the_rows_of_x(void)
 {
-    enum { ROWS = 200, COLS = 6, ROOM = 20 };
-    static const struct { int lo, hi; } asked[] = {{0, 4}, {2, 9}, {9, 20}, {5, 21}, {21, 22}, {23, 30}, {90, 110}, {3, 3}, {3, 6}, {3, 24},
-                                                   {4, 24}, {24, 25}, {180, 200}, {199, 200}};
-    double x[ROWS * 8], rows[ROOM * COLS];
-    tulle_dense X = tulle_dense_make(ROWS, COLS, 8, TULLE_BY_ROWS, x, TULLE_F64);
-    for (int i = 0; i < ROWS * 8; i++) x[i] = i;
-    tl_slide s = {.k = tl_spmm_kernels_for(TULLE_F64, TULLE_I32), .X = &X, .room = ROOM, .rows = (char *)rows};
-    for (size_t a = 0; a < sizeof asked / sizeof *asked; a++) {
-        tl_spmm_job job = {.x = x, .x_ld = 8, .cols = COLS};
-        bool fits = tl_slide_to(&s, asked[a].lo, asked[a].hi, &job);
-        CHECK(fits == (asked[a].hi - asked[a].lo <= ROOM), "%d to %d", asked[a].lo, asked[a].hi);
-        CHECK(job.x_ld == (fits ? COLS : 8), "%d to %d: ld %d", asked[a].lo, asked[a].hi, (int)job.x_ld);
-        for (int r = asked[a].lo; r < asked[a].hi; r++) {
-            const double *at = (const double *)((uintptr_t)job.x + (uintptr_t)((int64_t)sizeof(double) * r * job.x_ld));
-            for (int c = 0; c < COLS; c++) CHECK(at[c] == r * 8 + c, "%d to %d: row %d has %g", asked[a].lo, asked[a].hi, r, at[c]);
+    enum { ROWS = 200, COLS = 6, LD = 8, BLOCK = 4, ROOM = 20, ENTRIES = 3 };
+    static const int32_t col[] = {0, 3, 2, 8, 9, 19, 5, 20, 21, 21, 23, 29, 90, 109, 3, 5, 3, 23, 4, 23, 24, 24, 180, 199, 199, 199,
+                                  150, 151, 160, 165, 166, 180, 7, 8, 9, 10, 11, 12, 13};
+    static const int64_t ptr[] = {0, 2, 4, 6, 8, 10, 12, 14, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 35, 39};
+    double x[ROWS * LD], rows[2 * ROOM * BLOCK];
+    int32_t places[ENTRIES];
+    tulle_dense X = tulle_dense_make(ROWS, COLS, LD, TULLE_BY_ROWS, x, TULLE_F64);
+    for (int i = 0; i < ROWS * LD; i++) x[i] = i;
+    tl_slide s = {.k = tl_spmm_kernels_for(TULLE_F64, TULLE_I32), .X = &X, .room = ROOM, .block = BLOCK, .rows = (char *)rows,
+                  .apart = sizeof rows / 2, .places = places, .entries = ENTRIES, .place_size = sizeof *places};
+    tl_slide_start(&s, 0, COLS);
+    for (int64_t i = 0; i + 1 < (int64_t)(sizeof ptr / sizeof *ptr); i++) {
+        tl_spmm_job all = {.ptr = ptr, .ptr64 = true, .col = col, .x = x, .x_ld = LD};
+        int64_t n = ptr[i + 1] - ptr[i];
+        bool fits = tl_slide_to(&s, &all, i, i + 1);
+        CHECK(fits == (n <= ENTRIES && (n < 2 || col[ptr[i + 1] - 1] - col[ptr[i]] < ROOM)), "row %d", (int)i);
+        for (int64_t block = 0; block < 2 && fits; block++) {
+            tl_spmm_job job = all;
+            job.x = x + block * BLOCK;
+            job.cols = block ? COLS - BLOCK : BLOCK;
+            tl_slide_show(&s, block, &job);
+            for (int64_t k = ptr[i]; k < ptr[i + 1]; k++) {
+                const int32_t *place = (const int32_t *)((uintptr_t)job.col + (uintptr_t)k * sizeof *place);
+                const double *at = (const double *)job.x + *place * job.x_ld;
+                for (int64_t c = 0; c < job.cols; c++)
+                    CHECK(at[c] == (double)(col[k] * LD + block * BLOCK + c), "row %d, entry %d: %g", (int)i, (int)k, at[c]);
+            }
         }
     }
+}
+
+/* In matrices that are many windows long, also with groups of more entries than there are places for. */
+static void a_slide_goes_round(void)
+{
+    static const char *const recipes[] = {"banded:3000,lower=5,upper=9", "poisson3d:12,points=27", "poisson2d:60", "banded:1200,lower=200,upper=200"};
+    tulle_ctx *ctx = ctx_with(2);
+    tl_base *b = (tl_base *)(void *)ctx;
+    for (size_t g = 0; g < sizeof recipes / sizeof *recipes; g++)
+        for (int way = 0; way < 4; way++) {
+            tulle_matrix *A = NULL;
+            tl_spmm_pieces pieces;
+            REQUIRE(tulle_gallery(ctx, recipes[g], &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            tulle_csr view = tulle_matrix_view(A);
+            int64_t cols = way & 1 ? 150 : 128;
+            den X = den_new(view.cols, cols, way & 1 ? 3 : 0, TULLE_BY_ROWS, view.val_type);
+            den Y = den_new(view.rows, cols, 0, TULLE_BY_ROWS, view.val_type), want = den_new(view.rows, cols, 0, TULLE_BY_ROWS, view.val_type);
+            den_fill(&X, REF_REALS, 3);
+            spmm_plain(&view, &X.view, one, zero, &want.view, &want.view);
+            CHECK(tl_spmm_pieces_make(b, &view, 2, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            const tl_spmm_tuning tuning = {.near_bytes = INT64_MAX, .cache_bytes = INT64_MAX, .wide_entries = 1, .copy_bytes = INT64_MAX,
+                                           .slide_bytes = way & 2 ? INT64_MAX / 4 : 500000, .slide_rows = 1};
+            tl_spmm_request q = {.A = &view, .pieces = &pieces, .X = &X.view, .Y = &Y.view, .alpha = {1, 0}, .threads = 2, .tuning = &tuning};
+            CHECK(!pieces.scattered, "%s", recipes[g]);
+            CHECK(tl_spmm_run(b, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            CHECK(den_same(&Y.view, &want.view, recipes[g]), "way %d", way);
+            CHECK(den_margins_kept(&Y), "%s, way %d: written outside", recipes[g], way);
+            tl_spmm_pieces_done(b, &pieces);
+            den_free(&X), den_free(&Y), den_free(&want);
+            tulle_matrix_free(A);
+        }
+    tulle_ctx_free(ctx);
 }
 
 /* Samples at equal distances would see the ends of a grid's lines only. */
@@ -567,7 +611,7 @@ static void memory_failures_leave_y_as_it_was(void)
 TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
-          TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),
+          TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x), TEST(a_slide_goes_round),
           TEST(grids_are_not_scattered), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(progress_can_cancel),
           TEST(memory_failures_leave_y_as_it_was))

@@ -8,8 +8,8 @@
  * to memory and come back.  So a thread goes through its rows in groups and copies what comes into sight: the copy of a
  * group's window is made in a cache and is used up there.
  *
- * The copy is a stretch of rows of X, base..end, that grows at its end; where there is no more room it begins anew with
- * what the group at hand needs.  Thus an entry finds its row where it would in X, with other numbers for x and ld. */
+ * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs none of them it begins
+ * anew.  The entries of a group get the places of their rows there instead of columns, once for all blocks. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <stdlib.h>
@@ -36,21 +36,50 @@ int64_t tl_slide_window(const tulle_csr *A)
     return reach[(n - 1) * 9 / 10];
 }
 
-bool tl_slide_to(tl_slide *s, int64_t lo, int64_t hi, tl_spmm_job *job)
+/* Rows end..hi into the ring. */
+static void take_in(tl_slide *s, int64_t hi)
 {
-    int64_t size = (int64_t)tl_type_size(s->X->val_type);
-    if (hi - lo > s->room) return false;
-    if (lo < s->base || lo > s->end || hi > s->base + s->room) s->base = s->end = lo;
-    if (hi > s->end) {
-        s->k->pack((const char *)job->x + (size_t)(s->end * job->x_ld * size), job->x_ld, false, job->cols, 0, hi - s->end,
-                   s->rows + (s->end - s->base) * job->cols * size);
-        s->end = hi;
+    const int64_t size = (int64_t)tl_type_size(s->X->val_type), ld = s->X->ld;
+    while (s->end < hi) {
+        int64_t place = (s->end - s->base) % s->room, n = hi - s->end < s->room - place ? hi - s->end : s->room - place;
+        for (int64_t at = 0, i = 0; at < s->cols; at += s->block, i++) {
+            int64_t cols = s->cols - at < s->block ? s->cols - at : s->block;
+            s->k->pack((const char *)s->X->values + (s->end * ld + s->col + at) * size, ld, false, cols, 0, n,
+                       s->rows + i * s->apart + place * cols * size);
+        }
+        s->end += n;
     }
-    if (s->X->rows - hi > TL_SLIDE_ROWS) {
-        job->coming = (const char *)job->x + (size_t)(hi * job->x_ld * size);
+    if (s->end - s->begin > s->room) s->begin = s->end - s->room;
+}
+
+void tl_slide_start(tl_slide *s, int64_t col, int64_t cols)
+{
+    s->col = col;
+    s->cols = cols;
+    s->begin = s->end = s->base = 0;
+}
+
+bool tl_slide_to(tl_slide *s, const tl_spmm_job *job, int64_t row0, int64_t row1)
+{
+    int64_t lo, hi, first = tl_get(job->ptr, job->ptr64 ? TULLE_I64 : TULLE_I32, row0);
+    s->k->range(job, row0, row1, &lo, &hi);
+    if (hi - lo > s->room || tl_get(job->ptr, job->ptr64 ? TULLE_I64 : TULLE_I32, row1) - first > s->entries) return false;
+    if (lo < s->begin || lo > s->end) s->begin = s->end = s->base = lo;
+    while (lo - s->base >= s->room) s->base += s->room;
+    take_in(s, hi);
+    s->k->places(job, row0, row1, s->base, s->room, s->places);
+    s->first = first;
+    return true;
+}
+
+void tl_slide_show(const tl_slide *s, int64_t block, tl_spmm_job *job)
+{
+    const int64_t size = (int64_t)tl_type_size(s->X->val_type);
+    if (s->X->rows - s->end > TL_SLIDE_ROWS) {
+        job->coming = (const char *)job->x + s->end * job->x_ld * size;
         job->coming_ld = job->x_ld;
     }
-    job->x = (const void *)((uintptr_t)s->rows - (uintptr_t)(s->base * job->cols * size));
+    job->x = s->rows + block * s->apart;
     job->x_ld = job->cols;
-    return true;
+    job->col = (const void *)((uintptr_t)s->places - (uintptr_t)s->first * s->place_size);
 }

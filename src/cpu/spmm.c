@@ -20,10 +20,11 @@ enum {
     PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
     PIECES_EACH = 16,                   /* for each thread */
     PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
-    BLOCK_BYTES = 256                   /* the same of X by rows                             */
+    BLOCK_BYTES = 256,                  /* the same of X by rows                             */
+    SLIDE_ENTRIES = 16384               /* of A that a group of rows may have                */
 };
 static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_bytes = 512, .wide_entries = 8,
-                                        .copy_bytes = 48 << 20, .slide_bytes = 4 << 20, .slide_rows = 1024};
+                                        .copy_bytes = 48 << 20, .slide_bytes = 6 << 20, .slide_rows = 256};
 
 /* ---- pieces */
 
@@ -138,7 +139,7 @@ typedef struct run {
     const tulle_dense     *X;
     char                  *packed;
     /* X copied as rows go by: each thread takes chunks of pieces that follow each other, some blocks at once */
-    tl_slide              *slides;      /* at_once for each thread                        */
+    tl_slide              *slides;      /* one for each thread                            */
     char                  *windows;
     int64_t                chunks, at_once;
     char                  *sums;        /* of the parts, a row of Y each                  */
@@ -187,16 +188,16 @@ static void multiply_work(void *arg, int thread, int threads)
     }
 }
 
-/* A piece, blocks first..end, X by way of the slides. */
-static void slide_piece(const run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slides)
+/* A piece, blocks first..end, X by way of the slide. */
+static void slide_piece(const run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slide)
 {
     for (int64_t block = first; block < end && p->begin < p->end; block++) sum_part(r, p, block);
     for (int64_t row = p->row0; row < p->row1 && p->begin == p->end; row += TL_SLIDE_ROWS) {
-        int64_t stop = p->row1 - row < TL_SLIDE_ROWS ? p->row1 : row + TL_SLIDE_ROWS, lo, hi;
-        r->k->range(&r->job, row, stop, &lo, &hi);
+        int64_t stop = p->row1 - row < TL_SLIDE_ROWS ? p->row1 : row + TL_SLIDE_ROWS;
+        bool there = tl_slide_to(slide, &r->job, row, stop);
         for (int64_t block = first; block < end; block++) {
             tl_spmm_job job = block_of(r, block);
-            tl_slide_to(&slides[block - first], lo, hi, &job);
+            if (there) tl_slide_show(slide, block - first, &job);
             r->k->rows(&job, row, stop);
         }
     }
@@ -205,17 +206,17 @@ static void slide_piece(const run *r, const tl_spmm_piece *p, int64_t first, int
 static void slide_work(void *arg, int thread, int threads)
 {
     run *r = arg;
-    tl_slide *slides = r->slides + thread * r->at_once;
+    tl_slide *slide = &r->slides[thread];
     (void)threads;
     for (;;) {
         int64_t i = atomic_fetch_add(&r->next, 1);
         if (i >= r->tasks) return;
         int64_t first = i / r->chunks * r->at_once, end = r->blocks - first < r->at_once ? r->blocks : first + r->at_once;
         int64_t chunk = i % r->chunks, count = r->pieces->count, last = count * (chunk + 1) / r->chunks;
-        for (int64_t k = 0; k < r->at_once; k++) slides[k].base = slides[k].end = 0;
+        tl_slide_start(slide, first * r->block, (end * r->block < r->cols ? end * r->block : r->cols) - first * r->block);
         for (int64_t p = count * chunk / r->chunks; p < last; p++) {
             if (!report(r, thread, first * count + p)) return;
-            slide_piece(r, &r->pieces->piece[p], first, end, slides);
+            slide_piece(r, &r->pieces->piece[p], first, end, slide);
         }
     }
 }
@@ -248,10 +249,10 @@ static void join_work(void *arg, int thread, int threads)
 /* How X is read. */
 typedef enum { AS_IT_LIES, COPIED, SLIDING } x_way;
 
-/* Rows of X in a slide: some windows, so that it seldom begins anew. */
+/* Rows of X in a slide: a window, and some more for groups that reach further. */
 static int64_t slide_room(const run *r)
 {
-    int64_t room = 3 * r->pieces->window;
+    int64_t room = r->pieces->window + r->pieces->window / 4;
     if (room < r->tuning->slide_rows) room = r->tuning->slide_rows;
     return room < r->X->rows ? room : r->X->rows;
 }
@@ -271,20 +272,25 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
 /* Room for the slides of all threads, each with as many blocks at once as a cache holds. */
 static void make_slides(run *r, const tl_spmm_request *q, double limit)
 {
-    enum { GAP = 1280 };                /* bytes, so that slides are no power of 2 apart */
+    enum { GAP = 1280 };                /* bytes, so that blocks are no power of 2 apart */
     tulle_status status = TULLE_OK;
-    int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
-    int64_t most = r->tuning->slide_bytes / (room * row), bytes = (room * row + GAP + 63) & ~(int64_t)63;
+    const int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
+    const int64_t most = r->tuning->slide_bytes / (room * row), apart = (room * row + GAP + 63) & ~(int64_t)63;
+    const size_t place = q->A->idx_type == TULLE_I64 ? 8 : 4;
     r->at_once = most < 1 ? 1 : most < r->blocks ? most : r->blocks;
     r->chunks = r->X->rows / (4 * r->pieces->window + 1);
     if (r->chunks > 4 * threads) r->chunks = 4 * threads;
     if (r->chunks < threads) r->chunks = threads;
     if (r->chunks > r->pieces->count) r->chunks = r->pieces->count;
-    if ((double)threads * (double)r->at_once * (double)bytes > limit) return;
-    TRY(tl_alloc(r->b, &r->windows, threads * r->at_once, (size_t)bytes, "windows of X"));
-    TRY(tl_alloc(r->b, &r->slides, threads * r->at_once, sizeof *r->slides, "windows of X"));
-    for (int64_t i = 0; i < threads * r->at_once; i++)
-        r->slides[i] = (tl_slide){.k = r->k, .X = r->X, .room = room, .rows = r->windows + i * bytes};
+    const int64_t bytes = r->at_once * apart + SLIDE_ENTRIES * (int64_t)place;
+    if ((double)threads * (double)bytes > limit) return;
+    TRY(tl_alloc(r->b, &r->windows, threads, (size_t)bytes, "windows of X"));
+    TRY(tl_alloc(r->b, &r->slides, threads, sizeof *r->slides, "windows of X"));
+    for (int64_t i = 0; i < threads; i++) {
+        char *at = r->windows + i * bytes;
+        r->slides[i] = (tl_slide){.k = r->k, .X = r->X, .room = room, .block = r->block, .rows = at, .apart = apart,
+                                  .places = at + r->at_once * apart, .entries = SLIDE_ENTRIES, .place_size = place};
+    }
 done:
     if (status != TULLE_OK) {           /* it goes without */
         tl_free(r->b, r->windows);

@@ -46,6 +46,8 @@ typedef struct tl_spmm_kernels {
     void (*scale)(tl_c64 beta, void *y, int64_t count);
     /* The columns lo..hi of A hold all entries of some rows; 0..0 where there is none. */
     void (*range)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *lo, int64_t *hi);
+    /* For each entry of some rows, of the index type: (column - base) % room, where that is less than 2*room. */
+    void (*places)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to);
     int64_t     strip;                  /* bytes of a row of Y that are summed at once  */
     const char *isa;
 } tl_spmm_kernels;
@@ -119,19 +121,29 @@ tulle_status tl_spmm_scale(tl_base *b, const tl_spmm_request *request);
 
 enum { TL_SLIDE_ROWS = 64 };            /* rows of A between two looks at what X they need */
 
-/* Some columns of the rows base..end of X, side by side. */
+/* Rows begin..end of X, some columns of them, block by block. */
 typedef struct tl_slide {
     const tl_spmm_kernels *k;
-    const tulle_dense     *X;           /* by rows */
-    int64_t                base, end;
-    int64_t                room;        /* rows    */
-    char                  *rows;
+    const tulle_dense     *X;           /* by rows                                         */
+    int64_t                room;        /* rows                                            */
+    int64_t                block;       /* columns                                         */
+    char                  *rows;        /* room for `room` rows of a block, ...            */
+    int64_t                apart;       /* ... and so many bytes on for the next           */
+    void                  *places;      /* of the rows of X that the group at hand needs, ... */
+    int64_t                entries;     /* ... which has at most so many entries           */
+    size_t                 place_size;
+    int64_t                col, cols;   /* the columns                                     */
+    int64_t                begin, end, base; /* row i is at place (i - base) % room        */
+    int64_t                first;       /* entry of the group                              */
 } tl_slide;
 
 /* Columns over which nine of ten groups of rows reach, by a sample. */
 int64_t tl_slide_window(const tulle_csr *A);
-/* The job of rows that need the columns lo..hi of A with X from the copy, which is made to hold them; false where
- * there is no room. */
-bool    tl_slide_to(tl_slide *s, int64_t lo, int64_t hi, tl_spmm_job *job);
+/* An empty one of other columns. */
+void    tl_slide_start(tl_slide *s, int64_t col, int64_t cols);
+/* It holds what rows row0..row1 of A need; false where there is no room. */
+bool    tl_slide_to(tl_slide *s, const tl_spmm_job *job, int64_t row0, int64_t row1);
+/* The job of those rows and one block, with X from there. */
+void    tl_slide_show(const tl_slide *s, int64_t block, tl_spmm_job *job);
 
 #endif

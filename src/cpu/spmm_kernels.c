@@ -320,9 +320,13 @@ static void join(const tl_spmm_job *job, int64_t row, void *sums, int64_t count,
 static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to)
 {
     enum { STEP = 16 };                 /* rows at a time, so that lines of `to` are written whole */
-    for (int64_t r = row0; r < row1 && !by_cols; r++)
-        memcpy((val *)to + r * cols, (const val *)from + r * ld, (size_t)cols * sizeof(val));
-    if (!by_cols) return;
+    if (!by_cols) {
+        const int64_t whole = 8 * WIDEST / (int64_t)sizeof(val);        /* a length known beforehand is copied in place */
+        for (int64_t r = row0; r < row1 && cols == whole; r++) memcpy((val *)to + r * whole, (const val *)from + r * ld, 8 * WIDEST);
+        for (int64_t r = row0; r < row1 && cols != whole; r++)
+            memcpy((val *)to + r * cols, (const val *)from + r * ld, (size_t)cols * sizeof(val));
+        return;
+    }
     for (int64_t i = row0; i < row1; i += STEP) {
         int64_t end = row1 - i < STEP ? row1 : i + STEP;
         turn((const val *)from + i, ld, cols, end - i, (val *)to + i * cols, cols);
@@ -355,6 +359,17 @@ static void range(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *l
     *hi = (int64_t)most + 1;
 }
 
+static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to)
+{
+    job_of j = {.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col};
+    int64_t begin = row_at(&j, row0), count = row_at(&j, row1) - begin;
+    const idx *col = j.col + begin, from = (idx)base, whole = (idx)room;
+    for (int64_t k = 0; k < count; k++) {
+        idx at = col[k] - from;
+        ((idx *)to)[k] = at < whole ? at : at - whole;
+    }
+}
+
 /* ---- what dispatch.c calls */
 
 #define STRING2(x) #x
@@ -364,6 +379,6 @@ static void range(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *l
 const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
-    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, range, 8 * WIDEST, STRING(TL_ISA)};
+    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }
