@@ -3,8 +3,8 @@
  * bench_spmm.c - Y = A*X by tulle and by Eigen in one run, at equal threads, X and Y dense, for N = 1, 8, 32 and 128
  * columns in float and double, over gallery matrices of several kinds.
  *
- * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measured
- * just before (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
+ * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measures
+ * in between (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
  * of it fits a cache a product may well be faster than that.  The roof is the later of that and of what arithmetic
  * allows: a second probe multiplies and adds, not fused, vectors from the first cache as fast as it can.
  *
@@ -32,7 +32,7 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"rmat_15_12",     "rmat:15,edges=12"},
     {"er_60k_12",      "er:60000,per_row=12"},
 };
-enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40 };
+enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40, PROBE = 4 };       /* every fourth turn ends with the probes */
 static const double TURN = 4e-3;         /* seconds: caches, clocks and threads are awake then */
 
 typedef struct settings {
@@ -88,7 +88,7 @@ static bool agree(const tulle_dense *Y, const tulle_dense *Z)
     return worst <= allowed * size;
 }
 
-static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, const roofs *roof, tally *sum)
+static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, roofs *roof, tally *sum)
 {
     const tulle_csr *A = &l->A;
     double tulle[RUNS], eigen[2][RUNS], checked[RUNS], spent = 0;
@@ -99,6 +99,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx, .val = A->values,
                    .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
                    .threads = s->threads};
+    roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
         double turn = peer_now();
@@ -119,6 +120,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
                 eigen[way][runs] = s->no_peer ? 1 : peer_eigen_spmm(&p);
             if (way == 0 && runs == 0 && !s->no_peer && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
         }
+        if (runs % PROBE == 0) roofs_sample(roof);
         spent += tulle[runs++] * 2;
     }
     tulle_spmm_plan_free(plan);
@@ -126,7 +128,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
                    + (double)size * (double)l->n * (double)(A->rows + A->cols);
     double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
     double work = 2.0 * (double)A->nnz * (double)l->n;
-    double bound = bytes / roof->bytes, top = fmax(bound, work / roof->operations[size == 8]);
+    double bound = bytes / roofs_bytes(roof, s->best), top = fmax(bound, work / roofs_operations(roof, size == 8));
     printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
            (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 1e-9 * work / t,
            1e-9 * bytes / t, e / t, t / bound, t / top);
@@ -141,7 +143,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     return true;
 }
 
-static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, const roofs *roof, tally *sum)
+static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, roofs *roof, tally *sum)
 {
     static const int64_t columns[] = {1, 8, 32, 128};
     tulle_matrix *made = NULL;
@@ -190,17 +192,18 @@ int main(int argc, char **argv)
                            "[--cpu-time]\n"), 2;
     }
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
-    roofs roof = roofs_measure(s.threads);
+    roofs *roof = roofs_open(s.threads);
     printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(),
            s.columns ? "columns" : "rows");
     printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
            "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
-        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, &roof, &sum);
+        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);
     if (sum.lines > 0)
         printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n",
                exp(sum.log_eigen / sum.lines), sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound,
                exp(sum.log_roof / sum.lines), sum.most_roof);
+    roofs_close(roof);
     tulle_ctx_free(ctx);
     return ok ? 0 : 1;
 }

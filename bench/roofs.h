@@ -3,10 +3,19 @@
  * roofs.h - what this machine allows at most: bytes from memory, operations on values in the first cache. */
 #ifndef TULLE_BENCH_ROOFS_H
 #define TULLE_BENCH_ROOFS_H
+#include <stdbool.h>
 
-typedef struct roofs { double bytes, operations[2]; } roofs;            /* a second; single and double precision */
+typedef struct roofs roofs;
 
-/* Measured by as many threads, and printed. */
-roofs roofs_measure(int threads);
+/* Takes some samples by so many threads, and prints the best. */
+roofs *roofs_open(int threads);
+void   roofs_close(roofs *r);
+/* One more; none was taken. */
+void   roofs_sample(roofs *r);
+void   roofs_anew(roofs *r);
+/* A second: the median of the samples, or the best of them. */
+double roofs_bytes(const roofs *r, bool best);
+/* The best ever. */
+double roofs_operations(const roofs *r, bool is_double);
 
 #endif
