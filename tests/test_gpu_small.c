@@ -220,7 +220,7 @@ static void merges(void)
 static void times_dense(const char *shape, ref_types t)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref As[] = {staircase(40, 700, 560, 1, REF_INTEGERS, t), ref_random(5, 50, 60, 4, REF_INTEGERS, t),
+    ref As[] = {staircase(13, 700, 560, 1, REF_INTEGERS, t), ref_random(5, 50, 60, 4, REF_INTEGERS, t),
                 ref_blocks(15, 1, 3, REF_INTEGERS, t)};
     static const int64_t columns[] = {1, 8, 21, 32};
     if (shape) setenv("TULLE_SPMM_SHAPE", shape, 1);
