@@ -345,12 +345,6 @@ uint64_t tl_memory_free(void)
     return available;
 }
 
-static uint64_t cache_bytes(void)
-{
-    uint64_t kilobytes = read_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "");
-    return kilobytes == UINT64_MAX ? 0 : kilobytes * 1024;
-}
-
 /* ---- the base itself */
 
 tulle_status tl_base_create(const tulle_mem *mem, int threads, size_t bytes, tl_base **out)
@@ -360,7 +354,6 @@ tulle_status tl_base_create(const tulle_mem *mem, int threads, size_t bytes, tl_
     if (!b) return TULLE_ENOMEM;
     memset(b, 0, bytes);
     if (mem) b->mem = *mem;
-    b->cache_bytes = cache_bytes();
     if (!b->mem.alloc) b->pool = pool_new();
     tulle_status status = !b->mem.alloc && !b->pool ? TULLE_ENOMEM : tl_team_create(b, threads, &b->team);
     if (status == TULLE_OK) *out = b;
