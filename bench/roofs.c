@@ -94,9 +94,15 @@ static double timed(prober *me, int kind)
     struct roofs *r = me->r;
     _Alignas(64) char x[ARITHMETIC_BYTES] = {0}, y[64];
     pthread_barrier_wait(&r->barrier);
-    double start = peer_now(), size = kind == SINGLE ? 4 : 8, work = moved[kind < MEMORY ? kind : 0] * 8 * (double)r->n;
-    if (kind < MEMORY) move(me, kind);
-    else arithmetic(kind == SINGLE ? 4 : 8)(x, ARITHMETIC_TIMES, y), work = 2.0 * ARITHMETIC_BYTES * ARITHMETIC_TIMES * r->threads / size;
+    double start = peer_now(), work;
+    if (kind < MEMORY) {
+        move(me, kind);
+        work = moved[kind] * 8 * (double)r->n;
+    } else {
+        const size_t size = kind == SINGLE ? 4 : 8;
+        arithmetic(size)(x, ARITHMETIC_TIMES, y);
+        work = 2.0 * ARITHMETIC_BYTES * ARITHMETIC_TIMES * r->threads / (double)size;
+    }
     pthread_barrier_wait(&r->barrier);
     return work / (peer_now() - start);
 }

@@ -8,8 +8,8 @@
  * to memory and come back.  So a thread goes through its rows in groups and copies what comes into sight: the copy of a
  * group's window is made in a cache and is used up there.
  *
- * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs none of them it begins
- * anew.  The entries of a group get the places of their rows there instead of columns, once for all blocks. */
+ * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs rows before them, or
+ * none of them, it begins anew.  The entries of a group get the places of their rows there instead of columns, once for all blocks. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <stdlib.h>
@@ -61,9 +61,11 @@ void tl_slide_start(tl_slide *s, int64_t col, int64_t cols)
 
 bool tl_slide_to(tl_slide *s, const tl_spmm_job *job, int64_t row0, int64_t row1)
 {
-    int64_t lo, hi, first = tl_get(job->ptr, job->ptr64 ? TULLE_I64 : TULLE_I32, row0);
+    const tulle_index type = job->ptr64 ? TULLE_I64 : TULLE_I32;
+    const int64_t first = tl_get(job->ptr, type, row0), entries = tl_get(job->ptr, type, row1) - first;
+    int64_t lo, hi;
     s->k->range(job, row0, row1, &lo, &hi);
-    if (hi - lo > s->room || tl_get(job->ptr, job->ptr64 ? TULLE_I64 : TULLE_I32, row1) - first > s->entries) return false;
+    if (hi - lo > s->room || entries > s->entries) return false;
     if (lo < s->begin || lo > s->end) s->begin = s->end = s->base = lo;
     while (lo - s->base >= s->room) s->base += s->room;
     take_in(s, hi);

@@ -276,7 +276,7 @@ static void make_slides(run *r, const tl_spmm_request *q, double limit)
     tulle_status status = TULLE_OK;
     const int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
     const int64_t most = r->tuning->slide_bytes / (room * row), apart = (room * row + GAP + 63) & ~(int64_t)63;
-    const size_t place = q->A->idx_type == TULLE_I64 ? 8 : 4;
+    const size_t place = tl_index_size(q->A->idx_type);
     r->at_once = most < 1 ? 1 : most < r->blocks ? most : r->blocks;
     r->chunks = r->X->rows / (4 * r->pieces->window + 1);
     if (r->chunks > 4 * threads) r->chunks = 4 * threads;

@@ -46,7 +46,7 @@ typedef struct tl_spmm_kernels {
     void (*scale)(tl_c64 beta, void *y, int64_t count);
     /* The columns lo..hi of A hold all entries of some rows; 0..0 where there is none. */
     void (*range)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *lo, int64_t *hi);
-    /* For each entry of some rows, of the index type: (column - base) % room, where that is less than 2*room. */
+    /* For each entry of some rows, of the index type: (column - base) % room; column - base is less than 2*room. */
     void (*places)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to);
     int64_t     strip;                  /* bytes of a row of Y that are summed at once  */
     const char *isa;
