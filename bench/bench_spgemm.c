@@ -267,16 +267,10 @@ static void warm_up(tulle_ctx *ctx, problem *p, contestant *c)
     peer_result_free(&C);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void take_median(contestant *c)
 {
     if (!c->runs) return;
-    qsort(c->run, (size_t)c->runs, sizeof *c->run, by_value);
+    peer_sort(c->run, c->runs);
     c->median = c->runs % 2 ? c->run[c->runs / 2] : (c->run[c->runs / 2 - 1] + c->run[c->runs / 2]) / 2;
 }
 

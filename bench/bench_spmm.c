@@ -10,7 +10,8 @@
  *
  * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns;
  * in its turn each runs at least twice and for some milliseconds, the last time counts; medians.  Y is compared once.
- * The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`. */
+ * The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`, without its first two where Eigen does not run:
+ * with --no-peer, which a build without it (TULLE_NO_PEERS) wants. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdbool.h>
@@ -33,6 +34,15 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"er_60k_12",      "er:60000,per_row=12"},
 };
 enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40, PROBE = 4 };       /* every fourth turn ends with the probes */
+#ifdef TULLE_NO_PEERS
+static const bool have_peer = false;
+static double eigen_spmm(const peer_spmm *p) { (void)p; return INFINITY; }
+static int eigen_threads(void) { return 0; }
+#else
+static const bool have_peer = true;
+static double eigen_spmm(const peer_spmm *p) { return peer_eigen_spmm(p); }
+static int eigen_threads(void) { return peer_eigen_threads(); }
+#endif
 static const double TURN = 4e-3;         /* seconds: caches, clocks and threads are awake then */
 
 typedef struct settings {
@@ -52,15 +62,9 @@ typedef struct line {
 
 typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound, log_roof, most_roof; int lines; } tally;
 
-static int by_time(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 static double typical(const settings *s, double *t, int runs)
 {
-    qsort(t, (size_t)runs, sizeof *t, by_time);
+    peer_sort(t, runs);
     return t[s->best ? 0 : runs / 2];
 }
 
@@ -94,7 +98,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     double tulle[RUNS], eigen[2][RUNS], checked[RUNS], spent = 0;
     size_t size = A->val_type == TULLE_F64 ? 8 : 4;
     tulle_spmm_plan *plan = NULL;
-    int runs = 0;
+    int runs = 0, ways = s->no_peer ? 0 : s->columns ? 1 : 2;
     if (tulle_spmm_plan_create(ctx, A, NULL, &plan) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
     peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx, .val = A->values,
                    .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
@@ -112,13 +116,12 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
         double start = peer_now();
         if (tulle_spmm(ctx, A, &l->X, &l->Y, NULL) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
         checked[runs] = peer_now() - start;
-        eigen[1][runs] = INFINITY;
-        for (int way = 0; way < (s->columns ? 1 : 2); way++) {          /* by rows Eigen's other order may be faster */
+        eigen[0][runs] = eigen[1][runs] = INFINITY;
+        for (int way = 0; way < ways; way++) {          /* by rows Eigen's other order may be faster */
             p.by_cols = way == 0 ? s->columns : true;
             turn = peer_now();
-            for (int k = 0; k < 2 || (peer_now() - turn < TURN && !s->no_peer); k++)
-                eigen[way][runs] = s->no_peer ? 1 : peer_eigen_spmm(&p);
-            if (way == 0 && runs == 0 && !s->no_peer && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
+            for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) eigen[way][runs] = eigen_spmm(&p);
+            if (way == 0 && runs == 0 && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
         }
         if (runs % PROBE == 0) roofs_sample(roof);
         spent += tulle[runs++] * 2;
@@ -129,11 +132,16 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
     double work = 2.0 * (double)A->nnz * (double)l->n;
     double bound = bytes / roofs_bytes(roof, s->best), top = fmax(bound, work / roofs_operations(roof, size == 8));
-    printf("%-15s %s %4lld %10.3f %10.3f %10.3f %7.2f %7.2f %8.2f %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
-           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), 1e3 * e, 1e-9 * work / t,
-           1e-9 * bytes / t, e / t, t / bound, t / top);
+    char eigen_ms[16] = "-", vs_eigen[16] = "-";
+    if (ways > 0) {
+        snprintf(eigen_ms, sizeof eigen_ms, "%.3f", 1e3 * e);
+        snprintf(vs_eigen, sizeof vs_eigen, "%.2f", e / t);
+        sum->log_eigen += log(e / t);
+    }
+    printf("%-15s %s %4lld %10.3f %10.3f %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
+           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), eigen_ms, 1e-9 * work / t,
+           1e-9 * bytes / t, vs_eigen, t / bound, t / top);
     fflush(stdout);
-    sum->log_eigen += log(e / t);
     sum->log_bound += log(t / bound);
     sum->log_roof += log(t / top);
     sum->most_roof = fmax(sum->most_roof, t / top);
@@ -191,17 +199,19 @@ int main(int argc, char **argv)
         else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] "
                            "[--cpu-time]\n"), 2;
     }
+    if (!have_peer && !s.no_peer) return printf("built without Eigen (libeigen3-dev, g++): give --no-peer\n"), 2;
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
     roofs *roof = roofs_open(s.threads);
-    printf("%d threads, Eigen may use %d; X and Y by %s\n", s.threads, peer_eigen_threads(),
-           s.columns ? "columns" : "rows");
+    printf("%d threads, ", s.threads);
+    if (!s.no_peer) printf("Eigen may use %d; ", eigen_threads());
+    printf("X and Y by %s\n", s.columns ? "columns" : "rows");
     printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
            "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
         if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);
+    if (sum.lines > 0 && !s.no_peer) printf("geomean_vs_eigen=%.2f min=%.2f ", exp(sum.log_eigen / sum.lines), sum.least_eigen);
     if (sum.lines > 0)
-        printf("geomean_vs_eigen=%.2f min=%.2f vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n",
-               exp(sum.log_eigen / sum.lines), sum.least_eigen, exp(sum.log_bound / sum.lines), sum.most_bound,
+        printf("vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n", exp(sum.log_bound / sum.lines), sum.most_bound,
                exp(sum.log_roof / sum.lines), sum.most_roof);
     roofs_close(roof);
     tulle_ctx_free(ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * peers.c - what the peers share: a clock and a product as plain arrays. */
+ * peers.c - what the peers share: a clock, times in order, a product as plain arrays. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>
@@ -18,6 +18,17 @@ double peer_now(void)
     struct timespec t;
     clock_gettime(watch, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+void peer_sort(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
 }
 
 int peer_result_create(int64_t rows, int64_t nnz, peer_result *C)

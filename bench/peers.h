@@ -58,6 +58,7 @@ int    peer_eigen_threads(void);                        /* 1 where Eigen was bui
 
 double peer_now(void);                                  /* seconds, monotonic; peers.c */
 void   peer_use_cpu_time(void);                         /* from now on, of all threads together */
+void   peer_sort(double *v, int n);                     /* the smallest first */
 int    peer_result_create(int64_t rows, int64_t nnz, peer_result *C);
 void   peer_result_finish(peer_result *C);              /* fills `sorted` */
 void   peer_result_free(peer_result *C);

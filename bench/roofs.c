@@ -135,18 +135,12 @@ void roofs_anew(roofs *r)
     r->count = 0;
 }
 
-static int by_speed(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a < b) - (a > b);
-}
-
 static double typical(const roofs *r, int kind, bool best)
 {
     double speed[SAMPLES];
     memcpy(speed, r->speed[kind], sizeof speed);
-    qsort(speed, (size_t)r->count, sizeof *speed, by_speed);
-    return speed[best ? 0 : r->count / 2];
+    peer_sort(speed, r->count);
+    return speed[best ? r->count - 1 : r->count / 2];
 }
 
 double roofs_bytes(const roofs *r, bool best)
