@@ -27,6 +27,7 @@ typedef struct tl_base {
     tulle_trace_fn    trace;
     void             *trace_user;
     _Atomic uint64_t  held, peak;       /* bytes handed out by tl_alloc and tl_commit */
+    int64_t           shared_cache;     /* bytes of the cache that cores share; 0: not known */
     atomic_int        cancelled;
     char              error[TL_ERROR_MAX];
 } tl_base;

@@ -345,6 +345,12 @@ uint64_t tl_memory_free(void)
     return available;
 }
 
+static int64_t shared_cache(void)
+{
+    uint64_t kilobytes = read_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "");
+    return kilobytes > INT64_MAX / 1024 ? 0 : (int64_t)kilobytes * 1024;
+}
+
 /* ---- the base itself */
 
 tulle_status tl_base_create(const tulle_mem *mem, int threads, size_t bytes, tl_base **out)
@@ -354,6 +360,7 @@ tulle_status tl_base_create(const tulle_mem *mem, int threads, size_t bytes, tl_
     if (!b) return TULLE_ENOMEM;
     memset(b, 0, bytes);
     if (mem) b->mem = *mem;
+    b->shared_cache = shared_cache();
     if (!b->mem.alloc) b->pool = pool_new();
     tulle_status status = !b->mem.alloc && !b->pool ? TULLE_ENOMEM : tl_team_create(b, threads, &b->team);
     if (status == TULLE_OK) *out = b;
