@@ -119,26 +119,44 @@ INLINE void V(put)(const int count, const job_of *j, const V(vec) *sum, int64_t 
     V(store)(y + last, sum[count - 1]);
 }
 
-/* Entry k of A times its row of X, added to the sums. */
-INLINE void V(take)(const int count, const bool far, const job_of *j, int64_t k, const val *x, int64_t last, V(vec) *sum)
+/* An entry of A: its row of X, and what it multiplies it with. */
+typedef struct V(entry) {
+    const val *row;
+    V(factor)  factor;
+} V(entry);
+
+INLINE V(entry) V(entry_at)(const int count, const bool far, const job_of *j, int64_t k, const val *x)
 {
-    const val *row = x + (int64_t)j->col[k] * j->x_ld;
-    V(factor) f = V(spread)(j->val[k]);
+    V(entry) e = {x + (int64_t)j->col[k] * j->x_ld, V(spread)(j->val[k])};
     if (far) {
         const char *ahead = (const char *)(x + (int64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * j->x_ld);
         UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(ahead + b);
     }
-    UNROLL for (int v = 0; v < count - 1; v++) sum[v] += V(times)(f, V(load)(row + v * V(VALUES)));
-    sum[count - 1] += V(times)(f, V(load)(row + last));
+    return e;
 }
 
-/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`. */
+INLINE void V(take)(const int count, V(entry) e, int64_t last, V(vec) *sum)
+{
+    UNROLL for (int v = 0; v < count - 1; v++) sum[v] += V(times)(e.factor, V(load)(e.row + v * V(VALUES)));
+    sum[count - 1] += V(times)(e.factor, V(load)(e.row + last));
+}
+
+/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`.  The next entry is
+ * looked up while one is multiplied. */
 INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end, const val *x,
                      int64_t last, int64_t fresh, val *y)
 {
     V(vec) sum[8];
     UNROLL for (int v = 0; v < count; v++) sum[v] = (V(vec)){0};
-    for (int64_t k = begin; k < end; k++) V(take)(count, far, j, k, x, last, sum);
+    if (begin < end) {
+        V(entry) e = V(entry_at)(count, far, j, begin, x);
+        for (int64_t k = begin + 1; k < end; k++) {
+            V(entry) next = V(entry_at)(count, far, j, k, x);
+            V(take)(count, e, last, sum);
+            e = next;
+        }
+        V(take)(count, e, last, sum);
+    }
     V(put)(count, j, sum, last, fresh, y);
 }
 
@@ -160,11 +178,11 @@ INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i
                 __builtin_prefetch((const char *)(j->val + at[4] + 4 * k + LINEAR) + b);
             __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
         }
-        UNROLL for (int r = 0; r < 4; r++) V(take)(1, far, j, at[r] + k, x, last, &sum[r]);
+        UNROLL for (int r = 0; r < 4; r++) V(take)(1, V(entry_at)(1, far, j, at[r] + k, x), last, &sum[r]);
     }
     if (at[4] - at[0] > 4 * least)      /* not all of one length */
         UNROLL for (int r = 0; r < 4; r++)
-            for (int64_t k = at[r] + least; k < at[r + 1]; k++) V(take)(1, far, j, k, x, last, &sum[r]);
+            for (int64_t k = at[r] + least; k < at[r + 1]; k++) V(take)(1, V(entry_at)(1, far, j, k, x), last, &sum[r]);
     UNROLL for (int r = 0; r < 4; r++) V(put)(1, j, &sum[r], last, fresh, y + r * j->y_ld);
 }
 
