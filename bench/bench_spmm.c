@@ -105,7 +105,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
                    .threads = s->threads};
     roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
-        nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);        /* OpenMP's threads spin for a while */
+        if (ways > 0) nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);      /* OpenMP's threads spin for a while */
         double turn = peer_now();
         for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) {
             double start = peer_now();

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_threads.c - contexts in different threads at the same time, each with a team of its own: the
- * results are those of one alone, and matrices may be freed by another thread, after their context. */
+ * results are those of one alone, and matrices may be freed by another thread, after their context.  And a team itself: each
+ * share of a round is run once, by whoever is awake. */
+#define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include "base/base.h"
 #include "ways.h"
 
 enum { THREADS = 4, ROUNDS = 3 };
@@ -166,5 +172,80 @@ static void contexts_come_and_go(void)
     shared_free(&s);
 }
 
+/* ---- a team */
+
+typedef struct shares {
+    atomic_int runs[THREADS];
+    pthread_t  by[THREADS];
+    int        threads;                 /* as the shares were told, 0 if not all were told the same */
+} shares;
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static void note_share(void *arg, int thread, int threads)
+{
+    shares *s = arg;
+    atomic_fetch_add(&s->runs[thread], 1);
+    s->by[thread] = pthread_self();
+    if (thread == 0) s->threads = threads;
+}
+
+static void each_share_is_run_once_and_the_first_by_the_caller(void)
+{
+    tl_base *b = NULL;
+    REQUIRE(tl_base_create(NULL, THREADS, sizeof *b, &b) == TULLE_OK, "no team");
+    for (int round = 0; round < 3000; round++) {
+        shares s = {0};
+        int wanted = 1 + round % THREADS;
+        if (round % 300 == 0) sleep_ms(2);      /* until all sleep */
+        tl_team_run(b->team, wanted, note_share, &s);
+        for (int i = 0; i < THREADS; i++)
+            REQUIRE(atomic_load(&s.runs[i]) == (i < wanted), "round %d of %d: share %d ran %d times", round, wanted, i, (int)s.runs[i]);
+        REQUIRE(pthread_equal(s.by[0], pthread_self()) && s.threads == wanted, "round %d: the first share", round);
+    }
+    tl_base_free(b);
+}
+
+static atomic_int held, released;
+
+static void hold(int number)
+{
+    (void)number;
+    atomic_store(&held, 1);
+    while (!atomic_load(&released)) sleep_ms(1);
+}
+
+static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
+{
+    tl_base *b = NULL;
+    struct sigaction with = {.sa_handler = hold}, before;
+    shares s = {0};
+    bool found = false;
+    REQUIRE(tl_base_create(NULL, 2, sizeof *b, &b) == TULLE_OK, "no team");
+    for (int i = 0; i < 100000 && !found; i++) {        /* who is the other? */
+        tl_team_run(b->team, 2, note_share, &s);
+        found = !pthread_equal(s.by[1], pthread_self());
+    }
+    REQUIRE(found, "the second thread never came in time");
+    pthread_t other = s.by[1];
+    sigemptyset(&with.sa_mask);
+    sigaction(SIGUSR1, &with, &before);
+    sleep_ms(20);                       /* it sleeps, without the lock */
+    pthread_kill(other, SIGUSR1);
+    while (!atomic_load(&held)) sleep_ms(1);
+    for (int i = 0; i < 10; i++) {
+        s = (shares){0};
+        tl_team_run(b->team, 2, note_share, &s);
+        CHECK(s.runs[0] == 1 && s.runs[1] == 1 && pthread_equal(s.by[1], pthread_self()), "round %d", i);
+    }
+    atomic_store(&released, 1);
+    tl_base_free(b);
+    sigaction(SIGUSR1, &before, NULL);
+}
+
 TEST_MAIN(TEST(contexts_in_several_threads_at_once), TEST(a_context_may_wander_between_threads),
-          TEST(contexts_come_and_go))
+          TEST(contexts_come_and_go), TEST(each_share_is_run_once_and_the_first_by_the_caller),
+          TEST(nobody_waits_for_a_thread_that_does_not_wake_up))

@@ -70,7 +70,8 @@ uint64_t     tl_memory_free(void);
 uint64_t     tl_memory_total(void);
 bool         tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product);
 
-/* ---- threads.c: a team of threads; fn runs once on each, the caller is number 0 */
+/* ---- threads.c: a team of threads; fn runs once for each, number 0 by the caller.  It must not wait for a number that may not
+ *      have begun: the caller runs those after its own whose threads are asleep. */
 
 typedef void (*tl_work_fn)(void *arg, int thread, int threads);
 

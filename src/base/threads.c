@@ -4,7 +4,11 @@
  *
  * Plain threads rather than OpenMP: every context has a team of its own, so contexts in different
  * threads do not disturb each other; nothing is needed to build; and the thread sanitizer sees every
- * hand-over.  Between two pieces of work a thread spins for some microseconds, then sleeps. */
+ * hand-over.
+ *
+ * A round of work has a share for each thread.  Between two rounds a thread spins for some microseconds, then sleeps; to wake up
+ * may take longer than a small product.  So nobody waits for a sleeper: the caller, done with its own share, takes those that
+ * were not begun, and waits only for threads that are at work.  A thread that comes too late finds its share taken. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <pthread.h>
@@ -14,23 +18,25 @@
 enum { SPINS = 2000 };
 
 typedef struct worker {
-    tl_team  *team;
-    int       number;
-    pthread_t thread;
+    tl_team         *team;
+    int              number;
+    pthread_t        thread;
+    _Atomic uint64_t taken;             /* the last round whose share of this number somebody took */
 } worker;
 
 struct tl_team {
     int             size, started;
     pthread_mutex_t lock;
     pthread_cond_t  wake, rest;
-    atomic_int      round;              /* counts pieces of work; a change starts one */
-    atomic_int      busy;               /* workers that have not finished the round   */
-    atomic_bool     closing;
+    _Atomic uint64_t round;             /* a change starts one                        */
+    atomic_int      finished;           /* shares of the round that workers are done with */
+    atomic_bool     waiting;            /* the caller sleeps until they are           */
+    bool            closing;
     int             wanted;
     tl_work_fn      fn;
     void           *arg;
     tl_base        *base;
-    worker         *workers;
+    worker         *workers;            /* number 0 is not used                       */
 };
 
 int tl_cores(void)
@@ -60,24 +66,33 @@ void tl_yield(void)
     sched_yield();
 }
 
+/* Whether the share is ours: all that are wanted are taken when a round ends, so that one of an earlier round never is. */
+static bool take(worker *w, uint64_t round)
+{
+    uint64_t last = atomic_load(&w->taken);
+    return last < round && atomic_compare_exchange_strong(&w->taken, &last, round);
+}
+
 static void *serve(void *p)
 {
     worker *w = p;
     tl_team *team = w->team;
-    int seen = 0;
+    uint64_t seen = 0;
     for (;;) {
         for (int i = 0; i < SPINS && atomic_load(&team->round) == seen; i++) tl_pause();
         pthread_mutex_lock(&team->lock);
         while (atomic_load(&team->round) == seen) pthread_cond_wait(&team->wake, &team->lock);
         seen = atomic_load(&team->round);
-        bool closing = atomic_load(&team->closing);
+        bool closing = team->closing;
         int wanted = team->wanted;
         tl_work_fn fn = team->fn;
         void *arg = team->arg;
         pthread_mutex_unlock(&team->lock);
         if (closing) return NULL;
-        if (w->number < wanted) fn(arg, w->number, wanted);
-        if (atomic_fetch_sub(&team->busy, 1) == 1) {
+        if (w->number >= wanted || !take(w, seen)) continue;
+        fn(arg, w->number, wanted);
+        atomic_fetch_add(&team->finished, 1);
+        if (atomic_load(&team->waiting)) {
             pthread_mutex_lock(&team->lock);
             pthread_cond_signal(&team->rest);
             pthread_mutex_unlock(&team->lock);
@@ -85,16 +100,30 @@ static void *serve(void *p)
     }
 }
 
-static void begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted, bool closing)
+/* Its number. */
+static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted, bool closing)
 {
     pthread_mutex_lock(&team->lock);
     team->fn = fn;
     team->arg = arg;
     team->wanted = wanted;
-    atomic_store(&team->closing, closing);
-    atomic_store(&team->busy, team->started);
-    atomic_fetch_add(&team->round, 1);
+    team->closing = closing;
+    atomic_store(&team->finished, 0);
+    uint64_t round = atomic_fetch_add(&team->round, 1) + 1;
     pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+    return round;
+}
+
+/* Until workers are done with so many shares. */
+static void wait_for(tl_team *team, int shares)
+{
+    for (int i = 0; i < SPINS && atomic_load(&team->finished) < shares; i++) tl_pause();
+    if (atomic_load(&team->finished) == shares) return;
+    pthread_mutex_lock(&team->lock);
+    atomic_store(&team->waiting, true);
+    while (atomic_load(&team->finished) < shares) pthread_cond_wait(&team->rest, &team->lock);
+    atomic_store(&team->waiting, false);
     pthread_mutex_unlock(&team->lock);
 }
 
@@ -152,10 +181,13 @@ void tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg)
         fn(arg, 0, 1);
         return;
     }
-    begin_round(team, fn, arg, threads, false);
+    uint64_t round = begin_round(team, fn, arg, threads, false);
+    int theirs = threads - 1;
     fn(arg, 0, threads);
-    for (int i = 0; i < SPINS && atomic_load(&team->busy) > 0; i++) tl_pause();
-    pthread_mutex_lock(&team->lock);
-    while (atomic_load(&team->busy) > 0) pthread_cond_wait(&team->rest, &team->lock);
-    pthread_mutex_unlock(&team->lock);
+    for (int i = 1; i < threads; i++) {
+        if (!take(&team->workers[i], round)) continue;
+        fn(arg, i, threads);
+        theirs--;
+    }
+    wait_for(team, theirs);
 }
