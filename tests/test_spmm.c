@@ -276,7 +276,7 @@ static void every_road_gives_the_same_bits(void)
                     den Y = den_new(A.view.rows, cols, gap, way & 8 ? TULLE_BY_COLS : TULLE_BY_ROWS, t);
                     bool slide = way & 16;              /* with little room, so that it begins anew and is too small, too */
                     const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
-                                                   .wide_bytes = slide || way & 4 ? 0 : INT64_MAX, .wide_entries = 1,
+                                                   .copy_row = way & 4 ? 0 : INT64_MAX, .wide_entries = 1,
                                                    .slide_bytes = way & 2 ? 1 << 20 : 120000, .slide_rows = 1 + way % 2 * 200};
                     pieces.scattered = !slide;
                     pieces.window = way & 4 ? 7 : 1;
@@ -377,6 +377,22 @@ static void grids_are_not_scattered(void)
         CHECK(p.scattered == given[g].scattered, "%s", given[g].recipe);
         CHECK(p.window >= given[g].least && p.window <= given[g].most, "%s: window %d", given[g].recipe, (int)p.window);
         tl_spmm_pieces_done(b, &p);
+        tulle_matrix_free(A);
+    }
+    tulle_ctx_free(ctx);
+}
+
+static void hubs_are_seen(void)
+{
+    static const struct { const char *recipe; bool skewed; } given[] = {
+        {"rmat:15,edges=12", true}, {"rmat:13,edges=12", true}, {"er:60000,per_row=12", false}, {"er:1000,per_row=20", false},
+        {"cage:9", false},          {"poisson2d:3", false}};
+    tulle_ctx *ctx = ctx_with(1);
+    for (size_t g = 0; g < sizeof given / sizeof *given; g++) {
+        tulle_matrix *A = NULL;
+        REQUIRE(tulle_gallery(ctx, given[g].recipe, &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr view = tulle_matrix_view(A);
+        CHECK(tl_spmm_skewed(&view) == given[g].skewed, "%s", given[g].recipe);
         tulle_matrix_free(A);
     }
     tulle_ctx_free(ctx);
@@ -613,6 +629,6 @@ TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_colum
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
           TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),
           TEST(a_slide_goes_round),
-          TEST(grids_are_not_scattered), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
+          TEST(grids_are_not_scattered), TEST(hubs_are_seen), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(progress_can_cancel),
           TEST(memory_failures_leave_y_as_it_was))

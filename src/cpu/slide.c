@@ -12,29 +12,6 @@
  * none of them, it begins anew.  The entries of a group get the places of their rows there instead of columns, once for all blocks. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
-#include <stdlib.h>
-
-static int by_size(const void *x, const void *y)
-{
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
-}
-
-int64_t tl_slide_window(const tulle_csr *A)
-{
-    const tl_spmm_kernels *k = tl_spmm_kernels_for(A->val_type, A->idx_type);
-    const tl_spmm_job job = {.ptr = A->row_ptr, .col = A->col_idx, .ptr64 = A->ptr_type == TULLE_I64};
-    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS, n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
-    int64_t reach[TL_SPMM_SAMPLES];
-    for (int64_t s = 0; s < n; s++) {
-        int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;
-        k->range(&job, row, A->rows - row < TL_SLIDE_ROWS ? A->rows : row + TL_SLIDE_ROWS, &lo, &hi);
-        reach[s] = hi - lo;
-    }
-    if (n == 0) return 0;
-    qsort(reach, (size_t)n, sizeof *reach, by_size);
-    return reach[(n - 1) * 9 / 10];
-}
 
 /* Rows end..hi into the ring. */
 static void take_in(tl_slide *s, int64_t hi)

@@ -5,11 +5,11 @@
  * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
  * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is copied, so that
  * an entry of A finds its values of X side by side and the rows of a block are near each other: as rows of A go by (slide.c),
- * or block by block before, where A is scattered and X large, and always where X lies column by column.  A row of more
+ * or block by block before, where A is scattered and X large (look.c), and always where X lies column by column.  A row of more
  * than TL_SPMM_PART entries is summed in parts of that length by whoever comes, and the sums are added up in their order at
  * the end: neither the pieces nor the threads can be seen in the result.
  *
- * Memory: the copy of a block of X (128 or 256 bytes a row, less under a limit), or some megabytes for each thread; a row
+ * Memory: the copy of a block of X (128 bytes a row, less under a limit), or some megabytes for each thread; a row
  * of Y for each part of a long row; 40 bytes a piece. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
@@ -19,19 +19,18 @@ enum {
     PIECE_LEAST = 2048,                 /* entries and rows of a piece */
     PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
     PIECES_EACH = 16,                   /* for each thread */
-    PACK_BYTES = 128,                   /* of a row of X by columns that are copied together */
-    BLOCK_BYTES = 256,                  /* the same of X by rows                             */
-    SLIDE_ENTRIES = 16384               /* of A that a group of rows may have                */
+    PACK_BYTES = 128,                   /* of a row of X that are copied together      */
+    SLIDE_ENTRIES = 16384               /* of A that a group of rows may have          */
 };
-static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_bytes = 512, .wide_entries = 8,
-                                        .copy_bytes = 48 << 20, .slide_bytes = 6 << 20, .slide_rows = 256};
+static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256,
+                                        .copy_bytes = 24 << 20, .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
 
 /* As it was measured on cores that share 32 MB.  Where they share more, an X that is held there is read as it lies: on 300 MB that
  * was faster, and other sizes of the rest were not. */
 static tl_spmm_tuning tuning_of(const tl_base *b)
 {
     tl_spmm_tuning t = measured;
-    if (b->shared_cache > t.copy_bytes) t.copy_bytes = b->shared_cache;
+    if (b->shared_cache / 4 * 3 > t.copy_bytes) t.copy_bytes = b->shared_cache / 4 * 3;
     return t;
 }
 
@@ -69,29 +68,6 @@ static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int
                                                p->parts++};
 }
 
-/* How many entries of row i have one of row i - 1 near them, of how many. */
-static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t *seen)
-{
-    enum { NEAR = 2, MOST = 256 };
-    int64_t k = tl_row_begin(A, i - 1), middle = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
-    if (middle - k > MOST) k = middle - MOST;
-    if (end - middle > MOST) end = middle + MOST;
-    for (int64_t e = middle; e < end; e++) {
-        int64_t c = tl_get(A->col_idx, A->idx_type, e);
-        while (k < middle && tl_get(A->col_idx, A->idx_type, k) < c - NEAR) k++;
-        *found += k < middle && tl_get(A->col_idx, A->idx_type, k) <= c + NEAR;
-        ++*seen;
-    }
-}
-
-static bool is_scattered(const tulle_csr *A)
-{
-    int64_t found = 0, seen = 0;
-    for (int s = 0; s < TL_SPMM_SAMPLES && A->rows > TL_SPMM_SAMPLES; s++)
-        compare_rows(A, 1 + tl_spmm_sample(A->rows - 1, s, TL_SPMM_SAMPLES), &found, &seen);
-    return found * 2 < seen;
-}
-
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *p)
 {
     tulle_status status = TULLE_OK;
@@ -111,8 +87,8 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl
         if (parts) put_long_row(p, A, end - 1, parts);
         row = end;
     }
-    p->scattered = is_scattered(A);
-    p->window = tl_slide_window(A);
+    p->scattered = tl_spmm_scattered(A);
+    p->window = tl_spmm_window(A);
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;
@@ -272,8 +248,12 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     const tl_spmm_tuning *t = r->tuning;
     double row = (double)r->cols * (double)r->size;
     if (r->X->order == TULLE_BY_COLS) return COPIED;
-    if (row <= (double)t->wide_bytes || q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;
-    if (r->pieces->scattered) return (double)r->X->rows * row > (double)t->copy_bytes ? COPIED : AS_IT_LIES;
+    if (q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;
+    if (r->pieces->scattered) {         /* hubs stay in caches by themselves */
+        bool large = row > (double)t->copy_row && (double)r->X->rows * row > (double)t->copy_bytes;
+        return large && !tl_spmm_skewed(q->A) ? COPIED : AS_IT_LIES;
+    }
+    if (row <= (double)t->slide_row) return AS_IT_LIES;
     bool fits = (double)slide_room(r) * (double)r->k->strip <= (double)t->slide_bytes;
     return fits && r->X->rows / (2 * (int64_t)q->threads) >= r->pieces->window ? SLIDING : AS_IT_LIES;
 }
@@ -315,7 +295,7 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     int64_t parts = r->pieces->parts, rows = r->X->rows, size = (int64_t)r->size;
     x_way way = way_of(r, q);
     bool must = r->X->order == TULLE_BY_COLS;
-    int64_t bytes = must ? PACK_BYTES : way == COPIED ? BLOCK_BYTES : way == SLIDING ? r->k->strip : INT64_MAX;
+    int64_t bytes = way == COPIED ? PACK_BYTES : way == SLIDING ? r->k->strip : INT64_MAX;
     if (r->job.y_by_cols && bytes > TL_SPMM_TILE) bytes = TL_SPMM_TILE;
     r->block = bytes / size < r->cols ? bytes / size : r->cols;
     double sums = (double)parts * (double)r->cols * (double)size, copy = must ? (double)rows * (double)size : 0;
@@ -335,7 +315,7 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     if (way == SLIDING) {
         make_slides(r, q, left);
         if (!r->slides && !r->job.y_by_cols) r->block = r->cols, r->blocks = 1;
-    } else if ((double)rows * BLOCK_BYTES <= left
+    } else if ((double)rows * PACK_BYTES <= left
              && tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
         r->b->error[0] = 0;             /* it goes without */
 done:

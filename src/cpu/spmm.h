@@ -6,7 +6,8 @@
  *                    its inner loop
  *   dispatch.c       picks them
  *   spmm.c           rows cut into pieces, columns into blocks, threads
- *   slide.c          X copied a little ahead of the rows that need it */
+ *   slide.c          X copied a little ahead of the rows that need it
+ *   look.c           what a few places of A tell of how it reads X */
 #ifndef TL_SPMM_H
 #define TL_SPMM_H
 #include "plan/plan.h"
@@ -86,6 +87,17 @@ static inline int64_t tl_spmm_sample(int64_t count, int s, int n)
     return first + (int64_t)((uint64_t)(s + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 33) % span;
 }
 
+/* ---- look.c */
+
+/* Rows that follow each other have few columns in common or near. */
+bool         tl_spmm_scattered(const tulle_csr *A);
+/* Of one whose rows are like that: some columns come far more often than others. */
+bool         tl_spmm_skewed(const tulle_csr *A);
+/* Columns over which nine of ten groups of TL_SLIDE_ROWS rows reach. */
+int64_t      tl_spmm_window(const tulle_csr *A);
+
+/* ---- spmm.c */
+
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
@@ -93,11 +105,12 @@ void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 typedef struct tl_spmm_tuning {
     int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
     int64_t cache_bytes;                /* a larger Y stays in no cache                                 */
-    int64_t wide_bytes;                 /* longer rows of X may be copied in blocks ...                 */
-    int64_t wide_entries;               /* ... where each is used so often: ...                         */
-    int64_t copy_bytes;                 /* ... of a scattered A where X is larger than that, ...        */
-    int64_t slide_bytes;                /* ... of another as rows go by where a slide is not, ...       */
-    int64_t slide_rows;                 /* ... which has so many at least                               */
+    int64_t wide_entries;               /* rows of X that are used so often may be copied in blocks: ... */
+    int64_t copy_row;                   /* ... of a scattered A those of more bytes than that, ...      */
+    int64_t copy_bytes;                 /* ... where all of X has more than that and no hubs; ...       */
+    int64_t slide_row;                  /* ... of another those of more bytes than that, as rows go by, ... */
+    int64_t slide_bytes;                /* ... where a slide has not more bytes than that, ...          */
+    int64_t slide_rows;                 /* ... and so many rows at least                                */
 } tl_spmm_tuning;
 
 typedef struct tl_spmm_request {
@@ -137,8 +150,6 @@ typedef struct tl_slide {
     int64_t                first;       /* entry of the group                              */
 } tl_slide;
 
-/* Columns over which nine of ten groups of rows reach, by a sample. */
-int64_t tl_slide_window(const tulle_csr *A);
 /* An empty one of other columns. */
 void    tl_slide_start(tl_slide *s, int64_t col, int64_t cols);
 /* It holds what rows row0..row1 of A need; false where there is no room. */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * look.c - what a few places of A tell of how it reads X. */
+#include "cpu/spmm.h"
+#include "matrix/parts.h"
+#include <stdlib.h>
+
+static int by_size(const void *x, const void *y)
+{
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* ---- do rows that follow each other need the same of it? */
+
+/* How many entries of row i have one of row i - 1 near them, of how many. */
+static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t *seen)
+{
+    enum { NEAR = 2, MOST = 256 };
+    int64_t k = tl_row_begin(A, i - 1), middle = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
+    if (middle - k > MOST) k = middle - MOST;
+    if (end - middle > MOST) end = middle + MOST;
+    for (int64_t e = middle; e < end; e++) {
+        int64_t c = tl_get(A->col_idx, A->idx_type, e);
+        while (k < middle && tl_get(A->col_idx, A->idx_type, k) < c - NEAR) k++;
+        *found += k < middle && tl_get(A->col_idx, A->idx_type, k) <= c + NEAR;
+        ++*seen;
+    }
+}
+
+bool tl_spmm_scattered(const tulle_csr *A)
+{
+    int64_t found = 0, seen = 0;
+    for (int s = 0; s < TL_SPMM_SAMPLES && A->rows > TL_SPMM_SAMPLES; s++)
+        compare_rows(A, 1 + tl_spmm_sample(A->rows - 1, s, TL_SPMM_SAMPLES), &found, &seen);
+    return found * 2 < seen;
+}
+
+/* ---- are some rows of it needed far more often than others, as in graphs with hubs? */
+
+bool tl_spmm_skewed(const tulle_csr *A)
+{
+    enum { ENTRIES = 512 };
+    int64_t col[ENTRIES], shared = 0;
+    if (A->nnz < ENTRIES) return false;
+    for (int s = 0; s < ENTRIES; s++) col[s] = tl_get(A->col_idx, A->idx_type, tl_spmm_sample(A->nnz, s, ENTRIES));
+    qsort(col, ENTRIES, sizeof *col, by_size);
+    for (int s = 0; s < ENTRIES; s++) shared += (s > 0 && col[s] == col[s - 1]) || (s + 1 < ENTRIES && col[s] == col[s + 1]);
+    return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* so many meet by chance */
+}
+
+/* ---- how much of it does a group of rows need? */
+
+int64_t tl_spmm_window(const tulle_csr *A)
+{
+    const tl_spmm_kernels *k = tl_spmm_kernels_for(A->val_type, A->idx_type);
+    const tl_spmm_job job = {.ptr = A->row_ptr, .col = A->col_idx, .ptr64 = A->ptr_type == TULLE_I64};
+    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS, n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
+    int64_t reach[TL_SPMM_SAMPLES];
+    for (int64_t s = 0; s < n; s++) {
+        int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;
+        k->range(&job, row, A->rows - row < TL_SLIDE_ROWS ? A->rows : row + TL_SLIDE_ROWS, &lo, &hi);
+        reach[s] = hi - lo;
+    }
+    if (n == 0) return 0;
+    qsort(reach, (size_t)n, sizeof *reach, by_size);
+    return reach[(n - 1) * 9 / 10];
+}
