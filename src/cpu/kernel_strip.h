@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * kernel_strip.h - up to eight vectors of a row of Y at once, in registers, or one of four rows: the inner loop of
- * spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.
+ * spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.  Fewer columns than
+ * the next wider vectors have are one or two.
  *
  * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may overlap
  * the one before it; of its values only the last `fresh` are written. */
 
 typedef real V(vec) __attribute__((vector_size(VEC_BYTES)));
+
+#if VEC_BYTES < WIDEST
+#define STRIPS 2
+#else
+#define STRIPS 8
+#endif
 
 enum { V(REALS) = VEC_BYTES / (int)sizeof(real), V(VALUES) = VEC_BYTES / (int)sizeof(val) };
 
@@ -208,12 +215,12 @@ INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val
     }
 }
 
-/* Columns at..at+width of some rows, as strips of at most eight vectors; width >= a vector. */
+/* Columns at..at+width of some rows, as strips of at most STRIPS vectors; width >= a vector. */
 static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, val *y)
 {
     while (width > 0) {
         int64_t count = (width + V(VALUES) - 1) / V(VALUES);
-        if (count > 8) count = 8;
+        if (count > STRIPS) count = STRIPS;
         int64_t taken = count * V(VALUES) < width ? count * V(VALUES) : width;
         int64_t last = taken - V(VALUES), fresh = taken - (count - 1) * V(VALUES);
         const val *x = j->x + at;
@@ -225,6 +232,9 @@ static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, va
         }
         switch (count) {
         case 1: V(strip_rows)(1, j, rows, x, last, fresh, to); break;
+#if STRIPS == 2
+        default: V(strip_rows)(2, j, rows, x, last, fresh, to); break;
+#else
         case 2: V(strip_rows)(2, j, rows, x, last, fresh, to); break;
         case 3: V(strip_rows)(3, j, rows, x, last, fresh, to); break;
         case 4: V(strip_rows)(4, j, rows, x, last, fresh, to); break;
@@ -232,6 +242,7 @@ static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, va
         case 6: V(strip_rows)(6, j, rows, x, last, fresh, to); break;
         case 7: V(strip_rows)(7, j, rows, x, last, fresh, to); break;
         default: V(strip_rows)(8, j, rows, x, last, fresh, to); break;
+#endif
         }
         at += taken;
         width -= taken;
@@ -239,3 +250,4 @@ static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, va
 }
 
 #undef VEC_BYTES
+#undef STRIPS

@@ -4,7 +4,7 @@
  *
  * The build compiles this file as it does kernels.c.  X lies row by row, so an entry of A multiplies vectors of
  * neighbouring columns; up to eight of them are summed in registers while a row of A goes by (kernel_strip.h).
- * Fewer columns than the widest vector take narrow ones, and fewer than those single values, for which several
+ * Fewer columns than the widest vector has take narrower ones, and fewer than those single values, for which several
  * rows are summed side by side: a chain of additions alone would wait for each of them.
  *
  * Every sum is (((0 + p1) + p2) + ...) in the order of the row of A, in each of these ways.
@@ -120,6 +120,12 @@ INLINE int64_t row_at(const job_of *j, int64_t i)
 #define V(name) JOIN(narrow_, name)
 #include "cpu/kernel_strip.h"
 #undef V
+#if WIDEST > 32
+#define VEC_BYTES 32
+#define V(name) JOIN(middle_, name)
+#include "cpu/kernel_strip.h"
+#undef V
+#endif
 #if WIDEST > 16
 #define VEC_BYTES WIDEST
 #define V(name) JOIN(wide_, name)
@@ -205,6 +211,12 @@ static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
 #if WIDEST > 16
     if (cols >= wide_VALUES) {
         wide_columns(j, rows, 0, cols, y);
+        return;
+    }
+#endif
+#if WIDEST > 32
+    if (cols >= middle_VALUES) {
+        middle_columns(j, rows, 0, cols, y);
         return;
     }
 #endif
