@@ -209,6 +209,13 @@ static void each_share_is_run_once_and_the_first_by_the_caller(void)
     tl_base_free(b);
 }
 
+/* The caller takes its time. */
+static void note_share_slowly(void *arg, int thread, int threads)
+{
+    if (thread == 0) sleep_ms(1);
+    note_share(arg, thread, threads);
+}
+
 static atomic_int held, released;
 
 static void hold(int number)
@@ -225,8 +232,8 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
     shares s = {0};
     bool found = false;
     REQUIRE(tl_base_create(NULL, 2, sizeof *b, &b) == TULLE_OK, "no team");
-    for (int i = 0; i < 100000 && !found; i++) {        /* who is the other? */
-        tl_team_run(b->team, 2, note_share, &s);
+    for (int i = 0; i < 5000 && !found; i++) {          /* who is the other? */
+        tl_team_run(b->team, 2, note_share_slowly, &s);
         found = !pthread_equal(s.by[1], pthread_self());
     }
     REQUIRE(found, "the second thread never came in time");

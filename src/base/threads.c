@@ -26,15 +26,16 @@ typedef struct worker {
 
 struct tl_team {
     int             size, started;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;               /* of those that sleep                        */
     pthread_cond_t  wake, rest;
+    atomic_int      sleepers;           /* workers that need to be woken              */
     _Atomic uint64_t round;             /* a change starts one                        */
     atomic_int      finished;           /* shares of the round that workers are done with */
     atomic_bool     waiting;            /* the caller sleeps until they are           */
-    bool            closing;
-    int             wanted;
-    tl_work_fn      fn;
-    void           *arg;
+    atomic_bool     closing;
+    atomic_int      wanted;             /* shares; these three are set before the round changes */
+    _Atomic tl_work_fn fn;
+    void *_Atomic   arg;
     tl_base        *base;
     worker         *workers;            /* number 0 is not used                       */
 };
@@ -66,7 +67,8 @@ void tl_yield(void)
     sched_yield();
 }
 
-/* Whether the share is ours: all that are wanted are taken when a round ends, so that one of an earlier round never is. */
+/* Whether the share is ours.  When a round ends all are taken, those that were not wanted, too: whoever takes one has read what belongs to
+ * the same round, for nothing of the next was written yet. */
 static bool take(worker *w, uint64_t round)
 {
     uint64_t last = atomic_load(&w->taken);
@@ -80,15 +82,18 @@ static void *serve(void *p)
     uint64_t seen = 0;
     for (;;) {
         for (int i = 0; i < SPINS && atomic_load(&team->round) == seen; i++) tl_pause();
-        pthread_mutex_lock(&team->lock);
-        while (atomic_load(&team->round) == seen) pthread_cond_wait(&team->wake, &team->lock);
+        if (atomic_load(&team->round) == seen) {
+            pthread_mutex_lock(&team->lock);
+            atomic_fetch_add(&team->sleepers, 1);
+            while (atomic_load(&team->round) == seen) pthread_cond_wait(&team->wake, &team->lock);
+            atomic_fetch_sub(&team->sleepers, 1);
+            pthread_mutex_unlock(&team->lock);
+        }
         seen = atomic_load(&team->round);
-        bool closing = team->closing;
-        int wanted = team->wanted;
-        tl_work_fn fn = team->fn;
-        void *arg = team->arg;
-        pthread_mutex_unlock(&team->lock);
-        if (closing) return NULL;
+        if (atomic_load(&team->closing)) return NULL;
+        int wanted = atomic_load(&team->wanted);
+        tl_work_fn fn = atomic_load(&team->fn);
+        void *arg = atomic_load(&team->arg);
         if (w->number >= wanted || !take(w, seen)) continue;
         fn(arg, w->number, wanted);
         atomic_fetch_add(&team->finished, 1);
@@ -103,15 +108,17 @@ static void *serve(void *p)
 /* Its number. */
 static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted, bool closing)
 {
-    pthread_mutex_lock(&team->lock);
-    team->fn = fn;
-    team->arg = arg;
-    team->wanted = wanted;
-    team->closing = closing;
+    atomic_store(&team->fn, fn);
+    atomic_store(&team->arg, arg);
+    atomic_store(&team->wanted, wanted);
+    atomic_store(&team->closing, closing);
     atomic_store(&team->finished, 0);
     uint64_t round = atomic_fetch_add(&team->round, 1) + 1;
-    pthread_cond_broadcast(&team->wake);
-    pthread_mutex_unlock(&team->lock);
+    if (atomic_load(&team->sleepers) > 0) {
+        pthread_mutex_lock(&team->lock);
+        pthread_cond_broadcast(&team->wake);
+        pthread_mutex_unlock(&team->lock);
+    }
     return round;
 }
 
@@ -189,5 +196,6 @@ void tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg)
         fn(arg, i, threads);
         theirs--;
     }
+    for (int i = threads; i < team->size; i++) atomic_store(&team->workers[i].taken, round);
     wait_for(team, theirs);
 }
