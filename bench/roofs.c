@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * roofs.c - two probes: copy, scale, add and triad of STREAM and reading alone; and products and sums, not fused, of vectors
- * from the first cache.  As STREAM wants it, an array is four times as large as the last cache.  A sample is a run of each.  Of the first five the medians since roofs_anew() count, as they do of what
+ * from the first cache.  The three arrays are at least four times as large as the last cache.  A sample is a run of each.  Of the first five the medians since roofs_anew() count, as they do of what
  * is compared with them, and of these the fastest; arithmetic is what cores can do undisturbed, the best there ever was. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -164,7 +164,7 @@ static int64_t array_length(void)
 {
     int64_t n = 8 << 20;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
-    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8, wanted = 4 * (int64_t)sysconf(_SC_LEVEL3_CACHE_SIZE) / 8;
+    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8, wanted = 4 * (int64_t)sysconf(_SC_LEVEL3_CACHE_SIZE) / 3 / 8;
     if (wanted > most) wanted = most;
     if (wanted > n) n = wanted;
 #endif
