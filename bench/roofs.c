@@ -4,6 +4,7 @@
  * from the first cache.  The three arrays are at least four times as large as the last cache.  A sample is a run of each.  Of the first five the medians since roofs_anew() count, as they do of what
  * is compared with them, and of these the fastest; arithmetic is what cores can do undisturbed, the best there ever was. */
 #define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,16 +160,18 @@ double roofs_operations(const roofs *r, bool is_double)
     return r->most[is_double];
 }
 
-/* Values of an array; all three are at most a quarter of the machine's memory. */
+/* Values of an array; all three are at most a quarter of the machine's memory.  sysconf() may tell the sum of caches that are not here. */
 static int64_t array_length(void)
 {
-    int64_t n = 8 << 20;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8, wanted = 4 * (int64_t)sysconf(_SC_LEVEL3_CACHE_SIZE) / 3 / 8;
+    int64_t n = 8 << 20, kilobytes = 0, most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    if (f) {
+        if (fscanf(f, "%" SCNd64, &kilobytes) != 1) kilobytes = 0;
+        fclose(f);
+    }
+    int64_t wanted = 4 * kilobytes * 1024 / 3 / 8;
     if (wanted > most) wanted = most;
-    if (wanted > n) n = wanted;
-#endif
-    return n;
+    return wanted > n ? wanted : n;
 }
 
 roofs *roofs_open(int threads)
