@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * roofs.c - two probes: copy, scale, add and triad of STREAM and reading alone; and products and sums, not fused, of vectors
- * from the first cache.  The three arrays are at least four times as large as the last cache.  A sample is a run of each.  Of the first five the medians since roofs_anew() count, as they do of what
- * is compared with them, and of these the fastest; arithmetic is what cores can do undisturbed, the best there ever was. */
+ * from the first cache.  The three arrays are at least four times as large as the last cache.  A sample is a run of each.  Of the
+ * first five the medians since roofs_anew() count, as they do of what is compared with them, and of these the fastest; arithmetic
+ * is what cores can do undisturbed, the best there ever was. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <pthread.h>

@@ -177,7 +177,7 @@ static void contexts_come_and_go(void)
 typedef struct shares {
     atomic_int runs[THREADS];
     pthread_t  by[THREADS];
-    int        threads;                 /* as the shares were told, 0 if not all were told the same */
+    int        threads;                 /* as the first share was told */
 } shares;
 
 static void sleep_ms(long ms)
