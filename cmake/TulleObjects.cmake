@@ -5,10 +5,11 @@
 # Compiles the library's sources as object libraries.  Sets, for the caller,
 #   <name>_OBJECTS       the objects of all of them, for add_library()
 #   <name>_DEFINITIONS   what they were compiled with, for tests that include internal headers
+#   <name>_ISAS          the instruction sets that there are kernels for
 # and TULLE_LIBRARIES, what they must be linked with.
 #
 # src/cpu/kernels.c and spmm_kernels.c become one object each for every ISA x value type x index type (24 with
-# three ISAs); they see -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
+# three ISAs; tests/check_fused.sh looks for multiply-adds in all of them); they see -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
 # know is left out, and TL_HAVE_AVX2, TL_HAVE_AVX512 say which are there.  What is embedded in the library
 # (TulleKernels.cmake) is the same for all and joins them as it is.
 
@@ -16,7 +17,8 @@ set(TULLE_VALS f32 f64 c32 c64)
 set(TULLE_IDXS i32 i64)
 
 set(TULLE_FLAGS_base "")
-set(TULLE_FLAGS_avx2 -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt)
+# What these switch on, supported() of src/cpu/dispatch.c and tests/isa.sh ask the processor for.
+set(TULLE_FLAGS_avx2 -mavx2 -mbmi -mbmi2 -mpopcnt)
 set(TULLE_FLAGS_avx512 ${TULLE_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd
                        -mprefer-vector-width=512)
 
@@ -80,5 +82,6 @@ function(tulle_objects name)
     endforeach()
     set(${name}_OBJECTS ${objects} PARENT_SCOPE)
     set(${name}_DEFINITIONS ${definitions} PARENT_SCOPE)
+    set(${name}_ISAS ${isas} PARENT_SCOPE)
     set(TULLE_LIBRARIES ${libraries} PARENT_SCOPE)
 endfunction()

@@ -8,7 +8,7 @@
 #include "cpu/spmm.h"
 #include "ways.h"
 
-#if defined(TULLE_SANITIZED)
+#if defined(TULLE_SMALL_TESTS)
 enum { SCALE = 3 };
 #else
 enum { SCALE = 1 };

@@ -5,7 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "files_help.h"
 
-#if defined(TULLE_SANITIZED)
+#if defined(TULLE_SMALL_TESTS)
 enum { LARGE = 23000 };
 #else
 enum { LARGE = 210000 };

@@ -264,7 +264,7 @@ static void long_rows_in_chunks(void)
 /* Long columns: lanes are worth it, and a part is more than a slot. */
 static void more_than_a_slot(void)
 {
-#if defined(TULLE_SANITIZED)
+#if defined(TULLE_SMALL_TESTS)
     enum { ROWS = 150000 };
 #else
     enum { ROWS = 300000 };
@@ -273,7 +273,7 @@ static void more_than_a_slot(void)
     ref A = ref_band(ROWS, 0, REF_INTEGERS, f64);
     for (int i = 0; i < LYINGS; i += 3) right(ctx, cpu, &A.view, lying(i, i % 2 ? 9 : 20, i == 3 ? other : none));
     ref_free(&A);
-#if !defined(TULLE_SANITIZED)
+#if !defined(TULLE_SMALL_TESTS)
     ref B = ref_band(1100000, 0, REF_INTEGERS, f64);                    /* a column is more than a slot, too */
     for (int i = 0; i < LYINGS; i++) {
         setting s = lying(i, 3, i % 2 ? other : none);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include "gpu.h"
 
-#ifdef TULLE_SANITIZED
+#ifdef TULLE_SMALL_TESTS
 enum { SLOW = 1 };              /* smaller steps through the same cases */
 #else
 enum { SLOW = 0 };

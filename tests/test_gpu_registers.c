@@ -60,7 +60,8 @@ static int all_shapes(int least, int most, shape *shapes)
             for (int kind = 0; kind < KINDS; kind++) {
                 int e = entries[k] < ends[i] ? entries[k] : ends[i];
                 if (k > 0 && entries[k - 1] >= ends[i]) continue;       /* had that */
-                shapes[count++] = (shape){ends[i], e, kind, e == 1 ? 1 : count % 4 == 0 ? 5 : count % 17 == 0 ? 70 : 0};
+                shapes[count] = (shape){ends[i], e, kind, e == 1 ? 1 : count % 4 == 0 ? 5 : count % 17 == 0 ? 70 : 0};
+                count++;
             }
     return count;
 }
