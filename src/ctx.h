@@ -56,7 +56,6 @@ tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tull
 tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                               int want, tl_operands *out);
 void         tl_operands_done(tl_base *b, tl_operands *operands);
-bool         tl_same_arrays(const tulle_csr *A, const tulle_csr *B);        /* of the patterns */
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
 uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
 

@@ -47,13 +47,6 @@ uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
     return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
 }
 
-bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B)
-{
-    return A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->rows == B->rows && A->cols == B->cols
-           && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type
-           && A->place == B->place;
-}
-
 /* One operand on its way. */
 typedef struct work {
     tulle_csr    *view;

@@ -47,6 +47,11 @@ say "pkg-config, static"
 quiet $cc -std=c99 -static "$root/tests/install/user.c" -o "$work/pc_static" \
     $(pkg-config --static --cflags --libs tulle)
 "$work/pc_static"
+# a driver's library cannot be opened from there: this is said, not tried
+"$work/pc_static" devices >"$work/devices" || { cat "$work/devices"; echo "a static program ended with $?"; exit 1; }
+for driver in cuda opencl; do
+    grep -q "^$driver: .*statically linked" "$work/devices" || { cat "$work/devices"; echo "$driver: no reason"; exit 1; }
+done
 
 say "find_package, shared and static"
 quiet env CC="$cc" cmake -S "$root/tests/install" -B "$work/user" -DCMAKE_PREFIX_PATH="$prefix"

@@ -285,6 +285,47 @@ static void bad_operands_are_named_as_on_the_cpu(void)
     tulle_ctx_free(cpu);
 }
 
+/* B over the arrays of A, with fewer columns than they name or with more: as wrong or as right as on the CPU. */
+static void a_view_of_a_with_other_columns_is_not_a(void)
+{
+    const int32_t ptr[] = {0, 2, 3, 5}, col[] = {0, 2, 1, 0, 1};
+    const double val[] = {1, 2, 3, 4, 5};
+    tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
+    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "the CPU");
+    const tulle_csr A = tulle_csr_f64_i32(3, 3, ptr, col, val);
+    tulle_matrix *there = gpu_moved(ctx, &A, TULLE_DEVICE);
+    for (int64_t cols = 0; cols <= 5; cols++)
+        for (int w = 0; w < 6; w++) {
+            static const char *const policies[] = {"auto", "speck", "bhsparse"};
+            tulle_options o = {.policy = policies[w % 3]};
+            tulle_csr a = w < 3 ? A : tulle_matrix_view(there), b = a, plain = A;
+            tulle_matrix *C = NULL, *want = NULL;
+            tulle_plan *plan = NULL;
+            joined j = {.good = true};
+            b.cols = plain.cols = cols;
+            tulle_status right = tulle_multiply(cpu, &A, &plain, NULL, &want), status = tulle_multiply(ctx, &a, &b, &o, &C);
+            CHECK(right == (cols < 3 ? TULLE_EPATTERN : TULLE_OK), "the CPU: %s", tulle_status_name(right));
+            CHECK(status == right && (C == NULL) == (cols < 3), "%" PRId64 " columns, way %d: %s", cols, w, tulle_status_name(status));
+            if (cols < 3) {
+                CHECK(strcmp(tulle_ctx_error(ctx), tulle_ctx_error(cpu)) == 0, "\"%s\" instead of \"%s\"", tulle_ctx_error(ctx),
+                      tulle_ctx_error(cpu));
+                status = tulle_multiply_blocks(ctx, &a, &b, &o, join, &j);
+                CHECK(status == TULLE_EPATTERN && j.blocks == 0, "blocks, %" PRId64 " columns: %s", cols, tulle_status_name(status));
+            } else if (C) {
+                tulle_csr c = tulle_matrix_view(C), e = tulle_matrix_view(want);
+                CHECK(tulle_csr_check(ctx, &c) == TULLE_OK && ref_same(&c, &e, o.policy), "%" PRId64 " columns", cols);
+            }
+            status = tulle_plan_create(ctx, &a, &b, &o, &plan);
+            CHECK(status == right, "a plan, %" PRId64 " columns, way %d: %s", cols, w, tulle_status_name(status));
+            tulle_plan_free(plan);
+            tulle_matrix_free(C);
+            tulle_matrix_free(want);
+        }
+    tulle_matrix_free(there);
+    tulle_ctx_free(ctx);
+    tulle_ctx_free(cpu);
+}
+
 static void shapes_and_types_that_do_not_agree(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -718,7 +759,7 @@ static void estimates_and_checks(void)
 TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
           TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
-          TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
+          TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
           TEST(every_allocation_fails_once), TEST(a_warm_product_allocates_nothing),
           TEST(a_warm_product_waits_at_most_twice), TEST(statistics_add_up),
           TEST(stages_have_names_and_fit_into_the_whole), TEST(names_of_devices),

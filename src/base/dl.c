@@ -5,10 +5,16 @@
  *
  * A library once opened stays in the process: drivers have threads and handlers of their own that do not
  * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so nobody has
- * to keep a handle in a global variable. */
+ * to keep a handle in a global variable.
+ *
+ * A program that is linked statically has no loader: dlopen there brings a second C library into the process, and drivers'
+ * libraries crash in it.  Such a program opens none. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <dlfcn.h>
+#if defined(__linux__)
+#include <link.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -16,10 +22,34 @@
 #define RTLD_NODELETE 0
 #endif
 
+#if defined(__linux__)
+/* The first object is the program itself: does it ask for a loader? */
+static int look_at_program(struct dl_phdr_info *info, size_t bytes, void *loaded)
+{
+    (void)bytes;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_INTERP) *(bool *)loaded = true;
+    return 1;
+}
+
+static bool linked_statically(void)
+{
+    bool loaded = false;
+    dl_iterate_phdr(look_at_program, &loaded);
+    return !loaded;
+}
+#else
+static bool linked_statically(void) { return false; }
+#endif
+
 /* The first name is the usual one; a later one that is there but cannot be used tells more. */
 void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
 {
     bool found = false;
+    if (linked_statically()) {
+        snprintf(why, why_bytes, "%s is not opened: this program is statically linked, no devices but the CPU", names[0]);
+        return NULL;
+    }
     for (int i = 0; names[i]; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (library) return library;

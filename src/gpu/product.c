@@ -219,9 +219,8 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
                           .val = request->values ? (int)A->val_type : TULLE_F32};
     TRY(tl_product_mark(p, NULL));
     TRY(operand(p, A, "A", p->request.row0, rows, &p->A));
-    bool same = A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->values == B->values && A->rows == B->rows
-                && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type && rows == A->rows;
-    if (same) {
+    p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
+    if (p->same) {
         p->B = p->A;
         memset(p->B.own, 0, sizeof p->B.own);
     } else {
@@ -237,18 +236,18 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     if (!request->trusted) {
         TRY(p->driver->fill(b, p->device, p->bad, 0xff, 8));
         if (p->request.row0 == 0 && rows == A->rows) TRY(tl_check_launch(b, gpu, A, rows, p->A.ptr, p->A.col, p->bad));
-        if (!same) TRY(tl_check_launch(b, gpu, B, B->rows, p->B.ptr, p->B.col, p->bad));
+        if (!p->same) TRY(tl_check_launch(b, gpu, B, B->rows, p->B.ptr, p->B.col, p->bad));
         TRY(tl_product_mark(p, "check"));
     }
     TRY(fit_columns(p, A, &p->A));
-    if (same) p->B.col = p->A.col;
+    if (p->same) p->B.col = p->A.col;
     else TRY(fit_columns(p, B, &p->B));
     if (!request->values) {
         p->A.val = p->A.col;
         p->B.val = p->B.col;
     }
     TRY(fit_pointers(p, A, rows, &p->A));
-    if (same) p->B.ptr = p->A.ptr;
+    if (p->same) p->B.ptr = p->A.ptr;
     else TRY(fit_pointers(p, B, B->rows, &p->B));
     p->a_nnz = A->nnz;
 done:
@@ -367,10 +366,8 @@ static tulle_status first_look(tl_product *p)
     if (total > TULLE_I32_LIMIT && p->types.ptr == 32) {        /* counts may exceed 32 bits */
         p->types.ptr = 64;
         TRY(fit_pointers(p, p->request.A, p->rows, &p->A));
-        if (p->B.ptr.handle == p->A.own[0].handle || p->request.A->row_ptr == p->request.B->row_ptr) {
-            if (p->request.B->rows == p->rows) p->B.ptr = p->A.ptr;
-        }
-        if (p->B.ptr.handle != p->A.ptr.handle) TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
+        if (p->same) p->B.ptr = p->A.ptr;
+        else TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
         tl_kernel_id need[] = {TL_K_TILES, TL_K_OFFSETS};
         TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
     }

@@ -36,6 +36,7 @@ typedef struct tl_product {
     int64_t           a_nnz;
     uint64_t          held;             /* device bytes before it began              */
     tl_operand        A, B;
+    bool              same;             /* B is A, with all its rows: nothing is held or checked twice */
     tl_dmem           meta;             /* one block: the arrays below               */
     tl_dmem           products, longest, lo, span, tile_sum;
     tl_dmem           limits[2], sum[2], cursors[2];   /* on the board: symbolic, numeric */

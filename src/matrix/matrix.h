@@ -61,6 +61,9 @@ static inline int64_t tl_row_begin(const tulle_csr *A, int64_t i)
     return tl_get(A->row_ptr, A->ptr_type, i);
 }
 
+/* Two views of one pattern: the same arrays, read in the same way.  Their values may be others. */
+bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
+
 /* ---- own.c: a matrix with room for nnz entries, arrays uninitialised, view complete.  val_type 0:
  * no values. */
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,

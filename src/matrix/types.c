@@ -27,6 +27,13 @@ tulle_index tl_index_for(int64_t value)
     return tl_fits(TULLE_I32, value) ? TULLE_I32 : TULLE_I64;
 }
 
+bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B)
+{
+    return A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->rows == B->rows && A->cols == B->cols
+           && A->nnz == B->nnz && A->ptr_type == B->ptr_type && A->idx_type == B->idx_type
+           && A->place == B->place;
+}
+
 tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                          const void *col_idx, tulle_index idx_type, const void *values,
                          tulle_type val_type)

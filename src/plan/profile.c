@@ -136,11 +136,6 @@ static void analyze(void *arg, int thread, int threads)
     j->part[thread] = t;
 }
 
-static bool same_pattern(const tulle_csr *A, const tulle_csr *B)
-{
-    return A->row_ptr == B->row_ptr && A->col_idx == B->col_idx && A->rows == B->rows;
-}
-
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
                              tl_profile *p)
 {
@@ -153,7 +148,7 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     p->row1 = A->rows;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
-    bool same = same_pattern(A, B);
+    bool same = tl_same_arrays(A, B);
     if (alike && has_likes(A)) TRY(tl_alloc(b, &p->a_like, A->rows, 1, "marks of rows alike"));
     if (alike && same) p->b_like = p->a_like;
     else if (alike && has_likes(B)) TRY(tl_alloc(b, &p->b_like, B->rows, 1, "marks of rows alike"));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * user.c - what somebody who installed tulle would write first: a product of two 2x2 matrices, and a look
- * at the numbers.  check_install.sh builds it in four ways. */
+ * at the numbers, on the best device there is; with any word behind its name also the devices, and why those that
+ * cannot be used are not.  check_install.sh builds it in four ways. */
 #include <stdio.h>
 #include <string.h>
 #include <tulle.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
     const int32_t ptr[] = {0, 2, 3}, col[] = {0, 1, 1};
     const double  val[] = {1, 2, 3};                    /* (1 2; 0 3), its square is (1 8; 0 9) */
@@ -19,7 +20,12 @@ int main(void)
         printf("header %s, library %s\n", TULLE_VERSION, tulle_version());
         return 1;
     }
-    if (tulle_ctx_create("cpu", NULL, &ctx) == TULLE_OK && tulle_multiply(ctx, &A, &A, NULL, &C) == TULLE_OK) {
+    (void)argv;
+    for (int i = 0; argc > 1 && i < tulle_device_count(); i++) {
+        tulle_device d;
+        if (tulle_device_info(i, &d) == TULLE_OK) printf("%s: %s\n", d.name, d.usable ? "usable" : d.why_not);
+    }
+    if (tulle_ctx_create(NULL, NULL, &ctx) == TULLE_OK && tulle_multiply(ctx, &A, &A, NULL, &C) == TULLE_OK) {
         const tulle_csr c = tulle_matrix_view(C);
         const double   *v = (const double *)c.values;
         wrong = !(c.nnz == 3 && v[0] == 1 && v[1] == 8 && v[2] == 9);
