@@ -97,9 +97,9 @@ static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array
     return (range){(uintptr_t)array, (uintptr_t)array + (handle && bytes ? 1 : bytes)};
 }
 
-static bool meet(range a, range b)
+static bool meet(range a, range b)      /* an empty one meets none, wherever it lies */
 {
-    return a.begin < b.end && b.begin < a.end;
+    return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
 }
 
 /* Columns beside each other in the rows of one array (or rows in its columns) lie between each other without
@@ -122,7 +122,6 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
 {
     tl_base *b = &ctx->base;
     range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
-    if (y.begin == y.end) return TULLE_OK;
     if (X->place == Y->place && meet(x, y) && !interleaved(X, Y))
         return tl_fail(b, TULLE_EINVAL, "X and Y overlap: X takes the bytes %#" PRIxPTR " to %#" PRIxPTR
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);

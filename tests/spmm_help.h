@@ -367,6 +367,32 @@ static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **nam
     }
 }
 
+/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since wide rows of X
+ * take other roads.  places: SPMM_PLACES on a device, 1 on the host; every
+ * step-th of all combinations. */
+static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int places, int step)
+{
+    static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
+    static const int64_t columns[] = {0, 1, 3, 64, 65, 129, 300};
+    int turn = 0;
+    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++, turn++)
+                for (int o = 0; o < 4; o++) {
+                    if ((turn + o) % step) continue;
+                    ref_types t = {(tulle_type)v, turn % 2 ? TULLE_I32 : TULLE_I64, turn % 3 ? TULLE_I32 : TULLE_I64};
+                    if (places > 1) t.ptr = t.idx = TULLE_I32;                  /* a device compiles kernels for each */
+                    tulle_op op = (tulle_op)((turn + o) % 3);
+                    ref A = ref_new(sizes[i].rows, sizes[i].cols, 0, t), T = ref_transpose(&A.view, op);
+                    setting s = {.op = op, .x_order = (tulle_order)(o & 1), .y_order = (tulle_order)(o >> 1), .cols = columns[c],
+                                 .alpha = one, .beta = turn % 2 ? half : zero, .plan = (turn + o) / 2 % 2, .policy = policy,
+                                 .places = (turn + o) % places};
+                    spmm_product(ctx, &A.view, op ? &T : NULL, s, "nothing");
+                    ref_free(&A);
+                    ref_free(&T);
+                }
+}
+
 /* ---- bad arguments: a status, a sentence, and Y as it was */
 
 typedef struct call {

@@ -48,6 +48,16 @@ static void every_type_place_and_order(void)
     tulle_ctx_free(ctx);
 }
 
+static void nothing_times_something(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    for (int p = 0; p < POLICIES; p++) spmm_of_nothing(ctx, policies[p], SPMM_PLACES, few() ? 5 : 1);
+    setenv("TULLE_SPMM_BAND", "3", 1);
+    spmm_of_nothing(ctx, NULL, SPMM_PLACES, few() ? 5 : 1);
+    unsetenv("TULLE_SPMM_BAND");
+    tulle_ctx_free(ctx);
+}
+
 static void zero_to_three_hundred_columns(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -714,7 +724,7 @@ static void memory_failures_leave_y_as_it_was(void)
     ref_free(&A);
 }
 
-TEST_MAIN(TEST(every_type_place_and_order), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
+TEST_MAIN(TEST(every_type_place_and_order), TEST(nothing_times_something), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
           TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits),
           TEST(every_shape_of_csr), TEST(every_team_and_tile_of_ellr), TEST(what_ellr_would_blow_up_stays_in_csr),
           TEST(a_plan_runs_many_times), TEST(the_same_bits_each_time), TEST(in_a_queue_of_the_caller),

@@ -38,6 +38,15 @@ static void every_type_order_and_operation(void)
     tulle_ctx_free(ctx);
 }
 
+static void nothing_times_something(void)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tulle_ctx *ctx = ctx_with(threads);
+        spmm_of_nothing(ctx, NULL, 1, SCALE);
+        tulle_ctx_free(ctx);
+    }
+}
+
 /* Reals: the order of additions shows in the last bits. */
 static void zero_to_three_hundred_columns(void)
 {
@@ -555,6 +564,10 @@ static void x_and_y_beside_each_other_in_one_array(void)
         CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
         Y.values = (double *)X.values + (turn ? -5 : 5);
         CHECK(tulle_spmm(ctx, &A.view, &X, &Y, NULL) == TULLE_EINVAL, "%s", "one column in common");
+        ref none = ref_new(20, 0, 0, f64);              /* an X without values overlaps nothing, wherever it points to */
+        X = tulle_dense_make(0, 6, 0, (tulle_order)turn, (double *)Y.values + 3, TULLE_F64);
+        CHECK(tulle_spmm(ctx, &none.view, &X, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        ref_free(&none);
         den_free(&both);
         den_free(&want);
     }
@@ -624,7 +637,7 @@ static void memory_failures_leave_y_as_it_was(void)
     ref_free(&A);
 }
 
-TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
+TEST_MAIN(TEST(every_type_order_and_operation), TEST(nothing_times_something), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
           TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),
