@@ -4,7 +4,7 @@
  *
  * Several vectors at once cost little more than one: A is read once for all of them.  Here eight vectors are
  * smoothed by a few steps of X = X - omega*(A*X), which is one call a step: Y = alpha*A*X + beta*Y with a Y that
- * holds X before. */
+ * holds X before.  A plan does for all steps what depends on A alone. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ int main(void)
     for (int64_t k = 0; k < X.rows * X.cols; k++) ((double *)X.values)[k] = (k / COLUMNS + k) % 2 ? 1 : -1;
     printf("roughness %.3f\n", roughness(&X));
 
-    /* The plan checks A and divides the work once for all steps. */
+    /* It checks A, divides the work, and takes the values that A has now. */
     DO(tulle_spmm_plan_create(ctx, &A, NULL, &plan));
     const double alpha = -0.125, beta = 1;
     for (int step = 0; step < STEPS; step++) {
@@ -60,6 +60,14 @@ int main(void)
         Y = swap;
     }
     printf("roughness %.3f after %d steps\n", roughness(&X), STEPS);
+
+    /* The same pattern with other values: a plan has a copy of its own, and sees them when it is given them. */
+    double *values = tulle_matrix_values(M);
+    for (int64_t k = 0; k < A.nnz; k++) values[k] *= 0.5;
+    DO(tulle_spmm_plan_set_values(plan, values));
+    memcpy(Y.values, X.values, (size_t)(X.rows * X.cols) * sizeof(double));
+    DO(tulle_spmm_plan_run(plan, &alpha, &X, &beta, &Y));
+    printf("roughness %.3f after half a step more\n", roughness(&Y));
 
     tulle_stats stats;
     tulle_ctx_stats(ctx, &stats);

@@ -383,13 +383,19 @@ TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tull
                                   const tulle_spmm_options *options);
 
 /* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
- * plan refers to A's arrays, which must stay as long as it is run; their values may change in between, but
- * of a transposed A it holds a copy, and on a GPU of an A from the host or in ELLPACK-R too.  An A that does not fit
- * the GPU is read again at each run, as it is then.  alpha and beta are given to each run; here they must be NULL. */
+ * plan refers to A's pattern, which must stay as it is as long as there is the plan.  Its values are a copy: those that A
+ * has now, until tulle_spmm_plan_set_values() gives others, on every device and for every op_a and policy.  So what is done to
+ * the caller's array afterwards changes no result, and nothing is sent to a GPU twice.  alpha and beta are given to
+ * each run; here they must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
+/* New values for all later runs, copied before it returns (on a caller's own queue: in its order): as many as A
+ * has entries, in their order, where A lies.  After an error the plan has the values it had, unless a device failed half way.  Of
+ * a transposed A it takes as long as to transpose it, and for that time its memory twice. */
+TULLE_API tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
+TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats); /* creation or last run */
 TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);    /* before its context */
 TULLE_API const char  *tulle_spmm_policy_name(int i);                  /* NULL past the last */
 TULLE_API const char  *tulle_spmm_policy_text(int i);

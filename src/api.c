@@ -458,6 +458,22 @@ tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const
     return tl_spmm_plan_run(plan, alpha, X, beta, Y);
 }
 
+tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values)
+{
+    if (!plan) return TULLE_EINVAL;
+    tulle_ctx *ctx = plan->ctx;
+    NEED_CTX;
+    if (plan->given.nnz > 0) NEED(a_values);
+    return tl_spmm_plan_set_values(plan, a_values);
+}
+
+void tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats)
+{
+    if (!stats) return;
+    memset(stats, 0, sizeof *stats);
+    if (plan) *stats = plan->stats;
+}
+
 void tulle_spmm_plan_free(tulle_spmm_plan *plan)
 {
     tl_spmm_plan_free(plan);

@@ -116,14 +116,17 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
                                  tulle_spmm_plan **plan);
 tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,
                               tulle_dense *Y);
+tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 void         tl_spmm_plan_free(tulle_spmm_plan *plan);
 
 struct tulle_spmm_plan {
     tulle_ctx         *ctx;
     tulle_spmm_options options;
     tulle_csr          given, A;        /* as the caller gave it, as it is multiplied */
+    bool               keeps;           /* values of its own: it may be run again   */
     tulle_matrix      *own;             /* A transposed, if it is                   */
-    uint64_t           copied;          /* bytes of that                            */
+    void              *values;          /* else those of A, unless a device has them */
+    uint64_t           copied;          /* bytes of either                          */
     tl_spmm_pieces     pieces;          /* on the CPU                               */
     tl_gpu_spmm       *gpu;             /* on a GPU                                 */
     tulle_stats        stats;

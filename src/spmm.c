@@ -2,8 +2,11 @@
  *
  * spmm.c - a sparse matrix times a dense one: options, views and the plan that an engine runs.
  *
- * A plan holds A as the engine wants it (a view over the caller's arrays, or a transposed copy) and how its rows are
- * divided.  A single product is a plan that is run once; what can be refused is refused before A is read. */
+ * A plan holds A as the engine wants it (the caller's pattern with a copy of the values, a transposed copy, or what the device
+ * has made of it) and how its rows are divided.  A single product is a plan that is run once, over the caller's own values; what
+ * can be refused is refused before A is read.
+ *
+ * Memory: of a plan the values of A, or all of a transposed A.  While a transposed A gets new values, twice. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -97,9 +100,9 @@ static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array
     return (range){(uintptr_t)array, (uintptr_t)array + (handle && bytes ? 1 : bytes)};
 }
 
-static bool meet(range a, range b)
+static bool meet(range a, range b)      /* an empty one meets none, wherever it lies */
 {
-    return a.begin < b.end && b.begin < a.end;
+    return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
 }
 
 /* Columns beside each other in the rows of one array (or rows in its columns) lie between each other without
@@ -122,7 +125,6 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
 {
     tl_base *b = &ctx->base;
     range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
-    if (y.begin == y.end) return TULLE_OK;
     if (X->place == Y->place && meet(x, y) && !interleaved(X, Y))
         return tl_fail(b, TULLE_EINVAL, "X and Y overlap: X takes the bytes %#" PRIxPTR " to %#" PRIxPTR
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
@@ -159,10 +161,6 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
                          names[op], rows, cols, X->rows, X->cols, Y->rows, Y->cols, rows, X->cols, cols);
         goto done;
     }
-    if (reads && !A->values && A->nnz > 0) {
-        status = tl_fail(b, TULLE_EINVAL, "A has no values");
-        goto done;
-    }
     size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_C32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
@@ -181,6 +179,55 @@ static bool is_zero(tl_c64 v)
     return v.re == 0 && v.im == 0;
 }
 
+static tulle_status check_values(tulle_ctx *ctx, const tulle_csr *A)
+{
+    return A->values || A->nnz == 0 ? TULLE_OK : tl_fail(&ctx->base, TULLE_EINVAL, "A has no values");
+}
+
+/* ---- values of a plan
+ *
+ * They are the plan's own on every device, for every operation and policy: were some of them read where the caller has them,
+ * a change there would be seen by some plans and not by others. */
+
+typedef struct copying {
+    const char *from;
+    char       *to;
+    int64_t     bytes;
+} copying;
+
+static void copy_work(void *arg, int thread, int threads)
+{
+    const copying *c = arg;
+    int64_t begin = tl_part(c->bytes, thread, threads), end = tl_part(c->bytes, thread + 1, threads);
+    memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
+}
+
+static void copy_values(tulle_spmm_plan *p, const void *from)
+{
+    copying c = {from, p->values, p->given.nnz * (int64_t)tl_type_size(p->given.val_type)};
+    if (c.bytes > 0) tl_team_run(p->ctx->base.team, tl_threads_for(&p->ctx->base, p->options.threads, c.bytes / 8), copy_work, &c);
+}
+
+/* A copy on the host, which p->A then has. */
+static tulle_status keep_values(tulle_spmm_plan *p, const void *from)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &p->ctx->base;
+    const size_t size = tl_type_size(p->given.val_type);
+    const uint64_t bytes = (uint64_t)p->given.nnz * size, limit = p->ctx->gpu ? 0 : p->options.memory_limit;
+    if (limit && bytes > limit) {
+        status = tl_fail(b, TULLE_ELIMIT, "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
+                         limit);
+        goto done;
+    }
+    TRY(tl_alloc(b, &p->values, p->given.nnz, size, "values of A"));
+    copy_values(p, from);
+    p->A.values = p->values;
+    p->copied = bytes;
+done:
+    return status;
+}
+
 /* ---- plans */
 
 /* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
@@ -196,12 +243,15 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
                              .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
                              .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
-                             .trusted = o->trust_inputs || own};
+                             .trusted = o->trust_inputs || own, .keep = p->keeps};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
-    if (tl_gpu_spmm_in_bands(p->gpu)) {
-        p->own = own;
-        own = NULL;
+    if (!tl_gpu_spmm_in_bands(p->gpu)) goto done;
+    if (p->keeps && !own) {
+        TRY(keep_values(p, A->values));
+        TRY(tl_gpu_spmm_values(&ctx->base, p->gpu, &p->A));
     }
+    p->own = own;
+    own = NULL;
 done:
     tl_matrix_free(&ctx->base, own);
     return status;
@@ -230,7 +280,7 @@ static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
         TRY(tl_csr_transpose(b, A, (tulle_op)o->op_a, &p->own, NULL));
         p->A = p->own->view;
         p->copied = bytes;
-    }
+    } else if (p->keeps) TRY(keep_values(p, A->values));
     TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), &p->pieces));
     p->stats.sec_analyze = tl_now() - start;
     tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s", p->pieces.count,
@@ -304,6 +354,7 @@ static void clear(tl_base *b, tulle_spmm_plan *p)
     tl_spmm_pieces_done(b, &p->pieces);
     tl_gpu_spmm_free(b, p->gpu);
     tl_matrix_free(b, p->own);
+    tl_free(b, p->values);
 }
 
 tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
@@ -320,6 +371,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(check_matrix(ctx, A));
     tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
     TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
+    if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
     if (!is_zero(alpha)) TRY(prepare(&p, A));
     TRY(multiply(&p, alpha, &x, beta, &y));
@@ -346,18 +398,46 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
         goto done;
     }
     TRY(check_matrix(ctx, A));
-    if (!A->values && A->nnz > 0) {
-        status = tl_fail(b, TULLE_EINVAL, "A has no values");
-        goto done;
-    }
+    TRY(check_values(ctx, A));
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     begin(ctx, p, A, &o, policy);
+    p->keeps = true;
     TRY(prepare(p, A));
+    p->given.values = NULL;             /* the caller's, nobody's business any more */
     end(p, tl_now() - start);
     *out = p;
     p = NULL;
 done:
     tl_spmm_plan_free(p);
+    return status;
+}
+
+tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *p, const void *a_values)
+{
+    tulle_status status = TULLE_OK;
+    tulle_ctx *ctx = p->ctx;
+    tl_base *b = &ctx->base;
+    tulle_csr A = p->given;
+    tulle_matrix *turned = NULL;
+    A.values = a_values;
+    TRY(check_values(ctx, &A));
+    if (p->values) {
+        copy_values(p, a_values);
+        goto done;
+    }
+    if (p->options.op_a != TULLE_KEEP) {
+        TRY(tl_view_transpose(ctx, &A, (tulle_op)p->options.op_a, &turned));
+        A = turned->view;
+    }
+    if (p->gpu) TRY(tl_gpu_spmm_values(b, p->gpu, &A));
+    if (p->own) {
+        tulle_matrix *old = p->own;
+        p->own = turned;
+        p->A = turned->view;
+        turned = old;
+    }
+done:
+    tl_matrix_free(b, turned);
     return status;
 }
 

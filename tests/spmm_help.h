@@ -367,6 +367,103 @@ static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **nam
     }
 }
 
+/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the caller's arrays, on the
+ * host or (by `write`) on a device, must change nothing. */
+
+typedef void (*spmm_write)(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes);
+
+static inline void spmm_write_here(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes)
+{
+    (void)ctx;
+    if (bytes) memcpy(to, from, bytes);
+}
+
+/* Is a run of the plan op(A)*X, bit for bit?  Values are whole numbers. */
+static inline void spmm_plan_gives(tulle_ctx *ctx, tulle_spmm_plan *plan, const tulle_csr *A, int op, int64_t cols, const char *what)
+{
+    ref T = ref_transpose(A, (tulle_op)op);
+    const tulle_csr *opA = op ? &T.view : A;
+    den X = den_new(opA->cols, cols, 0, TULLE_BY_ROWS, A->val_type), Y = den_new(opA->rows, cols, 0, TULLE_BY_COLS, A->val_type);
+    den want = den_new(opA->rows, cols, 0, TULLE_BY_ROWS, A->val_type);
+    den_fill(&X, REF_INTEGERS, 3);
+    spmm_plain(opA, &X.view, one, zero, &want.view, &want.view);
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    CHECK(den_same(&Y.view, &want.view, what), "%s", "wrong values");
+    den_free(&X), den_free(&Y), den_free(&want);
+    ref_free(&T);
+}
+
+static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_options o, spmm_write write, const char *name)
+{
+    const ref_types t = {first->view.val_type, first->view.ptr_type, first->view.idx_type};
+    const uint64_t bytes = (uint64_t)first->view.nnz * ref_value_size(t.val);
+    const bool there = write != spmm_write_here;
+    ref A = ref_copy(&first->view, t), other[2] = {ref_copy(&first->view, t), ref_copy(&first->view, t)};
+    tulle_matrix *moved[2] = {0};
+    tulle_spmm_plan *plan = NULL;
+    char what[160];
+    tulle_csr view = A.view;
+    void *given = A.values, *second = malloc(bytes + 1);
+    if (!second) abort();
+    for (int i = 0; i < 2; i++) ref_fill(&other[i], REF_INTEGERS, 90 + (uint64_t)i);
+    if (there) {
+        for (int i = 0; i < 2; i++) CHECK(tulle_csr_move(ctx, &A.view, TULLE_DEVICE, &moved[i]) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        view = tulle_matrix_view(moved[0]);
+        given = tulle_matrix_values(moved[0]);
+        free(second);
+        second = tulle_matrix_values(moved[1]);
+    }
+    snprintf(what, sizeof what, "%s, %s, op %d, %s%s, A on the %s", name, ref_types_name(t), o.op_a, o.policy ? o.policy : "auto",
+             o.allow_tf32 ? ", TF32" : "", there ? "device" : "host");
+    REQUIRE(tulle_spmm_plan_create(ctx, &view, &o, &plan) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    spmm_plan_gives(ctx, plan, &first->view, o.op_a, 9, what);
+    write(ctx, given, other[0].values, bytes);                  /* in place, without a word */
+    spmm_plan_gives(ctx, plan, &first->view, o.op_a, 9, what);
+    CHECK(tulle_spmm_plan_set_values(plan, given) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    for (int run = 0; run < 2; run++) spmm_plan_gives(ctx, plan, &other[0].view, o.op_a, 9 - 4 * run, what);
+    write(ctx, given, first->values, bytes);
+    spmm_plan_gives(ctx, plan, &other[0].view, o.op_a, 5, what);
+    if (bytes)
+        CHECK(tulle_spmm_plan_set_values(plan, NULL) == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), "a_values is NULL"), "%s: %s",
+              what, tulle_ctx_error(ctx));
+    spmm_plan_gives(ctx, plan, &other[0].view, o.op_a, 5, what);
+    write(ctx, second, other[1].values, bytes);                 /* another array, which goes at once */
+    CHECK(tulle_spmm_plan_set_values(plan, second) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    if (!there) free(second);
+    tulle_matrix_free(moved[1]);
+    spmm_plan_gives(ctx, plan, &other[1].view, o.op_a, 9, what);
+    tulle_spmm_plan_free(plan);
+    tulle_matrix_free(moved[0]);
+    ref_free(&A);
+    for (int i = 0; i < 2; i++) ref_free(&other[i]);
+}
+
+/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since wide rows of X
+ * take other roads.  places: SPMM_PLACES on a device, 1 on the host; every
+ * step-th of all combinations. */
+static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int places, int step)
+{
+    static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
+    static const int64_t columns[] = {0, 1, 3, 64, 65, 129, 300};
+    int turn = 0;
+    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++, turn++)
+                for (int o = 0; o < 4; o++) {
+                    if ((turn + o) % step) continue;
+                    ref_types t = {(tulle_type)v, turn % 2 ? TULLE_I32 : TULLE_I64, turn % 3 ? TULLE_I32 : TULLE_I64};
+                    if (places > 1) t.ptr = t.idx = TULLE_I32;                  /* a device compiles kernels for each */
+                    tulle_op op = (tulle_op)((turn + o) % 3);
+                    ref A = ref_new(sizes[i].rows, sizes[i].cols, 0, t), T = ref_transpose(&A.view, op);
+                    setting s = {.op = op, .x_order = (tulle_order)(o & 1), .y_order = (tulle_order)(o >> 1), .cols = columns[c],
+                                 .alpha = one, .beta = turn % 2 ? half : zero, .plan = (turn + o) / 2 % 2, .policy = policy,
+                                 .places = (turn + o) % places};
+                    spmm_product(ctx, &A.view, op ? &T : NULL, s, "nothing");
+                    ref_free(&A);
+                    ref_free(&T);
+                }
+}
+
 /* ---- bad arguments: a status, a sentence, and Y as it was */
 
 typedef struct call {

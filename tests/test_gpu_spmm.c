@@ -48,6 +48,16 @@ static void every_type_place_and_order(void)
     tulle_ctx_free(ctx);
 }
 
+static void nothing_times_something(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    for (int p = 0; p < POLICIES; p++) spmm_of_nothing(ctx, policies[p], SPMM_PLACES, few() ? 5 : 1);
+    setenv("TULLE_SPMM_BAND", "3", 1);
+    spmm_of_nothing(ctx, NULL, SPMM_PLACES, few() ? 5 : 1);
+    unsetenv("TULLE_SPMM_BAND");
+    tulle_ctx_free(ctx);
+}
+
 static void zero_to_three_hundred_columns(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -312,6 +322,39 @@ static void a_plan_runs_many_times(void)
         }
     ref_free(&A);
     ref_free(&T);
+    tulle_ctx_free(ctx);
+}
+
+static void write_there(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes)
+{
+    const tl_dmem mem = {(uint64_t)(uintptr_t)to, 0};
+    const tl_driver *d = ctx->gpu->driver;
+    if (bytes) CHECK(d->upload(&ctx->base, ctx->gpu->device, mem, from, bytes) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(d->wait(&ctx->base, ctx->gpu->device) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+}
+
+/* Every operation, place, policy and type; in bands, too, and in TF32. */
+static void a_plan_has_values_of_its_own(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    int turn = 0;
+    setenv("TULLE_SPMM_TF32", "on", 1);
+    for (int i = 0; i < REF_TYPES; i++)
+        for (int s = 0; s < SHAPES && !skips_types(i); s++)
+            for (int op = TULLE_KEEP; op <= TULLE_ADJOINT; op++)
+                for (int way = 0; way < 10; way++, turn++) {
+                    const char *name;
+                    tulle_spmm_options o = {.op_a = op, .policy = policies[way & 1], .allow_tf32 = way >= 8};
+                    if (few() && turn % 7 != 0 && way < 8) continue;
+                    if (way >= 8 && ref_types_at(i).val != TULLE_F32) continue;
+                    o.policy = way >= 8 ? NULL : o.policy;
+                    ref A = spmm_shape(s, REF_INTEGERS, ref_types_at(i), &name);
+                    if (way & 4) setenv("TULLE_SPMM_BAND", "11", 1);
+                    spmm_values(ctx, &A, o, (way < 8 ? way & 2 : way & 1) ? write_there : spmm_write_here, name);
+                    unsetenv("TULLE_SPMM_BAND");
+                    ref_free(&A);
+                }
+    unsetenv("TULLE_SPMM_TF32");
     tulle_ctx_free(ctx);
 }
 
@@ -714,10 +757,11 @@ static void memory_failures_leave_y_as_it_was(void)
     ref_free(&A);
 }
 
-TEST_MAIN(TEST(every_type_place_and_order), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
+TEST_MAIN(TEST(every_type_place_and_order), TEST(nothing_times_something), TEST(zero_to_three_hundred_columns), TEST(rows_that_are_aligned_and_not),
           TEST(every_alpha_and_beta), TEST(one_very_long_row), TEST(whole_numbers_give_the_cpus_bits),
           TEST(every_shape_of_csr), TEST(every_team_and_tile_of_ellr), TEST(what_ellr_would_blow_up_stays_in_csr),
-          TEST(a_plan_runs_many_times), TEST(the_same_bits_each_time), TEST(in_a_queue_of_the_caller),
+          TEST(a_plan_runs_many_times), TEST(a_plan_has_values_of_its_own),
+          TEST(the_same_bits_each_time), TEST(in_a_queue_of_the_caller),
           TEST(dense_matrices_move_there_and_back), TEST(limits_down_to_one_column), TEST(chunks_of_large_matrices),
           TEST(infinities_and_nan_spread), TEST(alpha_zero_reads_nothing), TEST(bad_arguments_change_nothing),
           TEST(x_and_y_beside_each_other_in_one_array), TEST(stats_tell_what_was_done), TEST(progress_can_cancel),

@@ -38,6 +38,15 @@ static void every_type_order_and_operation(void)
     tulle_ctx_free(ctx);
 }
 
+static void nothing_times_something(void)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tulle_ctx *ctx = ctx_with(threads);
+        spmm_of_nothing(ctx, NULL, 1, SCALE);
+        tulle_ctx_free(ctx);
+    }
+}
+
 /* Reals: the order of additions shows in the last bits. */
 static void zero_to_three_hundred_columns(void)
 {
@@ -434,36 +443,60 @@ static void pieces_cover_all_rows(void)
 
 /* ---- plans */
 
-static void a_plan_sees_new_values_of_a(void)
+static void a_plan_has_values_of_its_own(void)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tulle_ctx *ctx = ctx_with(threads);
+        for (int i = 0; i < REF_TYPES; i++)
+            for (int s = 0; s < SHAPES; s++)
+                for (int op = TULLE_KEEP; op <= TULLE_ADJOINT; op++) {
+                    const char *name;
+                    ref A = spmm_shape(s, REF_INTEGERS, ref_types_at(i), &name);
+                    spmm_values(ctx, &A, (tulle_spmm_options){.op_a = op, .trust_inputs = i % 2}, spmm_write_here, name);
+                    ref_free(&A);
+                }
+        ref A = ref_random(4, 9000, 500, 40 / SCALE, REF_INTEGERS, f64);        /* enough for several threads */
+        for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++)
+            spmm_values(ctx, &A, (tulle_spmm_options){.op_a = op}, spmm_write_here, "large");
+        ref_free(&A);
+        tulle_ctx_free(ctx);
+    }
+}
+
+/* The copy is the plan's: Y may be where the values of A were.  It is counted against the limit. */
+static void the_callers_values_are_free_again(void)
 {
     tulle_ctx *ctx = ctx_with(2);
-    ref A = ref_random(4, 60, 50, 4, REF_REALS, f64);
-    tulle_spmm_plan *plan = NULL, *turned_plan = NULL;
-    tulle_spmm_options o = {.op_a = TULLE_TRANSPOSE};
-    REQUIRE(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    REQUIRE(tulle_spmm_plan_create(ctx, &A.view, &o, &turned_plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    ref T = ref_transpose(&A.view, TULLE_TRANSPOSE);
-    for (int round = 0; round < 3; round++) {
-        den X = den_new(50, 1 + 8 * round, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(60, 1 + 8 * round, 0, TULLE_BY_COLS, TULLE_F64);
-        den want = den_new(60, 1 + 8 * round, 0, TULLE_BY_ROWS, TULLE_F64);
-        den_fill(&X, REF_REALS, 3);
-        ref_fill(&A, REF_REALS, 50 + (uint64_t)round);
-        spmm_plain(&A.view, &X.view, one, zero, &Y.view, &want.view);
-        CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(den_same(&Y.view, &want.view, "new values"), "%s", "wrong");
-        den x = den_new(60, 4, 0, TULLE_BY_ROWS, TULLE_F64), y = den_new(50, 4, 0, TULLE_BY_ROWS, TULLE_F64);
-        den old = den_new(50, 4, 0, TULLE_BY_ROWS, TULLE_F64);
-        den_fill(&x, REF_REALS, 6);
-        spmm_plain(&T.view, &x.view, one, zero, &y.view, &old.view);
-        CHECK(tulle_spmm_plan_run(turned_plan, NULL, &x.view, NULL, &y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(den_same(&y.view, &old.view, "the copy"), "%s", "wrong");
-        den_free(&x), den_free(&y), den_free(&old);
-        den_free(&X), den_free(&Y), den_free(&want);
-    }
-    ref_free(&T);
+    ref A = ref_random(4, 60, 50, 8, REF_REALS, f64);
+    den X = den_new(50, 2, 0, TULLE_BY_ROWS, TULLE_F64), want = den_new(60, 2, 0, TULLE_BY_ROWS, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(60, 2, 0, TULLE_BY_ROWS, A.values, TULLE_F64);
+    tulle_spmm_plan *plan = NULL;
+    tulle_stats stats;
+    den_fill(&X, REF_REALS, 3);
+    CHECK(tulle_spmm(ctx, &A.view, &X.view, &want.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    uint64_t bytes = (uint64_t)A.view.nnz * 8;
+    tulle_spmm_options o = {.memory_limit = bytes - 1};
+    char sentence[128];
+    snprintf(sentence, sizeof sentence, "the plan's copy of A's values needs %d bytes, the limit is %d", (int)bytes, (int)bytes - 1);
+    CHECK(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_ELIMIT && !plan && strcmp(tulle_ctx_error(ctx), sentence) == 0, "%s",
+          tulle_ctx_error(ctx));
+    o.memory_limit = bytes;
+    REQUIRE(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    Y.ld = 2;
+    CHECK(den_same(&Y, &want.view, "Y over the values"), "%s", "wrong");
+    tulle_spmm_plan_stats(plan, &stats);
+    CHECK(stats.products == 2 * A.view.nnz && stats.a_nnz == A.view.nnz && strcmp(stats.policy, "auto") == 0, "%s", "stats");
+    tulle_spmm_plan_stats(NULL, &stats);
+    CHECK(stats.products == 0 && !stats.policy, "%s", "stats of no plan");
+    tulle_spmm_plan_stats(plan, NULL);
+    Y.values = A.col_idx;
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y) == TULLE_EINVAL
+          && strcmp(tulle_ctx_error(ctx), "Y overlaps the col_idx of A") == 0, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm_plan_set_values(NULL, A.values) == TULLE_EINVAL, "%s", "no plan");
     tulle_spmm_plan_free(plan);
-    tulle_spmm_plan_free(turned_plan);
     tulle_spmm_plan_free(NULL);
+    den_free(&X), den_free(&want);
     ref_free(&A);
     tulle_ctx_free(ctx);
 }
@@ -555,6 +588,10 @@ static void x_and_y_beside_each_other_in_one_array(void)
         CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
         Y.values = (double *)X.values + (turn ? -5 : 5);
         CHECK(tulle_spmm(ctx, &A.view, &X, &Y, NULL) == TULLE_EINVAL, "%s", "one column in common");
+        ref none = ref_new(20, 0, 0, f64);              /* an X without values overlaps nothing, wherever it points to */
+        X = tulle_dense_make(0, 6, 0, (tulle_order)turn, (double *)Y.values + 3, TULLE_F64);
+        CHECK(tulle_spmm(ctx, &none.view, &X, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        ref_free(&none);
         den_free(&both);
         den_free(&want);
     }
@@ -604,7 +641,8 @@ static void memory_failures_leave_y_as_it_was(void)
             if (way & 2) {
                 status = tulle_spmm_plan_create(ctx, &A.view, &o, &plan);
                 CHECK((status == TULLE_OK) == (plan != NULL), "%s", "half a plan");
-                if (plan) status = tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view);
+                if (plan) status = tulle_spmm_plan_set_values(plan, A.values);
+                if (status == TULLE_OK) status = tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view);
                 tulle_spmm_plan_free(plan);
             } else {
                 status = tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o);
@@ -624,11 +662,12 @@ static void memory_failures_leave_y_as_it_was(void)
     ref_free(&A);
 }
 
-TEST_MAIN(TEST(every_type_order_and_operation), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
+TEST_MAIN(TEST(every_type_order_and_operation), TEST(nothing_times_something), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
           TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),
           TEST(a_slide_goes_round),
-          TEST(grids_are_not_scattered), TEST(hubs_are_seen), TEST(pieces_cover_all_rows), TEST(a_plan_sees_new_values_of_a), TEST(a_memory_limit_is_kept),
+          TEST(grids_are_not_scattered), TEST(hubs_are_seen), TEST(pieces_cover_all_rows), TEST(a_plan_has_values_of_its_own),
+          TEST(the_callers_values_are_free_again), TEST(a_memory_limit_is_kept),
           TEST(bad_arguments_change_nothing), TEST(x_and_y_beside_each_other_in_one_array), TEST(progress_can_cancel),
           TEST(memory_failures_leave_y_as_it_was))

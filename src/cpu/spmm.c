@@ -248,7 +248,7 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     const tl_spmm_tuning *t = r->tuning;
     double row = (double)r->cols * (double)r->size;
     if (r->X->order == TULLE_BY_COLS) return COPIED;
-    if (q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;
+    if (q->A->nnz == 0 || q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;      /* also an X without rows */
     if (r->pieces->scattered) {         /* hubs stay in caches by themselves */
         bool large = row > (double)t->copy_row && (double)r->X->rows * row > (double)t->copy_bytes;
         return large && !tl_spmm_skewed(q->A) ? COPIED : AS_IT_LIES;

@@ -131,12 +131,13 @@ static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t 
     return true;
 }
 
-static tulle_status build(tl_base *b, tl_gpu_spmm *s, uint64_t groups)
+tulle_status tl_ellr_fill(tl_base *b, tl_gpu_spmm *s)
 {
     tulle_status status = TULLE_OK;
     static const tl_kernel_id id = TL_K_ELLR_BUILD;
     tl_ellr *e = &s->ellr;
     const uint32_t threads = block_most(&s->gpu->caps) < BLOCK ? e->shape.block : BLOCK, team = e->shape.threads;
+    const uint64_t groups = (e->most + team - 1) / team;
     const uint64_t spans = groups > SPAN ? (groups + SPAN - 1) / SPAN : 1, teams = threads / team;
     const uint64_t blocks = (e->pitch * spans + teams - 1) / teams;
     const tl_arg args[] = {TL_U64(s->rows), TL_U64(e->pitch), TL_U32(team), TL_U32(groups), TL_U64(spans), TL_MEM(s->ptr),
@@ -185,7 +186,7 @@ tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted)
         status = TULLE_OK;
         goto done;
     }
-    if (status == TULLE_OK) status = build(b, s, groups);
+    if (status == TULLE_OK) status = tl_ellr_fill(b, s);
     if (status == TULLE_OK)
         tl_trace(b, "spmm: ELLPACK-R, %u threads a row, blocks of %u, %" PRIu64 " rows of at most %" PRIu64 " entries (mean %"
                  PRIu64 "), %" PRIu64 " bytes", t, e->shape.block, e->pitch, s->most, s->mean, e->bytes);

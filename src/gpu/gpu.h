@@ -114,12 +114,16 @@ typedef struct tl_gpu_spmm_request {
     uint64_t         memory_limit;      /* device bytes beside what lies there; 0: what is free */
     bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with ellr */
     bool             trusted;           /* else A is checked                             */
+    bool             keep;              /* values are copied even where they lie on the device: the caller's may change */
 } tl_gpu_spmm_request;
 
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out,
                               tulle_stats *stats);
 /* A did not fit: its arrays on the host are read at each run, and must stay. */
 bool         tl_gpu_spmm_in_bands(const tl_gpu_spmm *spmm);
+/* New values of an A that was kept: the same pattern, transposed already where that is wanted.  In bands they are read from
+ * there at each run. */
+tulle_status tl_gpu_spmm_values(tl_base *b, tl_gpu_spmm *spmm, const tulle_csr *A);
 /* X and Y on the host or on the device, in any order; ld is never 0.  alpha is not 0. */
 tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
                              tulle_stats *stats);

@@ -4,12 +4,13 @@
  * is no room for it, it stays on the host and bands.c takes over.
  *
  * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want), until it is
- * in ELLPACK-R; what rows.c, ellr.c or tf32.c make of it. */
+ * in ELLPACK-R; the values of a plan's A in any case; what rows.c, ellr.c or tf32.c make of it.  New values of an A in ELLPACK-R
+ * take A in CSR once more, for as long as they are put there. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ARRAYS = 3 };
+enum { ARRAYS = 3, VALUES = 2 };       /* row_ptr, col_idx, values */
 
 /* At multiples of 16 bytes; where they lie already, or are copied there, there is nothing to send. */
 tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[ARRAYS])
@@ -24,7 +25,8 @@ tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t
         tl_dmem there = {(uint64_t)(uintptr_t)from[i], 0};
         uint64_t bytes = (uint64_t)count[i] * size[i];
         parcels[i] = (tl_parcel){.size = size[i]};
-        if (A->place == TULLE_DEVICE && (i == 0 || there.handle % 16 == 0 || s->gpu->driver != &tl_driver_cuda)) {
+        bool aligned = i == 0 || there.handle % 16 == 0 || s->gpu->driver != &tl_driver_cuda;
+        if (A->place == TULLE_DEVICE && aligned && !(i == VALUES && s->keeps)) {
             *to[i] = there;
             continue;
         }
@@ -131,7 +133,7 @@ tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request
         return tl_fail(b, TULLE_EOVERFLOW, "%" PRId64 " rows of A: a device takes at most %" PRIu32, A->rows, UINT32_MAX - 1);
     TRY(tl_calloc(b, &s, 1, sizeof *s, "A made ready"));
     *s = (tl_gpu_spmm){.gpu = gpu, .rows = A->rows, .cols = A->cols, .nnz = A->nnz, .type = A->val_type,
-                       .limit = request->memory_limit, .forced = forced_shape()};
+                       .limit = request->memory_limit, .forced = forced_shape(), .keeps = request->keep};
     s->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 ? 64 : 32, .idx = A->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
                           .val = (int)A->val_type};
     tl_gpu_retain(gpu);
@@ -150,6 +152,46 @@ tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request
     s = NULL;
 done:
     tl_gpu_spmm_free(b, s);
+    return status;
+}
+
+/* ---- other values */
+
+static tulle_status values_to_csr(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    const size_t size = tl_type_size(A->val_type);
+    const tl_dmem there = {(uint64_t)(uintptr_t)A->values, 0};
+    if (A->place == TULLE_HOST) TRY(tl_gpu_send(b, s->gpu, s->val, A->values, A->nnz, size, 0));
+    else TRY(s->gpu->driver->copy(b, s->gpu->device, s->val, there, (uint64_t)A->nnz * size));
+    if (s->tf32.val.handle) TRY(tl_tf32_fill(b, s));
+done:
+    return status;
+}
+
+static tulle_status values_to_ellr(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    const uint64_t taken = s->taken;
+    TRY(bring(b, s, A, 0));
+    TRY(tl_ellr_fill(b, s));
+done:
+    drop_csr(s);
+    s->taken = taken;
+    return status;
+}
+
+tulle_status tl_gpu_spmm_values(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    if (s->bands.on) {
+        s->bands.A = *A;
+        return TULLE_OK;
+    }
+    if (A->nnz == 0) return TULLE_OK;
+    TRY((s->ellr.val.handle ? values_to_ellr : values_to_csr)(b, s, A));
+    if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
+done:
     return status;
 }
 

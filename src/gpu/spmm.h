@@ -39,6 +39,7 @@ typedef struct tl_ellr {
 /* Windows of 8 rows in blocks of 8 columns, beside CSR; which product takes them depends on its columns. */
 typedef struct tl_tf32 {
     tl_dmem  at, col, val, has, list;   /* handle 0: there are none                      */
+    tl_dmem  window;                    /* of each block                                 */
     uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all windows */
     uint64_t longs;                     /* windows of more than `many` blocks: the list  */
     uint32_t many;
@@ -98,6 +99,7 @@ struct tl_gpu_spmm {
     tulle_type    type;
     tl_dmem       ptr, col, val;        /* CSR; handle 0: not needed any more (ellr)     */
     tl_dmem       own[3];               /* of these, what the pool gave                  */
+    bool          keeps;                /* values are own ones, wherever A lies          */
     uint64_t      limit;                /* bytes for all that is made; 0: what is free   */
     uint64_t      taken;                /* of these, by A and what was made of it        */
     uint64_t      mean, most;           /* entries of a row                              */
@@ -140,12 +142,16 @@ void         tl_rows_done(tl_gpu_spmm *s);
 tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape wanted);
 /* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */
 tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
+/* The same from CSR that was brought again, with other values. */
+tulle_status tl_ellr_fill(tl_base *b, tl_gpu_spmm *s);
 tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
 void         tl_ellr_done(tl_gpu_spmm *s);
 /* The shape of a product of so many columns. */
 tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
 /* After tl_rows_make().  Where blocks are not worth it, or there is no memory for them, a trace line says so. */
 tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s);
+/* The values of CSR once more into the blocks. */
+tulle_status tl_tf32_fill(tl_base *b, tl_gpu_spmm *s);
 bool         tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols);
 tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, double alpha, double beta);
 void         tl_tf32_done(tl_gpu_spmm *s);

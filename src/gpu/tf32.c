@@ -3,8 +3,8 @@
  * tf32.c - sparse times dense in float where the caller allows TF32: A in blocks of 8x8 for tensor cores (kernels/tf32.cl),
  * beside CSR, and when that is worth it.
  *
- * Device memory: 264 bytes and 8 columns for every block, 4 bytes for every 8 rows; 4 bytes a block more while they are
- * made.  Blocks are counted first, so what they would take is known beforehand. */
+ * Device memory: 268 bytes and 8 columns for every block, 4 bytes for every 8 rows.  Blocks are counted
+ * first, so what they would take is known beforehand. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -120,26 +120,32 @@ done:
     return status;
 }
 
-static tulle_status build(tl_base *b, tl_gpu_spmm *s, tl_dmem sums, tl_dmem *window_of)
+tulle_status tl_tf32_fill(tl_base *b, tl_gpu_spmm *s)
+{
+    const tl_tf32 *t = &s->tf32;
+    const uint32_t threads = s->gpu->caps.cpu ? 32 : 256;
+    const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_MEM(t->col),
+                           TL_MEM(t->window), TL_MEM(t->val), TL_MEM(t->has)};
+    return launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + threads - 1) / threads, threads, 0, fill, TL_COUNT(fill));
+}
+
+static tulle_status build(tl_base *b, tl_gpu_spmm *s, tl_dmem sums)
 {
     tulle_status status = TULLE_OK;
     tl_tf32 *t = &s->tf32;
     const tl_kernel_id ids[] = {TL_K_TF32_COLUMNS, TL_K_TF32_FILL, TL_K_TF32_1, TL_K_TF32_2, TL_K_TF32_4, TL_K_TF32_8};
-    const uint32_t threads = window_threads(s), fill_threads = s->gpu->caps.cpu ? 32 : 256;
+    const uint32_t threads = window_threads(s);
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
-    TRY(tl_dmem_alloc(b, s->gpu, t->blocks * 4, "windows of blocks", window_of));
+    TRY(tl_dmem_alloc(b, s->gpu, t->blocks * 4, "windows of blocks", &t->window));
     TRY(tl_dmem_alloc(b, s->gpu, (t->longs + 1) * 4, "long windows", &t->list));
     TRY(s->gpu->driver->fill(b, s->gpu->device, t->list, 0, (t->longs + 1) * 4));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS * (uint64_t)(s->types.idx / 8), "columns of blocks", &t->col));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS, "entries of blocks", &t->has));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * BLOCK_VALUES * 4, "values of blocks", &t->val));
     const tl_arg columns[] = {TL_U32(s->rows), TL_U32(t->many), TL_U32(t->longs), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at),
-                              TL_MEM(sums), TL_MEM(t->col), TL_MEM(*window_of), TL_MEM(t->list)};
+                              TL_MEM(sums), TL_MEM(t->col), TL_MEM(t->window), TL_MEM(t->list)};
     TRY(launch(b, s, TL_K_TF32_COLUMNS, (t->windows + threads - 1) / threads, threads, 0, columns, TL_COUNT(columns)));
-    const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_MEM(t->col),
-                           TL_MEM(*window_of), TL_MEM(t->val), TL_MEM(t->has)};
-    TRY(launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + fill_threads - 1) / fill_threads, fill_threads, 0, fill,
-               TL_COUNT(fill)));
+    TRY(tl_tf32_fill(b, s));
 done:
     return status;
 }
@@ -168,7 +174,7 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
 {
     tulle_status status = TULLE_OK;
     tl_tf32 *t = &s->tf32;
-    tl_dmem sums = {0, 0}, window_of = {0, 0};
+    tl_dmem sums = {0, 0};
     const wish wanted = wish_of(s);
     *t = (tl_tf32){.windows = ((uint64_t)s->rows + ROWS - 1) / ROWS, .forced = wanted == FORCED};
     if (s->type != TULLE_F32 || s->nnz == 0) return TULLE_OK;
@@ -184,7 +190,7 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     t->many = many_of(s);
     status = count(b, s, &sums);
     t->bytes = t->blocks * (BLOCK_VALUES * 4 + ROWS + 4 + ROWS * (uint64_t)(s->types.idx / 8)) + (t->windows + 1) * 4;
-    if (status == TULLE_OK && chosen(b, s)) status = build(b, s, sums, &window_of);
+    if (status == TULLE_OK && chosen(b, s)) status = build(b, s, sums);
     if (status == TULLE_ENOMEM) {
         tl_trace(b, "spmm: no TF32: %s", b->error);
         tl_tf32_done(s);
@@ -196,16 +202,15 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
                  " blocks for these, %" PRIu64 " bytes", t->blocks, 100.0 * (double)s->nnz / (double)(t->blocks * BLOCK_VALUES),
                  (double)s->nnz / (double)t->columns, t->longest, t->bytes);
     tl_dmem_free(s->gpu, sums);
-    tl_dmem_free(s->gpu, window_of);
     return status;
 }
 
 void tl_tf32_done(tl_gpu_spmm *s)
 {
     tl_tf32 *t = &s->tf32;
-    const tl_dmem mem[] = {t->at, t->col, t->val, t->has, t->list};
+    const tl_dmem mem[] = {t->at, t->col, t->val, t->has, t->list, t->window};
     for (int i = 0; i < TL_COUNT(mem); i++) tl_dmem_free(s->gpu, mem[i]);
-    t->at = t->col = t->val = t->has = t->list = (tl_dmem){0, 0};
+    t->at = t->col = t->val = t->has = t->list = t->window = (tl_dmem){0, 0};
 }
 
 /* ---- Y = alpha*A*X + beta*Y */
