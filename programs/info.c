@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, and one transpose to
- * see whether it is symmetric. */
+ * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, one transpose to see whether it is
+ * symmetric, and a forecast of its product.  Where there is no memory for one of the last two, it says so instead. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ typedef struct facts {
     uint64_t bytes;
     tulle_forecast forecast;
     char     product[24];
+    char     no_symmetry[512], no_product[512];         /* why these are not known; empty: they are */
 } facts;
 
 static int bin_of(int64_t length)
@@ -46,12 +47,22 @@ static void look_at_rows(const tulle_csr *A, facts *f)
     }
 }
 
+/* Too large is no failure of `info`: the rest is known all the same. */
+static int unless_too_large(session *s, tulle_status status, char *why, size_t bytes)
+{
+    if (status != TULLE_ENOMEM && status != TULLE_ELIMIT) return told(s, status);
+    snprintf(why, bytes, "%s", tulle_ctx_error(s->ctx));
+    return END_OK;
+}
+
 static int look_at_symmetry(session *s, const tulle_csr *A, facts *f)
 {
     tulle_matrix *transposed = NULL;
     int code = END_OK;
     if (!f->square) return END_OK;
-    GO(told(s, tulle_csr_transpose(s->ctx, A, TULLE_TRANSPOSE, &transposed)));
+    GO(unless_too_large(s, tulle_csr_transpose(s->ctx, A, TULLE_TRANSPOSE, &transposed), f->no_symmetry,
+                        sizeof f->no_symmetry));
+    if (!transposed) goto done;
     tulle_csr T = tulle_matrix_view(transposed);
     bool same = true;
     for (int64_t i = 0; same && i <= A->rows; i++) same = csr_row(A, i) == csr_row(&T, i);
@@ -68,7 +79,7 @@ static int look_at_product(session *s, const tulle_csr *A, facts *f)
 {
     tulle_options o = {.op_b = f->square ? TULLE_KEEP : TULLE_TRANSPOSE};
     strcpy(f->product, f->square ? "A*A" : "A*A^T");
-    return told(s, tulle_estimate(s->ctx, A, A, &o, &f->forecast));
+    return unless_too_large(s, tulle_estimate(s->ctx, A, A, &o, &f->forecast), f->no_product, sizeof f->no_product);
 }
 
 static void bin_name(figure t, int bin)
@@ -93,11 +104,13 @@ static void print_report(const operand *a, const facts *f)
     printf("%-16s %s\n", "empty rows", count_text(x, f->empty));
     printf("%-16s %s below and %s above the diagonal, %s on it\n", "bandwidth", count_text(x, f->lower),
            count_text(y, f->upper), count_text(z, f->diagonal));
-    printf("%-16s %s\n", "symmetric", !f->square ? "no, not square" : f->symmetric ? "yes"
-           : f->symmetric_pattern ? "the pattern is, the values are not" : "no");
+    if (f->no_symmetry[0]) printf("%-16s not known: %s\n", "symmetric", f->no_symmetry);
+    else printf("%-16s %s\n", "symmetric", !f->square ? "no, not square" : f->symmetric ? "yes"
+                : f->symmetric_pattern ? "the pattern is, the values are not" : "no");
     printf("%-16s %s\n", "memory", bytes_text(x, f->bytes));
-    printf("%-16s %s products, about %s entries\n", f->product, count_text(x, f->forecast.products),
-           count_text(y, f->forecast.nnz_estimate));
+    if (f->no_product[0]) printf("%-16s not known: %s\n", f->product, f->no_product);
+    else printf("%-16s %s products, about %s entries\n", f->product, count_text(x, f->forecast.products),
+                count_text(y, f->forecast.nnz_estimate));
     printf("\n%-16s %14s\n", "entries in a row", "rows");
     for (int b = 0; b < BINS; b++) most = f->bin[b] > most ? f->bin[b] : most;
     for (int b = 0; b < BINS; b++) {
@@ -124,12 +137,18 @@ static void print_json(const operand *a, const facts *f)
     json_int(&j, "bandwidth_lower", f->lower);
     json_int(&j, "bandwidth_upper", f->upper);
     json_int(&j, "diagonal", f->diagonal);
-    json_bool(&j, "symmetric_pattern", f->symmetric_pattern);
-    json_bool(&j, "symmetric", f->symmetric);
+    if (f->no_symmetry[0]) json_text(&j, "symmetric_unknown", f->no_symmetry);
+    else {
+        json_bool(&j, "symmetric_pattern", f->symmetric_pattern);
+        json_bool(&j, "symmetric", f->symmetric);
+    }
     json_int(&j, "bytes", (int64_t)f->bytes);
     json_text(&j, "product", f->product);
-    json_int(&j, "products", f->forecast.products);
-    json_int(&j, "nnz_estimate", f->forecast.nnz_estimate);
+    if (f->no_product[0]) json_text(&j, "product_unknown", f->no_product);
+    else {
+        json_int(&j, "products", f->forecast.products);
+        json_int(&j, "nnz_estimate", f->forecast.nnz_estimate);
+    }
     json_open(&j, "row_lengths", '[');
     for (int b = 0; b < BINS; b++) {
         if (!f->bin[b]) continue;

@@ -2,34 +2,49 @@
  *
  * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory.
  *
- * A block is as many rows as fit the limit by their upper bound, one at least; the engine counts exactly
- * when even that is too much, and refuses if the row itself does not fit.  On a GPU the operands go to the
- * device once, and a block that it refuses is halved until it fits. */
+ * A block is as many rows as fit the limit by their upper bound, one at least; a block that the engine refuses
+ * is halved until it fits.  Where even a row alone does not, all rows are looked at, and the call is refused with what the
+ * one that takes most needs.  On a GPU the operands go to the device once. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
 
+/* Bytes of a row of C at most, its pointer included. */
+static uint64_t row_bytes(const tl_request *r, int64_t row)
+{
+    tl_request one = *r;
+    one.row0 = row;
+    one.row1 = row + 1;
+    return tl_cpu_c_bytes(&one, tl_cpu_upper(&one), TULLE_I64);
+}
+
 /* The row behind the last of a block that starts at row0. */
 static int64_t block_end(const tl_request *r, int64_t row0, uint64_t room)
 {
-    uint64_t entry = tl_index_size(r->B->idx_type) + tl_type_size(r->B->val_type), bytes = 0;
+    uint64_t bytes = 0;
     int64_t row1 = row0;
     while (row1 < r->A->rows) {
-        int64_t n = r->profile->products[row1] < r->B->cols ? r->profile->products[row1] : r->B->cols;
-        bytes += (uint64_t)n * entry + 8;
-        if (row1 > row0 && bytes + 8 > room) break;
+        bytes = tl_bytes_sum(bytes, row_bytes(r, row1));
+        if (row1 > row0 && bytes > room) break;
         row1++;
     }
     return row1;
 }
 
-/* Bytes that a block of C may take. */
+/* Bytes that a block of C may take beside all threads, or, where that is little, beside one with little scratch. */
 static uint64_t room_for(const tulle_ctx *ctx, const tl_setup *s)
 {
     const tl_request *r = &s->request;
     if (!ctx->gpu) {
-        uint64_t workspace = tl_cpu_workspace(r);
-        return r->memory_limit > workspace ? r->memory_limit - workspace : 0;
+        const tl_profile *p = r->profile;
+        tl_pieces usual = {.count = 16, .max_rows = 2048, .max_entries = 16 << 10}, lean = usual;
+        if (p->max_products > usual.max_entries) usual.max_entries = p->max_products;
+        if (usual.max_entries > p->upper) usual.max_entries = p->upper;
+        lean.lean = true;
+        uint64_t base = tl_cpu_base(&ctx->base, r), limit = r->memory_limit;
+        uint64_t all = tl_cpu_need(&ctx->base, r, &usual, base, r->threads, true, 0, TULLE_I64);
+        uint64_t least = tl_cpu_need(&ctx->base, r, &lean, base, 1, false, 0, TULLE_I64);
+        return limit / 2 > all ? limit - all : limit > least ? limit - least : 0;
     }
     uint64_t limit = s->options.memory_limit, free_bytes = tl_gpu_caps(ctx->gpu)->memory_free / 2;
     return limit && limit < free_bytes ? limit : free_bytes;
@@ -67,6 +82,35 @@ done:
     return status;
 }
 
+/* No less than what a block of one row can need. */
+static uint64_t row_need(const tl_base *b, const tl_request *r, int64_t row)
+{
+    enum { ROOM = 64, PIECE = 1 << 14 };        /* pieces come with room for some more */
+    uint64_t pieces = 2 * ((uint64_t)r->profile->products[row] / PIECE + ROOM) * (sizeof(tl_piece) + 3 * sizeof(int64_t));
+    const tl_pieces lean = {.count = 1, .max_rows = 1, .lean = true};
+    uint64_t base = tl_bytes_sum(tl_cpu_base(b, r), pieces + sizeof(tulle_matrix));
+    return tl_bytes_sum(tl_cpu_need(b, r, &lean, base, 1, false, 0, TULLE_I64), row_bytes(r, row));
+}
+
+/* The limit is too small for row row0: what is the least that does for it and all rows after it? */
+static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tl_request r = s->request;
+    uint64_t most = 0, bytes = 0;
+    int64_t worst = r.row0;
+    for (r.row1 = r.row0 + 1; r.row0 < r.A->rows; r.row0++, r.row1++) {
+        if (row_need(b, &r, r.row0) <= most) continue;
+        TRY(tl_cpu_least(b, &r, &bytes));
+        if (bytes > most) most = bytes, worst = r.row0;
+    }
+    status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes even in blocks of one row (row %" PRId64
+                     " takes most), the limit is %" PRIu64, most, worst, r.memory_limit);
+done:
+    return status;
+}
+
 static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, tulle_matrix **C)
 {
     tl_request *r = &s->request;
@@ -74,8 +118,9 @@ static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, tulle_matrix **C)
         s->gpu.row0 = r->row0;
         s->gpu.row1 = r->row1;
         tulle_status status = tl_engine_run(ctx, s, C);
-        bool refused = status == TULLE_ELIMIT || status == TULLE_ENOMEM;
-        if (!refused || !ctx->gpu || r->row1 - r->row0 <= 1) return status;
+        bool refused = status == TULLE_ELIMIT || (status == TULLE_ENOMEM && ctx->gpu);
+        if (!refused) return status;
+        if (r->row1 - r->row0 <= 1) return ctx->gpu ? status : refuse(ctx, s);
         r->row1 = r->row0 + (r->row1 - r->row0) / 2;
     }
 }

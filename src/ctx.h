@@ -47,9 +47,12 @@ typedef struct tl_operands {
     tulle_matrix *own_a, *own_b;        /* the copies behind A and B, if any        */
     int64_t      *perm_a, *perm_b;      /* where entries of a transposed copy came from */
     bool          checked;              /* else the device checks them              */
-    uint64_t      bytes;                /* of the copies                            */
+    int64_t       a_nnz, b_nnz;         /* before entries without a partner were left out */
     double        seconds;
 } tl_operands;
+
+/* So much may be taken beyond a limit by a call that is then refused, to find out how much it needs. */
+#define TL_LOOK_BYTES ((uint64_t)64 << 20)
 
 /* operands.c */
 tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tulle_options *out);

@@ -4,7 +4,12 @@
  *
  * Products are exact.  nnz(C) lies between the sum over rows of the longest row of B it uses and the sum of
  * min(products, columns); the estimate counts a sample of the pieces exactly, all of them when the
- * product is small.  A GPU's product is estimated on the host, too: what it would choose, only it knows. */
+ * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's product is
+ * estimated on the host, too: what it would choose, only it knows.
+ *
+ * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes the same copies of
+ * the operands and the same profile as the product.  Patterns are enough for an estimate; what their missing values would
+ * take in copies is added. */
 #include "ctx.h"
 #include <string.h>
 
@@ -33,37 +38,57 @@ static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t produc
     f->shares = sample->shares;
 }
 
+/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps of them. */
+static uint64_t missing(const tl_operands *x)
+{
+    const tulle_csr *view[] = {&x->A, &x->B};
+    const bool own[] = {x->own_a, x->own_b};
+    uint64_t bytes = 0;
+    for (int i = 0; i < 2; i++)
+        if (own[i])
+            bytes = tl_bytes_sum(bytes, tl_bytes_of((uint64_t)view[i]->nnz,
+                                 sizeof(int64_t) + (view[i]->values ? 0 : tl_type_size(view[i]->val_type))));
+    return bytes;
+}
+
+static uint64_t bytes_for(const tl_base *b, const tl_setup *s, const tl_pieces *pieces, int64_t nnz)
+{
+    tl_request r = s->request;
+    int threads = tl_cpu_threads(b, r.threads, r.profile->total);
+    uint64_t lack = missing(&s->operands), base = tl_bytes_sum(tl_cpu_base(b, &r), lack);
+    r.values = true;
+    uint64_t bytes = tl_cpu_need(b, &r, pieces, base, threads, true, nnz, TULLE_I64);
+    uint64_t peak = tl_bytes_sum(atomic_load(&b->peak) - s->held, lack), plan = sizeof(tulle_plan) + tl_replay_bytes();
+    return tl_bytes_sum(bytes > peak ? bytes : peak, plan);
+}
+
 tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
                          tulle_forecast *f)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tl_setup s;
-    tl_pieces pieces;
+    tl_pieces pieces = {0};
     memset(f, 0, sizeof *f);
     TRY(tl_setup_make(ctx, A, B, options, TL_LOOK, &s));
     const tl_profile *p = &s.profile;
     f->products = p->total;
-    f->nnz_lower = p->lower;
+    f->nnz_lower = s.options.drop_zeros ? 0 : p->lower;
     f->nnz_upper = p->upper;
     f->policy = s.stats.policy;
 
-    TRY(tl_cpu_pieces(b, &s.request, &pieces));
+    TRY(tl_cpu_pieces(b, &s.request, false, &pieces));
+    f->bytes_upper = bytes_for(b, &s, &pieces, f->nnz_upper);
     int64_t step = (pieces.count + SAMPLED_PIECES - 1) / SAMPLED_PIECES, nnz = 0, seen = 0;
-    tl_pieces_done(b, &pieces);
     TRY(tl_cpu_count(b, &s.request, step > 0 ? step : 1, &nnz, &seen, &s.stats));
     if (step > 1) tl_trace(b, "estimate: every %dth piece of the work was counted", (int)step);
     double scale = seen > 0 ? (double)p->total / (double)seen : 1;
-    f->nnz_estimate = clamp((int64_t)((double)nnz * scale), p->lower, p->upper);
+    f->nnz_estimate = clamp((int64_t)((double)nnz * scale), f->nnz_lower, p->upper);
     scale_shares(&s.stats, s.operands.A.rows, p->total, f);
-
-    const tulle_csr *x = &s.operands.B;
-    uint64_t entry = tl_index_size(s.options.c_idx_type ? (tulle_index)s.options.c_idx_type : x->idx_type)
-                     + tl_type_size(x->val_type);
-    uint64_t fixed = tl_cpu_workspace(&s.request) + (uint64_t)(s.operands.A.rows + 1) * 8;
-    f->bytes_estimate = fixed + (uint64_t)f->nnz_estimate * entry;
-    f->bytes_upper = fixed + (uint64_t)f->nnz_upper * entry;
+    f->bytes_estimate = bytes_for(b, &s, &pieces, f->nnz_estimate);
+    if (f->bytes_estimate > f->bytes_upper) f->bytes_estimate = f->bytes_upper;
 done:
+    tl_pieces_done(b, &pieces);
     tl_setup_done(b, &s);
     return status;
 }

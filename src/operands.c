@@ -53,33 +53,74 @@ typedef struct work {
     const char   *name;
     int           op;
     bool          checked;              /* its arrays were looked at already        */
+    bool          inner;                /* transposed together with the other one   */
     tulle_matrix **own;
     int64_t      **perm;                /* NULL: not wanted                         */
 } work;
 
 static bool needs_copy(const work *w, const tulle_options *o)
 {
-    return w->op != TULLE_KEEP || o->sort_inputs;
+    return w->op != TULLE_KEEP || o->sort_inputs || w->inner;
 }
 
-/* Bytes on the host of the copy that an operand needs, if any. */
-static uint64_t copy_bytes(const work *w, const tulle_options *o, bool look)
+/* ---- bytes of the copies, one step after another: the most that is held, and what stays */
+
+typedef struct bytes {
+    uint64_t most, kept;
+} bytes;
+
+static void take(bytes *n, uint64_t on_the_way, uint64_t result)
 {
+    uint64_t now = tl_bytes_sum(n->kept, on_the_way);
+    if (now > n->most) n->most = now;
+    n->kept = tl_bytes_sum(n->kept, result);
+}
+
+static tulle_status copy_bytes(tulle_ctx *ctx, const work *w, const tulle_options *o, bool look, bytes *n)
+{
+    tulle_status status = TULLE_OK;
     const tulle_csr *A = w->view;
     bool moved = A->place == TULLE_DEVICE && (look || needs_copy(w, o));
-    if (!moved && !needs_copy(w, o)) return 0;
-    int64_t rows = A->rows > A->cols ? A->rows : A->cols;
-    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0)
-                     + (w->perm ? 8 : 0);
-    uint64_t bytes = (uint64_t)A->nnz * entry + (uint64_t)(rows + 1) * 8;
-    return moved && needs_copy(w, o) ? 2 * bytes : bytes;
+    uint64_t own = 0, result = 0;
+    if (moved) {
+        own = tl_csr_bytes(A) + sizeof(tulle_matrix);
+        take(n, own, own);
+    }
+    if (o->sort_inputs) {
+        uint64_t copy = tl_csr_bytes(A) + sizeof(tulle_matrix);
+        uint64_t sort = tl_bytes_of((uint64_t)A->nnz, 2 * sizeof(tl_pair) + tl_value_size(A));
+        if (!moved) TRY(tl_rows_settle_bytes(&ctx->base, A, &sort));
+        take(n, tl_bytes_sum(copy, sort), copy);
+        n->kept -= own;
+        own = copy;
+    }
+    if (w->op != TULLE_KEEP) {
+        take(n, tl_csr_transpose_bytes(&ctx->base, A, w->perm, &result), result);
+        n->kept -= own;
+    }
+done:
+    return status;
 }
 
 static void replace(tl_base *b, work *w, tulle_matrix *copy)
 {
+    tulle_type type = w->view->val_type;
     tl_matrix_free(b, *w->own);
     *w->own = copy;
     *w->view = copy->view;
+    w->view->val_type = type;           /* of a pattern, too: C will have such values */
+}
+
+/* Is an operand on the host in order, or what sorting takes? */
+static tulle_status check(tulle_ctx *ctx, work *w, const tulle_options *o)
+{
+    tulle_status status = TULLE_OK;
+    if (w->checked) return TULLE_OK;
+    if (o->sort_inputs) TRY(tl_csr_check_bounds(&ctx->base, w->view, w->name, o->threads));
+    else if (!o->trust_inputs) TRY(tl_csr_check(&ctx->base, w->view, w->name, o->threads));
+    w->checked = true;
+done:
+    return status;
 }
 
 /* The view is replaced by a copy where one is needed.  An operand that the device takes as it is stays
@@ -97,15 +138,12 @@ static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, boo
         tl_trace(b, "%s: copied from %s to the host, %s", w->name, ctx->device,
                  w->op != TULLE_KEEP ? "transposed there" : o->sort_inputs ? "sorted there" : "read there");
     }
+    TRY(check(ctx, w, o));
     if (o->sort_inputs) {
-        TRY(tl_csr_check_bounds(b, w->view, w->name, o->threads));
         TRY(tl_csr_sort(b, w->view, &copy));
         replace(b, w, copy);
-    } else if (!o->trust_inputs && !w->checked) {
-        TRY(tl_csr_check(b, w->view, w->name, o->threads));
     }
-    w->checked = true;
-    if (w->op != TULLE_KEEP) {
+    if (w->op != TULLE_KEEP && !w->inner) {
         TRY(tl_csr_transpose(b, w->view, (tulle_op)w->op, &copy, w->perm));
         replace(b, w, copy);
     }
@@ -145,6 +183,68 @@ done:
     return status;
 }
 
+/* Where B^T would be mostly pointers to empty rows, it is made without these. */
+static bool is_hypersparse(tulle_ctx *ctx, const work *wa, const work *wb, const tulle_options *o)
+{
+    const tulle_csr *A = wa->view, *B = wb->view;
+    uint64_t result;
+    if (o->op_a != TULLE_KEEP || o->op_b == TULLE_KEEP || B->cols / 8 <= B->nnz) return false;
+    return tl_inner_bytes(A, B, wa->perm, &result) < tl_csr_transpose_bytes(&ctx->base, B, wb->perm, &result) / 2;
+}
+
+/* What the copies need: is that more than the limit? */
+static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const work *wa, const work *wb, bool share,
+                                bool look)
+{
+    tulle_status status = TULLE_OK;
+    bytes n = {0, 0};
+    uint64_t result;
+    work plain = *wb;
+    if (wb->inner) plain.op = TULLE_KEEP;
+    TRY(copy_bytes(ctx, wa, o, look, &n));
+    if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));
+    if (wb->inner) take(&n, tl_inner_bytes(wa->view, wb->view, wa->perm, &result), result);
+    uint64_t limit = tl_limit_for(o, n.most);
+    /* small ones are made to find out what all of the product needs */
+    if (n.most <= limit || (!ctx->gpu && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
+    bool turned = wa->op || (wb->op && !wb->inner);
+    status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the limit is %"
+                     PRIu64, n.most, turned ? " (a transposed one has a row for each column)" : "", limit);
+done:
+    return status;
+}
+
+static tulle_status make_inner(tulle_ctx *ctx, const tulle_options *o, work *wa, work *wb)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tl_inner x;
+    int64_t columns = wb->view->cols;
+    TRY(tl_inner_transpose(b, wa->view, wb->view, (tulle_op)o->op_b, &x, wa->perm != NULL));
+    replace(b, wb, x.B);
+    replace(b, wa, x.A);
+    if (wa->perm) *wa->perm = x.a_perm, *wb->perm = x.b_perm;
+    tl_trace(b, "B has entries in %" PRId64 " of its %" PRId64 " columns: B^T has rows for these only", x.B->view.rows, columns);
+done:
+    return status;
+}
+
+/* Checked on the host, where the arrays are there and will be looked at there. */
+static tulle_status check_first(tulle_ctx *ctx, const tulle_options *o, bool look, work *wa, work *wb)
+{
+    tulle_status status = TULLE_OK;
+    work *both[] = {wa, wb};
+    for (int i = 0; i < 2; i++) {
+        work *w = both[i];
+        bool here = look || !ctx->gpu || needs_copy(w, o);
+        if (!here || w->view->place == TULLE_DEVICE) continue;
+        if (i == 1 && wa->checked && tl_same_arrays(wa->view, wb->view)) wb->checked = true;
+        TRY(check(ctx, w, o));
+    }
+done:
+    return status;
+}
+
 tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                               int want, tl_operands *x)
 {
@@ -160,22 +260,20 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b, .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
     bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
-    uint64_t copies = copy_bytes(&wa, o, look) + (share ? 0 : copy_bytes(&wb, o, look));
-    uint64_t limit = tl_limit_for(o, copies);
-    if (copies > limit) {
-        status = tl_fail(b, TULLE_ELIMIT, "copies of the operands need %" PRIu64 " bytes, the limit is %" PRIu64,
-                         copies, limit);
-        goto done;
-    }
-    x->bytes = copies;
+    TRY(check_first(ctx, o, look, &wa, &wb));
+    wa.inner = wb.inner = is_hypersparse(ctx, &wa, &wb, o);
+    TRY(check_limit(ctx, o, &wa, &wb, share, look));
     TRY(prepare(ctx, &wa, o, look));
     if (share) {
         x->B = x->A;
         wb.checked = wa.checked;
     } else {
-        wb.checked = same && wa.checked;
+        wb.checked = wb.checked || (same && wa.checked);
         TRY(prepare(ctx, &wb, o, look));
     }
+    x->a_nnz = x->A.nnz;
+    x->b_nnz = x->B.nnz;
+    if (wb.inner) TRY(make_inner(ctx, o, &wa, &wb));
     x->checked = wa.checked && wb.checked;
 done:
     x->seconds = tl_now() - start;

@@ -16,7 +16,13 @@ static tulle_status make_replay(tulle_ctx *ctx, tulle_plan *p)
     tl_base *b = &ctx->base;
     tl_setup *s = &p->setup;
     if (ctx->gpu) return tl_gpu_replay_make(b, ctx->gpu, &s->gpu, &p->C, &p->gpu, &s->stats);
+    const tl_operands *x = &s->operands;
+    uint64_t size = tl_type_size(x->A.val_type);
+    if (x->perm_a) s->request.later += (uint64_t)x->A.nnz * size;
+    if (x->perm_b) s->request.later += (uint64_t)x->B.nnz * size;
+    s->request.later += tl_replay_bytes();
     TRY(tl_cpu_multiply(b, &s->request, &p->C, &s->stats));
+    s->request.later -= tl_replay_bytes();
     TRY(tl_replay_make(b, &s->request, &p->C->view, &p->replay));
 done:
     return status;
@@ -81,7 +87,7 @@ static void permute(void *arg, int thread, int threads)
 
 /* *values of an operand in the order the plan wants them.  Those of a transposed operand on a device come
  * to the host for that, with the pattern they belong to. */
-static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, bool conjugate,
+static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count, bool conjugate,
                              void *copy, const void **values)
 {
     tulle_status status = TULLE_OK;
@@ -91,7 +97,7 @@ static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64
     if (!perm) return TULLE_OK;
     view.values = *values;
     TRY(tl_on_host(ctx, &view, &view, &own));
-    permute_job j = {perm, view.values, copy, view.nnz, view.val_type, conjugate};
+    permute_job j = {perm, view.values, copy, count, view.val_type, conjugate};
     tl_team_run(b->team, 0, permute, &j);
     *values = copy;
 done:
@@ -106,8 +112,8 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     const tl_operands *x = &p->setup.operands;
     const tulle_options *o = &p->setup.options;
     double start = tl_now();
-    TRY(in_order(p->ctx, &p->a, x->perm_a, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
-    TRY(in_order(p->ctx, &p->b, x->perm_b, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
+    TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
+    TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
     if (p->gpu) TRY(tl_gpu_replay_run(b, p->gpu, a_values, b_values, c_values));
     else TRY(tl_replay_run(b, p->replay, a_values, b_values, c_values));
 done:

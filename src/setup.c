@@ -26,19 +26,36 @@ static void tell(tl_base *b, const tl_setup *s)
              s->request.threads == 1 ? "" : "s", tl_cpu_isa());
 }
 
+/* Bytes that the profile takes at most: is there room for it? */
+static tulle_status check_profile(tl_base *b, const tl_setup *s)
+{
+    const tl_operands *x = &s->operands;
+    uint64_t rows = (uint64_t)x->A.rows, bytes = tl_bytes_of(rows, 9) + (uint64_t)x->B.rows;
+    bytes = tl_bytes_sum(bytes, atomic_load(&b->held) - s->held);
+    uint64_t limit = tl_limit_for(&s->options, bytes);
+    if (bytes <= limit || bytes <= TL_LOOK_BYTES) return TULLE_OK;
+    return tl_fail(b, TULLE_ELIMIT, "the analysis of %" PRIu64 " rows alone needs %" PRIu64 " bytes, copies of the operands "
+                   "included; the limit is %" PRIu64, rows, bytes, limit);
+}
+
 /* What the CPU's engine needs to know, and what blocks and estimates look at. */
 static tulle_status make_request(tl_base *b, tl_setup *s, bool values)
 {
     tulle_status status = TULLE_OK;
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
+    TRY(check_profile(b, s));
     TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
-                              .copies = x->bytes, .ptr_type = o->c_ptr_type, .drop_zeros = o->drop_zeros,
-                              .values = values, .row0 = 0, .row1 = x->A.rows};
-    s->request.memory_limit = tl_limit_for(o, tl_cpu_workspace(&s->request) + (uint64_t)s->profile.upper * 24
-                                              + (uint64_t)x->A.rows * 8);
+                              .held = s->held, .ptr_type = o->c_ptr_type, .idx_type = o->c_idx_type,
+                              .drop_zeros = o->drop_zeros, .values = values, .row0 = 0, .row1 = x->A.rows};
+    uint64_t most = tl_bytes_sum(tl_cpu_workspace(&s->request),
+                                 tl_cpu_c_bytes(&s->request, s->profile.upper, TULLE_I64));
+    s->request.memory_limit = tl_limit_for(o, most);
+    /* what the machine has left is beside what we hold already */
+    if (!o->memory_limit)
+        s->request.memory_limit = tl_bytes_sum(s->request.memory_limit, atomic_load(&b->held) - s->held);
     s->stats.products = s->profile.total;
     tell(b, s);
 done:
@@ -76,7 +93,7 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     double analyze = tl_now();
     TRY(tl_recipe_make(b, &s->options, &s->recipe));
     TRY(tl_recipe_check(b, &s->recipe, ctx->gpu ? TL_ON_GPU : TL_ON_CPU, ctx->device));
-    s->stats = (tulle_stats){.sec_check = x->seconds, .a_nnz = x->A.nnz, .b_nnz = x->B.nnz,
+    s->stats = (tulle_stats){.sec_check = x->seconds, .a_nnz = x->a_nnz, .b_nnz = x->b_nnz,
                              .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
     if (!ctx->gpu || (want & TL_LOOK)) TRY(make_request(b, s, values));
     if (ctx->gpu) make_gpu_request(ctx, s, values);
@@ -116,6 +133,7 @@ void tl_setup_done(tl_base *b, tl_setup *s)
 
 uint64_t tl_csr_bytes(const tulle_csr *A)
 {
-    return (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)
-           + (uint64_t)A->nnz * (tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0));
+    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0);
+    return tl_bytes_sum(tl_bytes_of((uint64_t)A->rows + 1, tl_index_size(A->ptr_type)),
+                        tl_bytes_of((uint64_t)A->nnz, entry));
 }

@@ -6,7 +6,6 @@
  * memory is copied to the host first, and the result is on the host.  Only a copy that is asked for by
  * tulle_csr_move() goes the other way. */
 #include "ctx.h"
-#include <string.h>
 
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
 {
@@ -31,21 +30,6 @@ done:
 }
 
 /* ---- copies */
-
-static tulle_status copy(tl_base *b, const tulle_csr *A, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    tulle_matrix *C = NULL;
-    size_t ptr = tl_index_size(A->ptr_type), idx = tl_index_size(A->idx_type);
-    TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type,
-                         A->values ? (int)A->val_type : 0, &C));
-    memcpy(C->row_ptr, A->row_ptr, (size_t)(A->rows + 1) * ptr);
-    if (A->nnz > 0) memcpy(C->col_idx, A->col_idx, (size_t)A->nnz * idx);
-    if (A->nnz > 0 && A->values) memcpy(C->values, A->values, (size_t)A->nnz * tl_type_size(A->val_type));
-    *out = C;
-done:
-    return status;
-}
 
 tulle_status tl_place_check(tulle_ctx *ctx, tulle_place place)
 {
@@ -72,7 +56,10 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     tl_base *b = &ctx->base;
     tulle_status status = tl_place_check(ctx, place);
     if (status != TULLE_OK) return status;
-    if (A->place == TULLE_HOST && place == TULLE_HOST) return copy(b, A, out);
+    /* a view that says it has more entries than its rows do is not read there */
+    if (A->place == TULLE_HOST) status = tl_csr_check_ends(b, A, "A");
+    if (status != TULLE_OK) return status;
+    if (A->place == TULLE_HOST && place == TULLE_HOST) return tl_matrix_copy(b, A, out);
     return tl_gpu_move(b, ctx->gpu, A, place, out);
 }
 

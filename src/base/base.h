@@ -64,11 +64,24 @@ void         tl_free(tl_base *b, void *p);
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
 /* The first `used` bytes of a reserved block were touched and stay; the rest goes back. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);
+/* A block of which only the first `used` bytes are still needed: what can go back goes. */
+void         tl_shrink(tl_base *b, void *p, uint64_t used);
 void         tl_pool_trim(tl_pool *pool);
 /* Bytes the machine (or the container) can still give. */
 uint64_t     tl_memory_free(void);
 uint64_t     tl_memory_total(void);
 bool         tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product);
+/* Sums and products of byte counts; what is beyond 64 bits is beyond every limit. */
+static inline uint64_t tl_bytes_sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t tl_bytes_of(uint64_t count, uint64_t size)
+{
+    uint64_t bytes = UINT64_MAX;
+    return tl_mul_fits(count, size, &bytes) ? bytes : UINT64_MAX;
+}
 
 /* ---- threads.c: a team of threads; fn runs once for each, number 0 by the caller.  It must not wait for a number that may not
  *      have begun: the caller runs those after its own whose threads are asleep. */

@@ -26,6 +26,7 @@
 enum { HEADER = 64, KEPT_MAX = 64 };
 static const uint64_t map_from = 128u << 10;            /* smaller blocks come from the heap */
 static const uint64_t page = 4u << 10, huge = 2u << 20;
+static const uint64_t ask_from = 1u << 30;              /* for larger blocks the machine is asked first */
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
 
@@ -236,14 +237,30 @@ static block *hook_new(const tulle_mem *mem, uint64_t bytes)
     return h;
 }
 
+/* Mappings are promised without being there: whoever touches more than the machine has is killed. */
+static bool there_is_room(tl_base *b, uint64_t bytes, uint64_t *have)
+{
+    *have = UINT64_MAX;
+    if (bytes < ask_from || b->mem.alloc) return true;
+    *have = tl_memory_free();
+    if (bytes > *have) {
+        tl_pool_trim(b->pool);
+        *have = tl_memory_free();
+    }
+    return bytes <= *have;
+}
+
 tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what)
 {
     void **out = p;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, have = 0;
     *out = NULL;
     if (count < 0 || !tl_mul_fits((uint64_t)count, size, &bytes) || bytes > SIZE_MAX / 2)
         return tl_fail(b, TULLE_ENOMEM, "%s: %" PRId64 " entries of %zu bytes cannot be addressed",
                        what, count, size);
+    if (!there_is_room(b, bytes, &have))
+        return tl_fail(b, TULLE_ENOMEM, "%s: %" PRIu64 " bytes could not be had, the machine has %" PRIu64
+                       " left", what, bytes, have);
     uint64_t total = bytes + HEADER;            /* header and alignment */
     block *h = NULL;
     if (b->mem.alloc) {
@@ -292,6 +309,15 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
         map_cut(h, used + HEADER);
     }
     count_in(b, h, used);
+}
+
+void tl_shrink(tl_base *b, void *p, uint64_t used)
+{
+    block *h = p ? header_of(p) : NULL;
+    if (!h || h->kind != MAP || h->mapped < huge || used >= h->counted) return;
+    map_cut(h, used + HEADER);
+    atomic_fetch_sub(&b->held, h->counted - used);
+    h->counted = used;
 }
 
 void tl_free(tl_base *b, void *p)

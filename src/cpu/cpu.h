@@ -8,6 +8,7 @@
  *   scratch.c   what a thread needs beside A, B and C
  *   crew.c      a scratch for each thread
  *   queue.c     results of pieces joined in order while they are computed
+ *   room.c      what a product takes, and which road its memory limit allows
  *   product.c   pieces -> threads -> C, in one pass or in two
  *   replay.c    values only, for a pattern that is known (plans) */
 #ifndef TL_CPU_H
@@ -66,8 +67,14 @@ enum {
     TL_SLACK = 16                       /* entries a kernel may write behind the last */
 };
 
-tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, int64_t piece_rows,
+/* Where memory is short: rows that do not fit these are computed range by range of their columns. */
+enum {
+    TL_LEAN_STRETCHES = 1 << 10, TL_LEAN_ITEMS = 1 << 10, TL_LEAN_SLOTS = 4 << 10
+};
+
+tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
                              tl_scratch *scratch);
+uint64_t     tl_scratch_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces);
 void         tl_scratch_clear(tl_scratch *scratch, size_t value, size_t index);
 void         tl_scratch_done(tl_base *b, tl_scratch *scratch);
 
@@ -100,6 +107,8 @@ typedef struct tl_crew {
 tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
                           int threads, tl_crew *crew);
 void         tl_crew_done(tl_base *b, tl_crew *crew);
+uint64_t     tl_crew_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces, int threads);
+void         tl_crew_cut(tl_base *b, tl_crew *crew, int threads);       /* no more than so many are needed */
 /* The scratch of a thread, clean; called by that thread. */
 tl_scratch  *tl_crew_enter(tl_crew *crew, int thread);
 /* What each accumulator took of `products` products. */
@@ -124,6 +133,9 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
                           tl_crew *crew, const tl_target *target, int64_t step, int64_t *place,
                           const char *stage, int64_t *nnz);
 
+/* Bytes that this takes; threads: of those whose results go through slots, 0: none do. */
+uint64_t     tl_queue_bytes(const tl_pieces *pieces, int threads, size_t index, size_t value);
+
 /* ---- product.c */
 
 typedef struct tl_request {
@@ -131,9 +143,11 @@ typedef struct tl_request {
     const tl_recipe  *recipe;
     const tl_profile *profile;
     int               threads;
-    uint64_t          memory_limit;     /* for C and workspace                    */
-    uint64_t          copies;           /* bytes of operands that had to be copied */
+    uint64_t          memory_limit;     /* for all that the call holds            */
+    uint64_t          held;             /* bytes that the context held before it  */
+    uint64_t          later;            /* bytes that the caller will want beside */
     int               ptr_type;         /* of C: a tulle_index, 0 = as needed     */
+    int               idx_type;         /* of C: a tulle_index, 0 = as B's        */
     bool              drop_zeros;
     bool              values;           /* false: the pattern only                */
     int64_t           row0, row1;
@@ -141,20 +155,49 @@ typedef struct tl_request {
 
 /* How many threads a product of so many products is worth. */
 int          tl_cpu_threads(const tl_base *b, int wanted, int64_t products);
-tulle_status tl_cpu_pieces(tl_base *b, const tl_request *request, tl_pieces *pieces);
+/* lean: rows with many entries of A are cut as well, so that a thread needs less. */
+tulle_status tl_cpu_pieces(tl_base *b, const tl_request *request, bool lean, tl_pieces *pieces);
 /* C = A*B for the rows row0..row1. */
 tulle_status tl_cpu_multiply(tl_base *b, const tl_request *request, tulle_matrix **C, tulle_stats *stats);
 /* nnz(C) and what each accumulator takes, from every step-th piece only; *seen = products in those. */
 tulle_status tl_cpu_count(tl_base *b, const tl_request *request, int64_t step, int64_t *nnz,
                           int64_t *seen, tulle_stats *stats);
-/* Bytes of workspace the product takes at most, C not included. */
+/* ---- room.c */
+
+/* The most bytes the call has held, C with so many entries included, when it went on with these pieces on so many threads,
+ * through slots or not.  base: what it holds now (tl_cpu_base()). */
+uint64_t     tl_cpu_base(const tl_base *b, const tl_request *request);
+uint64_t     tl_cpu_need(const tl_base *b, const tl_request *request, const tl_pieces *pieces, uint64_t base,
+                         int threads, bool slots, int64_t nnz, tulle_index ptr_type);
+uint64_t     tl_cpu_c_bytes(const tl_request *request, int64_t nnz, tulle_index ptr_type);
+/* What is known of the rows row0..row1 without counting. */
+int64_t      tl_cpu_upper(const tl_request *request);
+/* A rough bound of the workspace on all threads: is it worth asking how much memory there is? */
 uint64_t     tl_cpu_workspace(const tl_request *request);
+/* The least limit that tl_cpu_multiply() keeps, by counting. */
+tulle_status tl_cpu_least(tl_base *b, const tl_request *request, uint64_t *bytes);
+
+/* How a product goes under its limit. */
+typedef struct tl_road {
+    tl_pieces     pieces;
+    tl_crew       crew;
+    bool          exact;                /* counted: nnz, and where each piece begins */
+    int64_t       nnz;                  /* or its upper bound                        */
+    int64_t      *place;
+    tulle_index   ptr_type;
+    tulle_matrix *C;                    /* its columns and values, if not exact      */
+    uint64_t      least;                /* TULLE_ELIMIT: this limit would do; no sentence was left */
+} tl_road;
+
+tulle_status tl_road_find(tl_base *b, const tl_request *request, const tl_job *job, tl_road *road);
+void         tl_road_done(tl_base *b, tl_road *road);
 
 /* ---- replay.c */
 
 typedef struct tl_replay tl_replay;
 tulle_status tl_replay_make(tl_base *b, const tl_request *request, const tulle_csr *C, tl_replay **out);
 tulle_status tl_replay_run(tl_base *b, tl_replay *replay, const void *a_val, const void *b_val, void *c_val);
+uint64_t     tl_replay_bytes(void);     /* of the structure alone */
 void         tl_replay_free(tl_base *b, tl_replay *replay);
 
 #endif

@@ -10,10 +10,20 @@ tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *p, c
     *crew = (tl_crew){.threads = threads, .value = tl_type_size(B->val_type),
                       .index = tl_index_size(B->idx_type)};
     TRY(tl_calloc(b, &crew->scratch, threads, sizeof *crew->scratch, "scratch of the threads"));
-    for (int t = 0; t < threads; t++) TRY(tl_scratch_make(b, B, p, pieces->max_rows, &crew->scratch[t]));
+    for (int t = 0; t < threads; t++) TRY(tl_scratch_make(b, B, p, pieces, &crew->scratch[t]));
 done:
     if (status != TULLE_OK) tl_crew_done(b, crew);
     return status;
+}
+
+uint64_t tl_crew_bytes(const tulle_csr *B, const tl_profile *p, const tl_pieces *pieces, int threads)
+{
+    return (uint64_t)threads * (sizeof(tl_scratch) + tl_scratch_bytes(B, p, pieces));
+}
+
+void tl_crew_cut(tl_base *b, tl_crew *crew, int threads)
+{
+    for (; crew->threads > threads; crew->threads--) tl_scratch_done(b, &crew->scratch[crew->threads - 1]);
 }
 
 void tl_crew_done(tl_base *b, tl_crew *crew)

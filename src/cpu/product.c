@@ -20,7 +20,7 @@ int tl_cpu_threads(const tl_base *b, int wanted, int64_t products)
     return products < 4 * PIECE_PRODUCTS ? 1 : wanted;
 }
 
-tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, tl_pieces *pieces)
+tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, bool lean, tl_pieces *pieces)
 {
     /* a row is heavy when it alone would be a sixteenth of a thread's work */
     int64_t products = r->profile->total / PIECES_MAX, part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
@@ -28,34 +28,10 @@ tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, tl_pieces *pieces)
     if (products < least) products = least;
     tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS,
                               .heavy = part > 8 * products ? part : 8 * products,
-                              .entries = PIECE_ENTRIES, .a_row = TL_STRETCHES};
-    return tl_pieces_make(b, r->A, r->B, r->profile, &limits, r->row0, r->row1, pieces);
-}
-
-uint64_t tl_cpu_workspace(const tl_request *r)
-{
-    uint64_t threads = (uint64_t)(r->threads > 0 ? r->threads : 1);
-    uint64_t cols = (uint64_t)r->B->cols, columns = cols < TL_SLOTS ? cols : TL_SLOTS;
-    uint64_t each = (columns + 512) * (tl_type_size(r->B->val_type) + 1) * (cols < 1 << 16 ? 4 : 1) + (4 << 20);
-    if (each > 32u << 20) each = 32u << 20;
-    return threads * each + 16 * (uint64_t)r->A->rows + r->copies;
-}
-
-static uint64_t c_bytes(const tl_request *r, int64_t nnz, tulle_index ptr_type)
-{
-    uint64_t entry = tl_index_size(r->B->idx_type) + (r->values ? tl_type_size(r->B->val_type) : 0);
-    return (uint64_t)nnz * entry + (uint64_t)(r->row1 - r->row0 + 1) * tl_index_size(ptr_type);
-}
-
-static int64_t upper_bound(const tl_request *r)
-{
-    if (r->row0 == 0 && r->row1 == r->A->rows) return r->profile->upper;
-    int64_t sum = 0;
-    for (int64_t i = r->row0; i < r->row1; i++) {
-        int64_t n = r->profile->products[i];
-        sum += n < r->B->cols ? n : r->B->cols;
-    }
-    return sum;
+                              .entries = PIECE_ENTRIES, .a_row = lean ? TL_LEAN_STRETCHES : TL_STRETCHES};
+    tulle_status status = tl_pieces_make(b, r->A, r->B, r->profile, &limits, r->row0, r->row1, pieces);
+    pieces->lean = lean;
+    return status;
 }
 
 static int64_t products_of(const tl_request *r)
@@ -78,94 +54,79 @@ static void narrow_pointers(tulle_matrix *C)
     C->view.ptr_type = TULLE_I32;
 }
 
-/* Stencils are counted once for many rows; where rows are short, that costs less than a copy of C. */
-static bool cheap_to_count(const tl_job *job, const tl_profile *p, int64_t rows)
+/* Columns and values for exactly so many entries. */
+static tulle_status make_room(tl_base *b, const tl_request *r, int64_t nnz, size_t index, tulle_matrix *C)
 {
-    return job->stencils && p->a_shifted > rows / 32 * 31 && p->total / rows <= 128;
+    tulle_status status = TULLE_OK;
+    size_t value = tl_type_size(r->B->val_type);
+    if (tl_reserve(b, &C->col_idx, nnz + TL_SLACK, index) != TULLE_OK)
+        TRY(tl_alloc(b, &C->col_idx, nnz + TL_SLACK, index, "column indices of C"));
+    if (r->values && tl_reserve(b, &C->values, nnz + TL_SLACK, value) != TULLE_OK)
+        TRY(tl_alloc(b, &C->values, nnz + TL_SLACK, value, "values of C"));
+done:
+    return status;
+}
+
+/* The columns in the width asked for, the view of what was computed. */
+static void finish(tl_base *b, const tl_request *r, tl_road *road, int64_t nnz)
+{
+    const tulle_csr *B = r->B;
+    tulle_matrix *C = road->C;
+    tulle_index idx_type = r->idx_type ? (tulle_index)r->idx_type : B->idx_type;
+    size_t then = tl_index_size(idx_type), now = tl_index_size(B->idx_type);
+    tl_commit(b, C->col_idx, (uint64_t)nnz * (then > now ? then : now));
+    if (C->values) tl_commit(b, C->values, (uint64_t)nnz * tl_type_size(B->val_type));
+    tl_index_resize(b, C->col_idx, B->idx_type, idx_type, nnz);
+    tl_shrink(b, C->col_idx, (uint64_t)nnz * then);
+    C->view = (tulle_csr){.rows = r->row1 - r->row0, .cols = B->cols, .nnz = nnz, .row_ptr = C->row_ptr,
+                          .col_idx = C->col_idx, .values = C->values, .ptr_type = road->ptr_type,
+                          .idx_type = idx_type, .val_type = B->val_type};
+    if (!r->ptr_type && road->ptr_type == TULLE_I64 && tl_fits(TULLE_I32, nnz)) narrow_pointers(C);
 }
 
 tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
-    const tulle_csr *A = r->A, *B = r->B;
-    int64_t rows = r->row1 - r->row0, room = upper_bound(r), nnz = 0;
-    tl_pieces pieces = {0};
-    tl_crew crew = {0};
-    tulle_matrix *C = NULL;
-    int64_t *place = NULL;
-    tl_job job = tl_job_make(A, B, r->recipe, r->profile);
-    tl_kernels kernels = tl_kernels_for(B->val_type, B->idx_type);
-    int threads = tl_cpu_threads(b, r->threads, r->profile->total);
+    tl_road road;
+    tl_job job = tl_job_make(r->A, r->B, r->recipe, r->profile);
+    tl_kernels kernels = tl_kernels_for(r->B->val_type, r->B->idx_type);
+    size_t index = tl_index_size(r->B->idx_type), value = tl_type_size(r->B->val_type);
+    int64_t nnz = 0;
     double start = tl_now();
     *out = NULL;
     job.drop_zeros = r->drop_zeros;
-
-    TRY(tl_cpu_pieces(b, r, &pieces));
-    TRY(tl_crew_make(b, B, r->profile, &pieces, threads, &crew));
-    TRY(tl_calloc(b, &C, 1, sizeof *C, "a matrix"));
-
-    /* one pass or two? */
-    tulle_index ptr_type = r->ptr_type ? (tulle_index)r->ptr_type : tl_index_for(room);
-    uint64_t workspace = tl_cpu_workspace(r);
-    bool exact = c_bytes(r, room, ptr_type) + workspace > r->memory_limit || !tl_fits(ptr_type, room);
-    exact = exact || (threads > 1 && cheap_to_count(&job, r->profile, A->rows));
-    size_t index = tl_index_size(B->idx_type), value = tl_type_size(B->val_type);
-    exact = exact || tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK;
-    exact = exact || (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK);
-    if (exact) {
-        tl_target count = {0};
-        TRY(tl_alloc(b, &place, pieces.count + 1, sizeof *place, "places of the pieces"));
-        TRY(tl_queue_run(b, &job, kernels.symbolic, &pieces, &crew, &count, 1, place, "symbolic", &room));
-        if (r->ptr_type && !tl_fits(ptr_type, room)) {
-            status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers "
-                             "can count (%" PRId64 "); ask for 64 bit", room, (int64_t)TULLE_I32_LIMIT);
-            goto done;
-        }
-        if (!r->ptr_type) ptr_type = tl_index_for(room);
-        uint64_t need = c_bytes(r, room, ptr_type) + workspace;
-        if (need > r->memory_limit) {
-            status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes (C has %" PRId64
-                             " entries, %" PRIu64 " bytes; workspace %" PRIu64 "), the limit is %" PRIu64,
-                             need, room, need - workspace, workspace, r->memory_limit);
-            goto done;
-        }
-        tl_free(b, C->col_idx);
-        C->col_idx = NULL;
-        if (tl_reserve(b, &C->col_idx, room + TL_SLACK, index) != TULLE_OK)
-            TRY(tl_alloc(b, &C->col_idx, room + TL_SLACK, index, "column indices of C"));
-        if (r->values && tl_reserve(b, &C->values, room + TL_SLACK, value) != TULLE_OK)
-            TRY(tl_alloc(b, &C->values, room + TL_SLACK, value, "values of C"));
+    status = tl_road_find(b, r, &job, &road);
+    if (status == TULLE_ELIMIT)
+        return tl_fail(b, status, "the product needs %" PRIu64 " bytes (C has %" PRId64 " entries, %" PRIu64
+                       " bytes), the limit is %" PRIu64, road.least, road.nnz,
+                       tl_cpu_c_bytes(r, road.nnz, road.ptr_type), r->memory_limit);
+    if (status != TULLE_OK) return status;
+    tulle_matrix *C = road.C;
+    if (road.exact) {
+        TRY(make_room(b, r, road.nnz, r->idx_type == TULLE_I64 ? sizeof(int64_t) : index, C));
         stats->sec_symbolic += tl_now() - start;
         start = tl_now();
     }
-    TRY(tl_alloc(b, &C->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of C"));
+    TRY(tl_alloc(b, &C->row_ptr, r->row1 - r->row0 + 1, tl_index_size(road.ptr_type), "row pointers of C"));
 
-    job.exact = place && !r->drop_zeros;
-    tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = ptr_type,
+    job.exact = road.exact && !r->drop_zeros;
+    tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = road.ptr_type,
                         .index = index, .value = value, .row0 = r->row0};
-    TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &pieces, &crew, &target, 1,
-                     job.exact ? place : NULL, r->values ? "numeric" : "symbolic", &nnz));
+    TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &road.pieces, &road.crew, &target, 1,
+                     job.exact ? road.place : NULL, r->values ? "numeric" : "symbolic", &nnz));
     *(r->values ? &stats->sec_numeric : &stats->sec_symbolic) += tl_now() - start;
 
     start = tl_now();
-    tl_commit(b, C->col_idx, (uint64_t)nnz * index);
-    if (C->values) tl_commit(b, C->values, (uint64_t)nnz * value);
-    C->view = (tulle_csr){.rows = rows, .cols = B->cols, .nnz = nnz, .row_ptr = C->row_ptr,
-                          .col_idx = C->col_idx, .values = C->values, .ptr_type = ptr_type,
-                          .idx_type = B->idx_type, .val_type = B->val_type};
-    if (!r->ptr_type && ptr_type == TULLE_I64 && tl_fits(TULLE_I32, nnz)) narrow_pointers(C);
-    tl_crew_shares(&crew, products_of(r), stats);
-    stats->threads = threads;
+    finish(b, r, &road, nnz);
+    tl_crew_shares(&road.crew, products_of(r), stats);
+    stats->threads = road.crew.threads;
     stats->isa = kernels.isa;
     stats->c_nnz = nnz;
     stats->sec_finish += tl_now() - start;
     *out = C;
-    C = NULL;
+    road.C = NULL;
 done:
-    tl_free(b, place);
-    tl_matrix_free(b, C);
-    tl_crew_done(b, &crew);
-    tl_pieces_done(b, &pieces);
+    tl_road_done(b, &road);
     return status;
 }
 
@@ -178,7 +139,7 @@ tulle_status tl_cpu_count(tl_base *b, const tl_request *r, int64_t step, int64_t
     tl_job job = tl_job_make(r->A, r->B, r->recipe, r->profile);
     tl_target count = {0};
     int threads = tl_cpu_threads(b, r->threads, r->profile->total / step);
-    TRY(tl_cpu_pieces(b, r, &pieces));
+    TRY(tl_cpu_pieces(b, r, false, &pieces));
     TRY(tl_crew_make(b, r->B, r->profile, &pieces, threads, &crew));
     TRY(tl_queue_run(b, &job, tl_kernels_for(TULLE_F64, r->B->idx_type).symbolic, &pieces, &crew, &count,
                      step, NULL, "estimate", nnz));

@@ -215,19 +215,38 @@ static size_t rounded(int64_t count, size_t size)
     return ((size_t)count * size + 63) & ~(size_t)63;
 }
 
+/* Bytes of a slot's columns, values and row ends. */
+typedef struct slot_size { size_t col, val, rows; } slot_size;
+
+static slot_size size_of_slot(const tl_pieces *pieces, size_t index, size_t value)
+{
+    int64_t entries = pieces->max_entries + TL_SLACK;
+    return (slot_size){rounded(entries, index), rounded(entries, value), rounded(pieces->max_rows, sizeof(int64_t))};
+}
+
+static size_t bytes_of_slots(slot_size size, int n)
+{
+    return rounded(n, sizeof(slot)) + (size_t)n * (size.col + size.val + size.rows);
+}
+
+uint64_t tl_queue_bytes(const tl_pieces *pieces, int threads, size_t index, size_t value)
+{
+    uint64_t each = sizeof(int64_t) + sizeof(atomic_llong);
+    uint64_t slots = threads ? bytes_of_slots(size_of_slot(pieces, index, value), threads * SLOTS) : 0;
+    return ((uint64_t)pieces->count + 1) * each + slots;
+}
+
 /* All slots in one block: it is large enough to be kept for the next product. */
 static tulle_status make_slots(tl_base *b, queue *q)
 {
     tulle_status status = TULLE_OK;
-    int64_t entries = q->pieces->max_entries + TL_SLACK;
     int n = q->crew->threads * SLOTS;
-    size_t col = rounded(entries, q->target->index), val = q->target->val ? rounded(entries, q->target->value) : 0;
-    size_t rows = rounded(q->pieces->max_rows, sizeof(int64_t)), head = rounded(n, sizeof *q->slots);
-    TRY(tl_alloc(b, &q->slots, 1, head + (size_t)n * (col + val + rows), "slots of the queue"));
-    char *at = (char *)q->slots + head;
-    for (int i = 0; i < n; i++, at += col + val + rows)
-        q->slots[i] = (slot){.piece = -1, .col = at, .val = val ? at + col : NULL,
-                             .row_end = (int64_t *)(void *)(at + col + val)};
+    slot_size size = size_of_slot(q->pieces, q->target->index, q->target->val ? q->target->value : 0);
+    TRY(tl_alloc(b, &q->slots, 1, bytes_of_slots(size, n), "slots of the queue"));
+    char *at = (char *)q->slots + rounded(n, sizeof *q->slots);
+    for (int i = 0; i < n; i++, at += size.col + size.val + size.rows)
+        q->slots[i] = (slot){.piece = -1, .col = at, .val = size.val ? at + size.col : NULL,
+                             .row_end = (int64_t *)(void *)(at + size.col + size.val)};
 done:
     return status;
 }

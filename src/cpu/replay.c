@@ -5,6 +5,7 @@
  * The pieces, their places in C and the scratch of every thread are kept, so a run allocates nothing
  * and no piece waits for another. */
 #include "cpu/cpu.h"
+#include <inttypes.h>
 #include <string.h>
 
 struct tl_replay {
@@ -33,6 +34,31 @@ static int64_t place_of(const tulle_csr *C, int64_t row, int64_t lo)
     return begin;
 }
 
+uint64_t tl_replay_bytes(void)
+{
+    return sizeof(tl_replay);
+}
+
+/* As many threads as the limit has room for; one always, as the product before had it. */
+static tulle_status make_crew(tl_base *b, const tl_request *r, tl_replay *p)
+{
+    tulle_status status = TULLE_OK;
+    uint64_t each = sizeof *p->place, need = 0;
+    for (int lean = 0; lean < 2; lean++) {
+        int threads = lean ? 1 : tl_cpu_threads(b, r->threads, r->profile->total);
+        TRY(tl_cpu_pieces(b, r, lean, &p->pieces));
+        uint64_t base = tl_cpu_base(b, r) + (uint64_t)p->pieces.count * each;
+        for (; threads > 0; threads--) {
+            need = base + tl_crew_bytes(r->B, r->profile, &p->pieces, threads);
+            if (need <= r->memory_limit) return tl_crew_make(b, r->B, r->profile, &p->pieces, threads, &p->crew);
+        }
+        tl_pieces_done(b, &p->pieces);
+    }
+    status = tl_fail(b, TULLE_ELIMIT, "the plan needs %" PRIu64 " bytes, the limit is %" PRIu64, need, r->memory_limit);
+done:
+    return status;
+}
+
 tulle_status tl_replay_make(tl_base *b, const tl_request *r, const tulle_csr *C, tl_replay **out)
 {
     tulle_status status = TULLE_OK;
@@ -43,9 +69,7 @@ tulle_status tl_replay_make(tl_base *b, const tl_request *r, const tulle_csr *C,
     p->job = tl_job_make(r->A, r->B, &p->recipe, r->profile);
     p->C = *C;
     p->fn = tl_kernels_for(r->B->val_type, r->B->idx_type).numeric;
-    TRY(tl_cpu_pieces(b, r, &p->pieces));
-    TRY(tl_crew_make(b, r->B, r->profile, &p->pieces, tl_cpu_threads(b, r->threads, r->profile->total),
-                     &p->crew));
+    TRY(make_crew(b, r, p));
     TRY(tl_alloc(b, &p->place, p->pieces.count, sizeof *p->place, "places of the pieces"));
     for (int64_t i = 0; i < p->pieces.count; i++)
         p->place[i] = place_of(C, p->pieces.piece[i].row0, p->pieces.piece[i].lo);

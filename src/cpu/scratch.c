@@ -4,7 +4,7 @@
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
  * and a value an entry of the hash table: under 20 MiB, less for small matrices.  With the slots of
- * queue.c a thread stays below 32 MiB. */
+ * queue.c a thread stays below 32 MiB.  A lean one, for limits below that, takes 100 to 250 KiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -17,6 +17,17 @@ static int64_t slots_for(const tulle_csr *B)
     int64_t fit = ((int64_t)16 << 20) / ((int64_t)tl_type_size(B->val_type) + 1);
     int64_t want = larger(smaller(B->cols, TL_SLOTS), 4 * smaller(B->cols, 1 << 16)) + 512;
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
+}
+
+/* How much of everything.  A hash table holds no more columns than there are. */
+static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bool lean)
+{
+    memset(s, 0, sizeof *s);
+    s->slots = smaller(slots_for(B), lean ? TL_LEAN_SLOTS + 512 : INT64_MAX);
+    s->stretches = smaller(larger(p->max_a_row, 1), lean ? TL_LEAN_STRETCHES : TL_STRETCHES);
+    s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
+    s->table = 16;
+    while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
 }
 
 /* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */
@@ -46,20 +57,22 @@ static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64
     return sum;
 }
 
-tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p, int64_t piece_rows,
+uint64_t tl_scratch_bytes(const tulle_csr *B, const tl_profile *p, const tl_pieces *pieces)
+{
+    tl_scratch s;
+    set_sizes(&s, B, p, pieces->lean);
+    return lay_out(&s, NULL, tl_type_size(B->val_type), tl_index_size(B->idx_type), pieces->max_rows);
+}
+
+tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p, const tl_pieces *pieces,
                              tl_scratch *s)
 {
     tulle_status status = TULLE_OK;
     size_t value = tl_type_size(B->val_type), index = tl_index_size(B->idx_type);
-    memset(s, 0, sizeof *s);
-    s->slots = slots_for(B);
-    s->stretches = smaller(larger(p->max_a_row, 1), TL_STRETCHES);
-    s->items = smaller(p->max_products + p->max_a_row + 16, TL_ITEMS);
-    s->table = 16;
-    while (s->table < 2 * s->items) s->table *= 2;
-    size_t bytes = lay_out(s, NULL, value, index, piece_rows);
+    set_sizes(s, B, p, pieces->lean);
+    size_t bytes = lay_out(s, NULL, value, index, pieces->max_rows);
     TRY(tl_alloc(b, &s->memory, (int64_t)bytes, 1, "scratch of a thread"));
-    lay_out(s, s->memory, value, index, piece_rows);
+    lay_out(s, s->memory, value, index, pieces->max_rows);
 done:
     return status;
 }

@@ -7,7 +7,8 @@
  * parts.  Used by the transpose (key: column) and by coordinates (key: row).
  *
  * Memory: 8 bytes a bucket and part.  There are never more parts than entries per bucket, so that this
- * stays below 8 bytes an entry (or 8 bytes a bucket, with one part). */
+ * stays below 8 bytes an entry.  One part takes none: the row pointers that are made count, lead the entries to
+ * their places, and are moved back by one bucket at the end. */
 #include "matrix/parts.h"
 
 typedef struct job {
@@ -19,6 +20,19 @@ typedef struct job {
     int64_t    *next;
     int64_t    *total;                  /* entries in the buckets of each part; then before them */
 } job;
+
+static int parts_for(const tl_base *b, int64_t count, int64_t buckets)
+{
+    int parts = tl_threads_for(b, 0, count);
+    if (buckets > 0 && count / buckets < parts) parts = count / buckets < 1 ? 1 : (int)(count / buckets);
+    return parts;
+}
+
+uint64_t tl_buckets_bytes(const tl_base *b, int64_t count, int64_t buckets)
+{
+    int parts = parts_for(b, count, buckets);
+    return parts == 1 ? 0 : tl_bytes_of((uint64_t)parts, ((uint64_t)buckets + 1) * sizeof(int64_t));
+}
 
 TL_INLINE void count_part(const job *j, tulle_index type, int64_t *seen, int64_t from, int64_t to)
 {
@@ -60,19 +74,35 @@ static void place_work(void *arg, int thread, int threads)
     }
 }
 
+/* One part: everything in row_ptr. */
+static void lead(const job *j)
+{
+    int64_t at = 0;
+    memset(j->row_ptr, 0, (size_t)j->buckets * tl_index_size(j->ptr_type));
+    for (int64_t k = 0; k < j->count; k++)
+        tl_bucket_take(j->row_ptr, j->ptr_type, tl_get(j->keys, j->key_type, k));
+    for (int64_t c = 0; c < j->buckets; c++) {
+        int64_t count = tl_get(j->row_ptr, j->ptr_type, c);
+        tl_put(j->row_ptr, j->ptr_type, c, at);
+        at += count;
+    }
+}
+
 tulle_status tl_buckets_create(tl_base *b, const void *keys, tulle_index key_type, int64_t count,
                                int64_t buckets, void *row_ptr, tulle_index ptr_type, tl_buckets *out)
 {
     tulle_status status = TULLE_OK;
-    int parts = tl_threads_for(b, 0, count);
-    if (buckets > 0 && count / buckets < parts) parts = count / buckets < 1 ? 1 : (int)(count / buckets);
+    int parts = parts_for(b, count, buckets);
     job j = {.keys = keys, .key_type = key_type, .ptr_type = ptr_type, .count = count,
              .buckets = buckets, .row_ptr = row_ptr, .parts = parts};
-    uint64_t counters = 0;
-    *out = (tl_buckets){.parts = parts};
-    if (!tl_mul_fits((uint64_t)buckets, (uint64_t)parts, &counters) || counters > INT64_MAX)
-        counters = INT64_MAX;                           /* the allocation says so */
-    TRY(tl_alloc(b, &j.next, (int64_t)counters, sizeof *j.next, "counters of a transpose or sort"));
+    *out = (tl_buckets){.parts = parts, .buckets = buckets, .row_ptr = row_ptr, .ptr_type = ptr_type,
+                        .type = parts == 1 ? ptr_type : TULLE_I64};
+    tl_put(row_ptr, ptr_type, buckets, count);
+    if (parts == 1) {
+        lead(&j);
+        return TULLE_OK;
+    }
+    TRY(tl_alloc(b, &j.next, parts * buckets, sizeof *j.next, "counters of a transpose or sort"));
     TRY(tl_alloc(b, &j.total, parts, sizeof *j.total, "counters of a transpose or sort"));
     tl_team_run(b->team, parts, count_work, &j);
     tl_team_run(b->team, parts, total_work, &j);
@@ -83,11 +113,21 @@ tulle_status tl_buckets_create(tl_base *b, const void *keys, tulle_index key_typ
         before += total;
     }
     tl_team_run(b->team, parts, place_work, &j);
-    tl_put(row_ptr, ptr_type, buckets, count);
-    out->next = j.next;
+    out->counters = j.next;
     j.next = NULL;
 done:
     tl_free(b, j.total);
     tl_free(b, j.next);
     return status;
+}
+
+void tl_buckets_close(tl_base *b, tl_buckets *x)
+{
+    size_t size = tl_index_size(x->ptr_type);
+    if (x->parts == 1 && x->row_ptr && x->buckets > 0) {        /* each points behind its bucket: where the next begins */
+        memmove((char *)x->row_ptr + size, x->row_ptr, (size_t)(x->buckets - 1) * size);
+        tl_put(x->row_ptr, x->ptr_type, 0, 0);
+    }
+    tl_free(b, x->counters);
+    *x = (tl_buckets){0};
 }

@@ -76,6 +76,41 @@ static void copy_work(void *arg, int thread, int threads)
     if (A->values) copy_values(j->out->values, C->val_type, A->values, A->val_type, first, last);
 }
 
+/* ---- the width of an array changed where it stands */
+
+typedef struct resize_job {
+    void   *array;
+    int64_t from, to;                   /* entries whose new places no old one needs */
+} resize_job;
+
+static void widen_work(void *arg, int thread, int threads)
+{
+    const resize_job *j = arg;
+    int64_t n = j->to - j->from, first = j->from + tl_part(n, thread, threads);
+    for (int64_t k = j->from + tl_part(n, thread + 1, threads) - 1; k >= first; k--) {
+        int32_t narrow;
+        memcpy(&narrow, (char *)j->array + 4 * k, sizeof narrow);
+        memcpy((char *)j->array + 8 * k, &(int64_t){narrow}, sizeof(int64_t));
+    }
+}
+
+void tl_index_resize(tl_base *b, void *array, tulle_index from, tulle_index to, int64_t count)
+{
+    if (from == TULLE_I64 && to == TULLE_I32)
+        for (int64_t k = 0; k < count; k++) {
+            int64_t wide;
+            memcpy(&wide, (char *)array + 8 * k, sizeof wide);
+            memcpy((char *)array + 4 * k, &(int32_t){(int32_t)wide}, sizeof(int32_t));
+        }
+    /* the upper half goes where nothing stands yet; the last few one by one */
+    for (int64_t n = count; from == TULLE_I32 && to == TULLE_I64 && n > 0;) {
+        int threads = tl_threads_for(b, 0, n);
+        resize_job j = {array, threads > 1 ? (n + 1) / 2 : 0, n};
+        tl_team_run(b->team, threads, widen_work, &j);
+        n = j.from;
+    }
+}
+
 tulle_status tl_csr_convert(tl_base *b, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
                             tulle_matrix **out)
 {

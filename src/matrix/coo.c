@@ -16,7 +16,7 @@ typedef struct job {
     tulle_index     type;
     size_t          size;               /* of a value; 0: none           */
     tulle_matrix   *A;
-    int64_t        *next;
+    tl_buckets      buckets;
     _Atomic int64_t bad;                /* lowest entry that is outside  */
 } job;
 
@@ -39,10 +39,10 @@ static void check_work(void *arg, int thread, int threads)
     while (at < bad && !atomic_compare_exchange_weak(&j->bad, &bad, at)) {}
 }
 
-TL_INLINE void scatter(const job *j, tulle_index type, int64_t *next, int64_t from, int64_t to)
+TL_INLINE void scatter(const job *j, tulle_index type, tulle_index lead, void *next, int64_t from, int64_t to)
 {
     for (int64_t k = from; k < to; k++) {
-        int64_t at = next[tl_get(j->row_idx, type, k)]++;
+        int64_t at = tl_bucket_take(next, lead, tl_get(j->row_idx, type, k));
         tl_put(j->A->col_idx, type, at, tl_get(j->col_idx, type, k));
         tl_value_move(j->A->values, at, j->values, k, j->size);
     }
@@ -51,10 +51,12 @@ TL_INLINE void scatter(const job *j, tulle_index type, int64_t *next, int64_t fr
 static void scatter_work(void *arg, int thread, int threads)
 {
     const job *j = arg;
-    int64_t *next = j->next + thread * j->rows;
+    void *next = tl_bucket_row(&j->buckets, thread);
+    tulle_index lead = j->buckets.type;
     int64_t from = tl_part(j->count, thread, threads), to = tl_part(j->count, thread + 1, threads);
-    if (j->type == TULLE_I32) scatter(j, TULLE_I32, next, from, to);
-    else scatter(j, TULLE_I64, next, from, to);
+    if (j->type == TULLE_I32 && lead == TULLE_I32) scatter(j, TULLE_I32, TULLE_I32, next, from, to);
+    else if (j->type == TULLE_I32) scatter(j, TULLE_I32, TULLE_I64, next, from, to);
+    else scatter(j, TULLE_I64, lead, next, from, to);
 }
 
 static tulle_status check_arguments(tl_base *b, const job *j, int val_type)
@@ -94,7 +96,6 @@ tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t cou
                              tulle_type val_type, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
-    tl_buckets buckets = {0};
     job j = {.rows = rows, .cols = cols, .count = count, .row_idx = row_idx, .col_idx = col_idx,
              .values = values, .type = idx_type, .bad = INT64_MAX};
     *out = NULL;
@@ -105,16 +106,13 @@ tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t cou
     j.size = values ? tl_type_size(val_type) : 0;
     tulle_index ptr_type = tl_fits(idx_type, count) ? idx_type : TULLE_I64;
     TRY(tl_matrix_create(b, rows, cols, count, ptr_type, idx_type, values ? (int)val_type : 0, &j.A));
-    TRY(tl_buckets_create(b, row_idx, idx_type, count, rows, j.A->row_ptr, ptr_type, &buckets));
-    j.next = buckets.next;
-    tl_team_run(b->team, buckets.parts, scatter_work, &j);
-    tl_free(b, buckets.next);
-    buckets.next = NULL;
-    TRY(tl_rows_settle(b, &j.A));
+    TRY(tl_buckets_create(b, row_idx, idx_type, count, rows, j.A->row_ptr, ptr_type, &j.buckets));
+    tl_team_run(b->team, j.buckets.parts, scatter_work, &j);
+    tl_buckets_close(b, &j.buckets);
+    TRY(tl_rows_settle(b, j.A));
     *out = j.A;
     j.A = NULL;
 done:
-    tl_free(b, buckets.next);
     tl_matrix_free(b, j.A);
     return status;
 }

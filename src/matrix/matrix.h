@@ -68,6 +68,8 @@ bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
  * no values. */
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                               tulle_index idx_type, int val_type, tulle_matrix **out);
+/* As it is; row_ptr[rows] is nnz. */
+tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
 
 /* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
@@ -84,6 +86,8 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
                               int64_t **perm);
 tulle_status tl_csr_convert(tl_base *b, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
                             tulle_matrix **out);
+/* The indices of an array in another width, in the same place, which has room for the wider of the two. */
+void         tl_index_resize(tl_base *b, void *array, tulle_index from, tulle_index to, int64_t count);
 tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t count, const void *row_idx,
                              const void *col_idx, tulle_index idx_type, const void *values,
                              tulle_type val_type, tulle_matrix **out);

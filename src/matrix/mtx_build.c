@@ -334,7 +334,7 @@ tulle_status tl_mtx_build(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
     A->col_idx = u.col_idx;
     A->values = u.val;
     u.row_ptr = u.col_idx = u.val = NULL;
-    if (u.folded || !(all->by_row || all->by_col)) TRY(tl_rows_settle(b, &A));
+    if (u.folded || !(all->by_row || all->by_col)) TRY(tl_rows_settle(b, A));
     *out = A;
     A = NULL;
 done:

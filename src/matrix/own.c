@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * own.c - matrices that the library owns. */
-#include "matrix/matrix.h"
+#include "matrix/parts.h"
 
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                               tulle_index idx_type, int val_type, tulle_matrix **out)
@@ -20,6 +20,18 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
     A = NULL;
 done:
     tl_matrix_free(b, A);
+    return status;
+}
+
+tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    size_t size = tl_value_size(A);
+    TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, tl_value_type(A), out));
+    memcpy((*out)->row_ptr, A->row_ptr, (size_t)(A->rows + 1) * tl_index_size(A->ptr_type));
+    if (A->nnz > 0) memcpy((*out)->col_idx, A->col_idx, (size_t)A->nnz * tl_index_size(A->idx_type));
+    if (A->nnz > 0 && size) memcpy((*out)->values, A->values, (size_t)A->nnz * size);
+done:
     return status;
 }
 

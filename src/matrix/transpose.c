@@ -6,7 +6,8 @@
  * the rows of the result come out sorted.  The parts of the entries are cut anywhere, also within rows.
  * The result keeps A's index types; its columns become 64 bit where A has too many rows for 32.
  *
- * Memory: the result, the counters of bucket.c, and 8 bytes an entry for perm where it is asked for. */
+ * Memory: the result, the counters of bucket.c (none where there are more columns than entries), and 8 bytes an
+ * entry for perm where it is asked for. */
 #include <inttypes.h>
 #include "matrix/parts.h"
 
@@ -15,7 +16,8 @@ typedef struct job {
     tulle_matrix    *T;
     size_t           size;              /* of a value; 0: none */
     bool             conjugate;
-    int64_t         *next, *perm;
+    tl_buckets       buckets;
+    int64_t         *perm;
 } job;
 
 /* The row that entry k stands in. */
@@ -30,7 +32,8 @@ static int64_t row_of(const tulle_csr *A, int64_t k)
     return low;
 }
 
-TL_INLINE void scatter(const job *j, tulle_index type, size_t size, int64_t *next, int64_t from, int64_t to)
+TL_INLINE void scatter(const job *j, tulle_index type, tulle_index lead, size_t size, void *next, int64_t from,
+                       int64_t to)
 {
     const tulle_csr *A = j->A;
     tulle_index out_type = j->T->view.idx_type;
@@ -39,7 +42,7 @@ TL_INLINE void scatter(const job *j, tulle_index type, size_t size, int64_t *nex
         int64_t end = tl_row_begin(A, i + 1);
         if (end > to) end = to;
         for (; k < end; k++) {
-            int64_t at = next[tl_get(A->col_idx, type, k)]++;
+            int64_t at = tl_bucket_take(next, lead, tl_get(A->col_idx, type, k));
             tl_put(j->T->col_idx, out_type, at, i);
             tl_value_move(j->T->values, at, A->values, k, size);
             if (j->perm) j->perm[at] = k;
@@ -55,22 +58,26 @@ static void conjugate(tulle_type type, void *values, int64_t from, int64_t to)
         for (int64_t k = from; k < to; k++) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 
+/* Sizes of values and what leads, as constants. */
+TL_INLINE void scatter_sizes(const job *j, tulle_index lead, void *next, int64_t from, int64_t to)
+{
+    switch (j->size) {
+    case 0: scatter(j, TULLE_I32, lead, 0, next, from, to); break;
+    case 4: scatter(j, TULLE_I32, lead, 4, next, from, to); break;
+    case 8: scatter(j, TULLE_I32, lead, 8, next, from, to); break;
+    default: scatter(j, TULLE_I32, lead, 16, next, from, to); break;
+    }
+}
+
 static void scatter_work(void *arg, int thread, int threads)
 {
     const job *j = arg;
-    int64_t *next = j->next + thread * j->A->cols;
+    void *next = tl_bucket_row(&j->buckets, thread);
     int64_t from = tl_part(j->A->nnz, thread, threads), to = tl_part(j->A->nnz, thread + 1, threads);
     if (from == to) return;
-    if (j->A->idx_type == TULLE_I64) {
-        scatter(j, TULLE_I64, j->size, next, from, to);
-        return;
-    }
-    switch (j->size) {
-    case 0: scatter(j, TULLE_I32, 0, next, from, to); break;
-    case 4: scatter(j, TULLE_I32, 4, next, from, to); break;
-    case 8: scatter(j, TULLE_I32, 8, next, from, to); break;
-    default: scatter(j, TULLE_I32, 16, next, from, to); break;
-    }
+    if (j->A->idx_type == TULLE_I64) scatter(j, TULLE_I64, j->buckets.type, j->size, next, from, to);
+    else if (j->buckets.type == TULLE_I64) scatter_sizes(j, TULLE_I64, next, from, to);
+    else scatter_sizes(j, TULLE_I32, next, from, to);
 }
 
 static void conjugate_work(void *arg, int thread, int threads)
@@ -80,11 +87,23 @@ static void conjugate_work(void *arg, int thread, int threads)
               tl_part(j->A->nnz, thread + 1, threads));
 }
 
+static tulle_index index_for(const tulle_csr *A)
+{
+    return tl_fits(A->idx_type, A->rows - 1) ? A->idx_type : TULLE_I64;
+}
+
+uint64_t tl_csr_transpose_bytes(const tl_base *b, const tulle_csr *A, bool perm, uint64_t *result)
+{
+    uint64_t entry = tl_index_size(index_for(A)) + tl_value_size(A) + (perm ? sizeof(int64_t) : 0);
+    *result = tl_bytes_sum(tl_bytes_of((uint64_t)A->cols + 1, tl_index_size(A->ptr_type)),
+                           tl_bytes_sum(tl_bytes_of((uint64_t)A->nnz, entry), sizeof(tulle_matrix)));
+    return tl_bytes_sum(*result, tl_buckets_bytes(b, A->nnz, A->cols));
+}
+
 tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle_matrix **out,
                               int64_t **perm)
 {
     tulle_status status = TULLE_OK;
-    tl_buckets buckets = {0};
     job j = {.A = A};
     *out = NULL;
     if (perm) *perm = NULL;
@@ -95,14 +114,17 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
         status = tl_fail(b, TULLE_ENOMEM, "a transpose with %" PRId64 " rows cannot be addressed", A->cols);
         goto done;
     }
-    tulle_index idx_type = tl_fits(A->idx_type, A->rows - 1) ? A->idx_type : TULLE_I64;
-    TRY(tl_matrix_create(b, A->cols, A->rows, A->nnz, A->ptr_type, idx_type, tl_value_type(A), &j.T));
+    status = tl_matrix_create(b, A->cols, A->rows, A->nnz, A->ptr_type, index_for(A), tl_value_type(A), &j.T);
+    if (status == TULLE_ENOMEM && A->cols / 16 > A->nnz)
+        tl_fail(b, status, "the transpose has %" PRId64 " rows, as many as A has columns: its row pointers alone take %"
+                PRIu64 " bytes, more than there are", A->cols, tl_bytes_of((uint64_t)A->cols + 1, tl_index_size(A->ptr_type)));
+    if (status != TULLE_OK) goto done;
     if (perm) TRY(tl_alloc(b, &j.perm, A->nnz, sizeof *j.perm, "the order of a transpose"));
     TRY(tl_buckets_create(b, A->col_idx, A->idx_type, A->nnz, A->cols, j.T->row_ptr, A->ptr_type,
-                          &buckets));
+                          &j.buckets));
     j.size = tl_value_size(A);
-    j.next = buckets.next;
-    tl_team_run(b->team, buckets.parts, scatter_work, &j);
+    tl_team_run(b->team, j.buckets.parts, scatter_work, &j);
+    tl_buckets_close(b, &j.buckets);
     if (op == TULLE_ADJOINT && A->values && tl_type_complex(A->val_type))
         tl_team_run(b->team, tl_threads_for(b, 0, A->nnz), conjugate_work, &j);
     *out = j.T;
@@ -110,7 +132,6 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
     if (perm) *perm = j.perm;
     j.perm = NULL;
 done:
-    tl_free(b, buckets.next);
     tl_free(b, j.perm);
     tl_matrix_free(b, j.T);
     return status;

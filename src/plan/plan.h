@@ -158,6 +158,7 @@ typedef struct tl_pieces {
     tl_piece *piece;
     int64_t   count;
     int64_t   max_rows, max_entries;    /* of one piece; entries is an upper bound */
+    bool      lean;                     /* for threads with little memory          */
 } tl_pieces;
 
 typedef struct tl_piece_limits {
