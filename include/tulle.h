@@ -343,7 +343,9 @@ TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A,
 TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_forecast *forecast);
 
-/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; *error is relative. */
+/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; rows that have infinities, leave the range of the type or mix
+ * sizes too different for one sum are computed anew, entry by entry.  What overflows or underflows in C's type is weighed
+ * as such: right where the sum of the products does so.  *error is relative to what is added up. */
 TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                            const tulle_csr *C, const tulle_options *options,
                                            double *error);
