@@ -39,7 +39,7 @@ static void apply(void *arg, int thread, int threads)
         for (int64_t k = tl_row_begin(A, i); k < tl_row_begin(A, i + 1); k++) {
             int64_t c = tl_get(A->col_idx, A->idx_type, k);
             tl_c64 a = value_at(A, k), x = j->x->v[c];
-            sum.re += a.re * x.re - a.im * x.im;
+            sum.re += a.re * x.re + -a.im * x.im;       /* why so: mul() in cpu/kernel_types.h */
             sum.im += a.re * x.im + a.im * x.re;
             size += hypot(a.re, a.im) * j->x->size[c];
         }
