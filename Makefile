@@ -4,7 +4,8 @@
 #
 #   make            the libraries and the command, at build/tulle
 #   make demo       a first look: one product, checked, timed and drawn
-#   make check      every test, also under ASan, UBSan and TSan
+#   make check      every test, for every instruction set of this processor, also under ASan, UBSan and TSan
+#   make check-more the same by clang, for 64-bit ARM under qemu-user, and every instruction set under ASan and UBSan
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
@@ -31,6 +32,10 @@ check:
 	@scripts/install-deps.sh check
 	@scripts/check.sh
 
+check-more:
+	@scripts/install-deps.sh check-more
+	@scripts/check.sh more
+
 bench:
 	@scripts/install-deps.sh check
 	@scripts/build.sh all bench
@@ -47,4 +52,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check bench gpu-check install clean
+.PHONY: all demo check check-more bench gpu-check install clean

@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check.sh - every test there is, in three builds; `make check` calls it.
+# check.sh [more] - every test there is; `make check` and `make check-more` call it.
 #
-#   build/        the release build, warnings are errors: all tests
-#   build/asan    address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command; not those that
-#                 try kernels at length, which no sanitizer of the host sees
-#   build/tsan    the thread sanitizer: the C programs that need no device
+# Without a word, what every change must pass:
 #
-# Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all three.
+#   build/            the release build, warnings are errors: all tests, those of the CPU for each instruction set it has
+#   build/asan        address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command; not those that
+#                     try kernels at length, which no sanitizer of the host sees
+#   build/tsan        the thread sanitizer: the C programs that need no device
 #
-# The last line is "N passed, N failed" over all three; the exit status is 0 only if nothing failed and
-# every test told its count.
+# With "more", other compilers and other instructions:
+#
+#   build/clang       the C programs, examples and the command by clang, warnings are errors
+#   build/aarch64     the C programs and examples for 64-bit ARM, under qemu-user
+#   build/asan-isas   address and undefined-behaviour sanitizers on the kernels of newer instructions
+#
+# Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all builds of this machine.
+#
+# The last line is "N passed, N failed" over all builds; the exit status is 0 only if nothing failed and
+# every test told its count.  Tests of instructions that this processor lacks are named before it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +27,8 @@ build=${BUILD:-build}
 jobs=${JOBS:-$(nproc)}
 unset MAKEFLAGS MFLAGS MAKELEVEL
 read -r -a flags <<<"${CMAKE_FLAGS:-}"
-passed=0 failed=0
+passed=0 failed=0 lacking=()
+mode=${1:-all}
 
 step() {                        # step WHAT COMMAND...: says what runs and how long it took
     local what=$1 start=$SECONDS status
@@ -47,15 +56,10 @@ run() {                         # run DIR CTEST_OPTION...
     # shellcheck disable=SC2086
     $launch ctest --test-dir "$dir" --parallel "$jobs" --output-on-failure --no-tests=error "$@"
     status=$?
-    while read -r name; do
-        if [ -s "$dir/counts/$name" ]; then
-            read -r p f <"$dir/counts/$name"
-        else
-            echo "$name told no count"
-            p=0 f=1
-        fi
+    while read -r name p f; do
         passed=$((passed + p)) failed=$((failed + f))
-    done < <(ctest --test-dir "$dir" -N "$@" | sed -nE 's/^ *Test +#[0-9]+: (.*)$/\1/p')
+        [ $((p + f)) -gt 0 ] || lacking+=("$name")
+    done < <(tests/tally.sh "$dir" "$@")
     return $status
 }
 
@@ -105,19 +109,39 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 
 cache=-DTULLE_TEST_CACHE=$(cd "$build" && pwd)/cache
 
-part release "$build" "all tests" "unit|gpu|kernels|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
-for sanitizer in address,undefined thread; do
-    if ! find_launcher $sanitizer; then
-        failed=$((failed + 1))
-    elif [ $sanitizer = thread ]; then
-        part "thread sanitizer" "$build/tsan" tests "unit|example" \
-            -DTULLE_SANITIZE=thread -DTULLE_ISAS=base "$cache"
-    else
-        part "address and undefined-behaviour sanitizers" "$build/asan" tests "unit|gpu|example|fuzz|cli" \
-            -DTULLE_SANITIZE=address,undefined -DTULLE_ISAS=base "$cache"
-    fi
-done
+sanitized() {                   # sanitized SANITIZERS PART_ARGUMENT...: a part where programs of that kind start
+    if find_launcher "$1"; then part "${@:2}" -DTULLE_SANITIZE="$1" "$cache"; else failed=$((failed + 1)); fi
+    launch=""
+}
 
+check() {
+    part release "$build" "all tests" "unit|gpu|kernels|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
+    sanitized address,undefined "address and undefined-behaviour sanitizers" "$build/asan" tests \
+        "unit|gpu|example|fuzz|cli" -DTULLE_ISAS=base
+    sanitized thread "thread sanitizer" "$build/tsan" unit_tests "unit|example" -DTULLE_ISAS=base
+}
+
+check_more() {
+    part clang "$build/clang" "all unit_tests" "unit|example|cli|fused" -DCMAKE_C_COMPILER=clang -DTULLE_WERROR=ON "$cache"
+    part "64-bit ARM" "$build/aarch64" unit_tests "unit|example|fused" \
+        -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" -DTULLE_WERROR=ON
+    case $(uname -m) in
+        x86_64) sanitized address,undefined "sanitizers, newer instructions" "$build/asan-isas" unit_tests "avx2|avx512" ;;
+        *) echo "== $(uname -m) has one instruction set: nothing more for the sanitizers" ;;
+    esac
+}
+
+case $mode in
+    all) check ;;
+    more) check_more ;;
+    *) echo "usage: check.sh [more]" >&2; exit 2 ;;
+esac
+
+if [ ${#lacking[@]} -gt 0 ]; then
+    echo "== not run for lack of hardware: ${lacking[*]}"
+    for isa in $(printf '%s\n' "${lacking[@]##*@}" | sort -u); do tests/isa.sh "$isa" true || true; done
+    echo "   (check_fused has looked at the objects of their kernels)"
+fi
 [ $wrong -eq 0 ] || [ $failed -gt 0 ] || failed=1
 echo "== all: $((SECONDS - start)) s"
 echo "$passed passed, $failed failed"

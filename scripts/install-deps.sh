@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh [--look] build|check - sees that what a build or the tests need is there.
+# install-deps.sh [--look] build|check|check-more - sees that what a build or the tests need is there.
 #
 # What is missing is installed with apt where that can be done without a question (root, or sudo without a
 # password); else the commands to type are printed and the exit status is 1.  With --look nothing is ever
@@ -10,12 +10,18 @@ set -euo pipefail
 
 look=no
 if [ "${1:-}" = --look ]; then look=yes; shift; fi
-goal=${1:?usage: install-deps.sh [--look] build|check}
+goal=${1:?usage: install-deps.sh [--look] build|check|check-more}
+case $goal in
+    build | check | check-more) ;;
+    *) echo "install-deps.sh: $goal is not one of build, check, check-more" >&2; exit 2 ;;
+esac
 cc=${CC:-cc}
 cxx=${CXX:-c++}
 
 has() { command -v "$1" >/dev/null 2>&1; }
 includes() { echo "#include <$2>" | $1 -x "$3" -E - "${@:4}" >/dev/null 2>&1; }
+
+links() { echo 'int main(void) { return 0; }' | $1 -x c - -o /dev/null >/dev/null 2>&1; }
 
 cmake_fits() {
     has cmake || return 1
@@ -39,7 +45,7 @@ find_missing() {
     if ! includes "$cc" zlib.h c; then
         if [ "$look" = yes ]; then wished=(zlib1g-dev); else missing+=(zlib1g-dev); fi
     fi
-    if [ "$goal" = check ]; then
+    if [ "$goal" != build ]; then
         has "$cxx" || missing+=(g++)
         has pkg-config || missing+=(pkg-config)
         includes "$cc" GraphBLAS.h c || includes "$cc" suitesparse/GraphBLAS.h c ||
@@ -49,6 +55,12 @@ find_missing() {
         has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
         ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/pocl*.icd >/dev/null 2>&1 || missing+=(pocl-opencl-icd)
         has oclgrind || missing+=(oclgrind)
+        has objdump || has llvm-objdump || missing+=(binutils)
+    fi
+    if [ "$goal" = check-more ]; then
+        links clang || missing+=(clang)
+        links aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+        has qemu-aarch64 || missing+=(qemu-user)
     fi
 }
 

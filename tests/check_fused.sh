@@ -5,6 +5,8 @@
 # twice.  Objects are disassembled, so that those count too whose instructions this processor lacks, and compilers that
 # fuse although they were told not to (gcc 12.2: bug 107647) are found.
 #
+# A call of fma() in the source is no such mistake: allowed() knows the one there is.
+#
 # LIST has the path of an object in each line: all of the library and the tests' reference.  The kernels of every ISA must be
 # among them.  $CC is the compiler they were made with; planted objects show that this test can fail.
 set -euo pipefail
@@ -30,9 +32,21 @@ case $("$objdump" -f "$work/nothing.o") in
     *) "$objdump" -f "$work/nothing.o"; echo "check_fused.sh does not know this processor's fused instructions"; exit 1 ;;
 esac
 
+options="-d --no-show-raw-insn"         # LLVM's knows new instructions only where it is told of them
+if [ $machine = aarch64 ] && [[ $("$objdump" --version) == *LLVM* ]]; then options="$options --mattr=+v8.3a,+sve,+complxnum"; fi
+
+# allowed OBJECT: so many, because the source calls fma()
+allowed() {
+    case $1 in
+        */src/matrix/gallery_cage.c.o) echo 1 ;;        # three_digits(): the exact error of a product
+        *) echo 0 ;;
+    esac
+}
+
 # count OBJECT: "FUSED UNKNOWN ALL", numbers of instructions
 count() {
-    "$objdump" -d --no-show-raw-insn "$1" >"$work/text" 2>"$work/error" || { cat "$work/error" >&2; return 1; }
+    # shellcheck disable=SC2086
+    "$objdump" $options "$1" >"$work/text" 2>"$work/error" || { cat "$work/error" >&2; return 1; }
     awk -v fused="$fused" '
         /^ *[0-9a-f]+:/ {
             all++
@@ -112,7 +126,7 @@ while read -r object; do
     fi
     read -r found unknown all <<<"$numbers"
     total=$((total + all))
-    if [ "$found" -gt 0 ]; then
+    if [ "$found" -gt "$(allowed "$object")" ]; then
         bad "$name holds $found fused instructions of $all; the first of them:"
         awk -v fused="$fused" '/^[0-9a-f]+ </ {at = $2} /^ *[0-9a-f]+:/ {for (i = 2; i <= NF; i++) if ($i ~ fused) {print "    " at $0; if (++n == 3) exit}}' \
             "$work/text"

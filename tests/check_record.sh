@@ -16,6 +16,8 @@ trap 'rm -rf "$work"' EXIT
 printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \"date\": \"2026-01-01\", \
 \"gpu_sources_sha256\": \"$hash\"}" \
     '{"section": "test", "driver": "opencl", "program": "t", "passed": 2, "failed": 0}' \
+    '{"section": "test", "driver": "cpu", "program": "t@base", "passed": 3, "failed": 0}' \
+    '{"section": "test", "driver": "cpu", "program": "t@avx2", "passed": 4, "failed": 0}' \
     '{"section": "sanitizer", "tool": "memcheck", "result": "clean"}' \
     '{"section": "product", "driver": "opencl", "matrix": "m", "operation": "A*A", "policy": "speck", "type": "f64",
       "ms": 1, "stages": {"numeric": 0.5}, "peak_bytes": 1, "products": 1, "c_nnz": 1}' \
@@ -40,6 +42,10 @@ tell "a good record" 0 "$record" check "$work/good.json" "$hash"
 tell "a record of other sources" 1 "$record" check "$work/good.json" 0000
 sed 's/"failed": 0/"failed": 1/' "$work/good.json" >"$work/bad.json"
 tell "a record of failed tests" 1 "$record" check "$work/bad.json" "$hash"
+sed '/"cpu"/s/"failed": 0/"failed": 1/' "$work/good.json" >"$work/bad.json"
+tell "a record of failed tests of the CPU" 1 "$record" check "$work/bad.json" "$hash"
+tell "counts of the CPU together, those of a device apart" 0 grep -q '"driver": "cpu", "passed": 7' "$work/good.json"
+tell "counts of a device" 0 grep -q '"driver": "opencl", "passed": 2' "$work/good.json"
 sed 's/"clean"/"3 errors"/' "$work/good.json" >"$work/bad.json"
 tell "a record of errors found" 1 "$record" check "$work/bad.json" "$hash"
 tell "the last of two times of one case" 1 grep -q '"ms": 0.25' "$work/good.json"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # gpu_check.sh [--out FILE] [PART...] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
-# through the GPU's OpenCL, sanitizers on a selection, measurements; all of it into docs/records/<device>.json, tables
-# of accumulators and merges beside it.
+# through the GPU's OpenCL, those of the CPU for every instruction set its processor has, sanitizers on a selection,
+# measurements; all of it into docs/records/<device>.json, tables of accumulators and merges beside it.
 #
 #   --out FILE               the record goes there
 #   PART                     tests, sanitizers, measures; all three where none is named.  A record of the same sources
@@ -14,7 +14,7 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
-#   GPU_CHECK_AT_ONCE        tests of a device at the same time (8)
+#   GPU_CHECK_AT_ONCE        tests of a device at the same time (8); of the CPU as many as JOBS
 #   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
 #
@@ -47,7 +47,7 @@ read -r -a flags <<<"${CMAKE_FLAGS:-}"
 mkdir -p "$build"
 # shellcheck disable=SC2086
 if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
-       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record $programs; } >"$work/log" 2>&1; then
+       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record unit_tests $programs; } >"$work/log" 2>&1; then
     tail -n 60 "$work/log"
     exit 1
 fi
@@ -114,6 +114,27 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
+tested() {                      # tested DRIVER PROGRAM: what it counted, into the record
+    if [ "$failed" -ne 0 ]; then wrong=1; fi
+    say "$2 on $1: $passed passed, $failed failed"
+    printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
+        "${1%%:*}" "$2" "$passed" "$failed" >>"$pieces"
+}
+
+# This machine's processor may have what that of `make check` lacks.
+if wanted tests; then
+    start=$SECONDS
+    rm -rf "$build/counts"
+    if ! ctest --test-dir "$build" -L unit --parallel "$jobs" --output-on-failure --no-tests=error >"$work/log" 2>&1; then
+        tail -n 200 "$work/log"
+        wrong=1
+    fi
+    while read -r p passed failed; do
+        if [ $((passed + failed)) -eq 0 ]; then say "$p: not run, this processor lacks it"; else tested cpu "$p"; fi
+    done < <(tests/tally.sh "$build" -L unit)
+    say "tests on the CPU: $((SECONDS - start)) s"
+fi
+
 # Several at once: they are small, and most of their time is the host's.  One that was refused memory or a context while
 # the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end) runs again alone, and that counts.
 at_once=${GPU_CHECK_AT_ONCE:-8}
@@ -140,13 +161,8 @@ for d in $devices; do
         status=$(cat "$log.status")
         count "$log"
         if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
-        if [ "$failed" -ne 0 ]; then
-            tail -n 40 "$log"
-            wrong=1
-        fi
-        say "$p on $d: $passed passed, $failed failed"
-        printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
-            "${d%%:*}" "$p" "$passed" "$failed" >>"$pieces"
+        if [ "$failed" -ne 0 ]; then tail -n 40 "$log"; fi
+        tested "$d" "$p"
     done
     say "tests on $d: $((SECONDS - start)) s"
 done

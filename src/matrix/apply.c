@@ -21,7 +21,7 @@ TL_INLINE tl_c64 row_sum(const job *j, tulle_type type, tulle_index idx, int64_t
         tl_c64 a = tl_value_load(type, j->A->values, k);
         tl_c64 x = tl_value_load(type, j->x, tl_get(j->A->col_idx, idx, k));
         if (type == TULLE_C32 || type == TULLE_C64) {
-            sum.re += a.re * x.re - a.im * x.im;
+            sum.re += a.re * x.re + -a.im * x.im;       /* why so: mul() in cpu/kernel_types.h */
             sum.im += a.re * x.im + a.im * x.re;
         } else {
             sum.re += a.re * x.re;
