@@ -136,7 +136,8 @@ typedef void (*tulle_trace_fn)(void *user, const char *line);
 typedef struct tulle_options {
     const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
     const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
-    uint64_t    memory_limit;     /* bytes for C and workspace; 0: what the device has free   */
+    uint64_t    memory_limit;     /* bytes for C and workspace, on a GPU there, copies of A and B
+                                     included; 0: what the device has free                    */
     int         threads;          /* 0: the context's                                         */
     int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
@@ -187,7 +188,8 @@ typedef struct tulle_stats {
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish, sec_total;
     int64_t     a_nnz, b_nnz, c_nnz, products;     /* tulle_spmm(): b, c are X, Y */
     uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
-    uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not */
+    uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not
+                                     (but their copies on a GPU)                       */
     int         threads;
     int         shares;
     tulle_share share[TULLE_MAX_SHARES];
@@ -240,7 +242,9 @@ TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);     /
 TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
 TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
 TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
-TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);             /* gives kept memory back */
+/* Gives memory back that is kept from one product to the next: at most an eighth of the machine's, and on a GPU
+ * a quarter of the device's, which goes back by itself only where this context needs other memory there. */
+TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);
 
 /* The CPU, then every device of every driver, usable or not; a driver that is not there is a line that says
  * so.  The list is made at each call: an index past its present end is TULLE_EINVAL. */

@@ -3,8 +3,8 @@
  * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory.
  *
  * A block is as many rows as fit the limit by their upper bound, one at least; a block that the engine refuses
- * is halved until it fits.  Where even a row alone does not, all rows are looked at, and the call is refused with what the
- * one that takes most needs.  On a GPU the operands go to the device once. */
+ * is halved until it fits.  Where even a row alone does not, all rows are looked at, and the call is refused with
+ * what the one that takes most needs.  On a GPU the operands go to the device once, where they count as taken. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static uint64_t room_for(const tulle_ctx *ctx, const tl_setup *s)
         return limit / 2 > all ? limit - all : limit > least ? limit - least : 0;
     }
     uint64_t limit = s->options.memory_limit, free_bytes = tl_gpu_caps(ctx->gpu)->memory_free / 2;
-    return limit && limit < free_bytes ? limit : free_bytes;
+    return limit && limit - s->gpu.before < free_bytes ? limit - s->gpu.before : free_bytes;
 }
 
 /* Operands that the device can read again and again. */
@@ -56,12 +56,12 @@ typedef struct placed {
     tulle_matrix *own_a, *own_b;
 } placed;
 
-static tulle_status place_one(tulle_ctx *ctx, const tulle_csr *given, bool as_given, const tulle_csr *ready,
+static tulle_status place_one(tulle_ctx *ctx, const tulle_csr *given, bool stays, const tulle_csr *ready,
                               tulle_csr *view, tulle_matrix **own)
 {
     tulle_status status = TULLE_OK;
     *view = *given;
-    if (as_given && given->place == TULLE_DEVICE) return TULLE_OK;
+    if (stays) return TULLE_OK;
     TRY(tl_gpu_move(&ctx->base, ctx->gpu, ready, TULLE_DEVICE, own));
     *view = (*own)->view;
 done:
@@ -72,13 +72,24 @@ static tulle_status place(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B
 {
     tulle_status status = TULLE_OK;
     const tl_operands *x = &s->operands;
-    bool kept = !s->options.sort_inputs;
-    TRY(place_one(ctx, A, kept && !s->options.op_a, &x->A, &p->A, &p->own_a));
-    if (tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values) p->B = p->A;
-    else TRY(place_one(ctx, B, kept && !s->options.op_b, &x->B, &p->B, &p->own_b));
+    const tulle_options *o = &s->options;
+    bool stays_a = !o->sort_inputs && !o->op_a && A->place == TULLE_DEVICE;
+    bool stays_b = !o->sort_inputs && !o->op_b && B->place == TULLE_DEVICE;
+    bool share = tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values;
+    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);
+    s->gpu.before = (stays_a ? 0 : tl_gpu_bytes_of(&x->A)) + (stays_b || share ? 0 : tl_gpu_bytes_of(&x->B));
+    if (o->memory_limit && s->gpu.before > o->memory_limit) {
+        status = tl_fail(&ctx->base, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device for A and B, "
+                         "the limit is %" PRIu64, s->gpu.before, o->memory_limit);
+        goto done;
+    }
+    TRY(place_one(ctx, A, stays_a, &x->A, &p->A, &p->own_a));
+    if (share) p->B = p->A;
+    else TRY(place_one(ctx, B, stays_b, &x->B, &p->B, &p->own_b));
     s->gpu.A = &p->A;
     s->gpu.B = &p->B;
 done:
+    tl_dmem_end(ctx->gpu);
     return status;
 }
 
@@ -167,6 +178,7 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     if (ctx->gpu) TRY(place(ctx, A, B, &s, &device));
     tl_request *r = &s.request;
     uint64_t room = room_for(ctx, &s);
+    s.gpu.row_most = s.profile.max_products < r->B->cols ? s.profile.max_products : r->B->cols;
     products = s.stats.products;
     do {
         r->row1 = block_end(r, r->row0, room);

@@ -275,7 +275,7 @@ static void limits_and_blocks(void)
         REQUIRE(!C && number && sscanf(number, "needs %llu bytes", &need) == 1 && need > o.memory_limit, "%s", tulle_ctx_error(ctx));
         o.memory_limit = need;
     }
-    REQUIRE(status == TULLE_OK && tries > 2, "%d tries: %s", tries, tulle_ctx_error(ctx));
+    REQUIRE(status == TULLE_OK && tries >= 1 && tries <= 2, "%d tries: %s", tries, tulle_ctx_error(ctx));
     tulle_stats s;
     tulle_ctx_stats(ctx, &s);
     tulle_csr c = tulle_matrix_view(C);

@@ -88,6 +88,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     const char *balance = tl_env("TULLE_GPU_BALANCE");
     if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
         gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
+    gpu->keep_most = gpu->caps.memory_bytes / 4;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;

@@ -162,7 +162,8 @@ _Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLAS
 
 typedef struct tl_block {
     uint64_t handle, bytes;
-    uint64_t asked;                     /* by its user, at most bytes                */
+    uint64_t product;                   /* number of the product that took it        */
+    uint64_t freed;                     /* when, in frees of this device; the oldest waits longest */
     bool     used;
 } tl_block;
 
@@ -177,6 +178,9 @@ struct tl_gpu {
     tl_block        *block;
     int              blocks, room;
     uint64_t         held, peak, waiting, requests, fail_at;
+    uint64_t         keep_most;         /* bytes that may wait                       */
+    uint64_t         frees;
+    uint64_t         product, taken, most, limit, refused;     /* of the product under way: see tl_dmem_begin */
     /* programs.c */
     tl_module       *module[TL_FILES][TL_VARIANTS];
     tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];

@@ -3,12 +3,13 @@
  * gpu.h - the GPU engine: products on one device, whichever driver it has.
  *
  *   device.c    names ("cuda:0"), the list of all devices, opening and sharing one
- *   pool.c      device memory kept between products
+ *   pool.c      device memory kept between products, and the limit of one
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
  *   parcels.c   long arrays of the host on their way to a device
  *   product.c   analyze -> symbolic -> numeric, two waits
+ *   budget.c    how much a product needs, where its limit is too small
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
  *   spmm.h      sparse times dense: its files
@@ -43,18 +44,29 @@ tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the c
 void        *tl_gpu_native(tl_gpu *gpu, tl_native what);        /* NULL where the driver has no such thing */
 void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back */
 
-/* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next.
- * In queue order: a block freed after its last use was enqueued may be handed out at once. */
+/* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next, up to a quarter of
+ * the device's memory.  In queue order: a block freed after its last use was enqueued may be handed out at once. */
 tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *what, tl_dmem *mem);
 void         tl_dmem_free(tl_gpu *gpu, tl_dmem mem);            /* handle 0 is fine */
 uint64_t     tl_dmem_held(const tl_gpu *gpu);
 uint64_t     tl_dmem_left(tl_gpu *gpu);                         /* what can still be had, as far as the driver tells */
 uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes held since the last reset */
+uint64_t     tl_dmem_round(uint64_t bytes);                     /* what a request for so many takes */
+/* Of one product: what it takes is counted from here to the end.  `before` bytes it has already; beyond the limit (0: none)
+ * a request is TULLE_ELIMIT and takes nothing, and kept blocks go back to the driver where they and the product together
+ * would pass it. */
+void         tl_dmem_begin(tl_gpu *gpu, uint64_t before, uint64_t limit);
+void         tl_dmem_end(tl_gpu *gpu);
+uint64_t     tl_dmem_taken(const tl_gpu *gpu);                  /* by the product, now */
+uint64_t     tl_dmem_most(const tl_gpu *gpu);                   /* and at most, what was refused not counted */
+uint64_t     tl_dmem_refused(const tl_gpu *gpu);                /* what it would have had with the request refused; 0: none */
 
 /* ---- place.c */
 
 /* A copy of A at the place asked for. */
 tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+
+uint64_t     tl_gpu_bytes_of(const tulle_csr *A);               /* that a copy on the device takes */
 
 /* The same for a dense matrix; without gaps. */
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
@@ -84,7 +96,10 @@ typedef struct tl_gpu_request {
     const tl_recipe *recipe;
     int              ptr_type, idx_type;/* of C; 0: as needed, as B's                   */
     tulle_place      place;             /* of C                                         */
-    uint64_t         memory_limit;      /* device bytes for C and workspace; 0: what is free */
+    uint64_t         memory_limit;      /* device bytes for copies of A and B, C and workspace; 0: what is free */
+    uint64_t         before;            /* of them: taken already                       */
+    bool             plan;              /* a limit that is too small is told for a plan, */
+    int64_t          row_most;          /* and for any row of at most so many entries, where one alone is refused; 0: for this product */
     bool             values;            /* false: the pattern only                      */
     bool             drop_zeros;
     bool             trusted;           /* else the views are checked on the device     */

@@ -13,7 +13,6 @@
  * for each row that waits.  Areas stay until C is filled. */
 #include "gpu/product.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -121,21 +120,10 @@ static void choose(const tl_product *p, tl_once *o)
 
 /* ---- memory */
 
-static tulle_status within_limit(const tl_product *p, uint64_t bytes, const char *what)
-{
-    uint64_t all = tl_dmem_held(p->gpu) - p->held + bytes;
-    if (!p->request.memory_limit || all <= p->request.memory_limit) return TULLE_OK;
-    return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (%s), the limit is %" PRIu64, all, what,
-                   p->request.memory_limit);
-}
-
 static tulle_status make_area(tl_product *p, tl_area *area, uint64_t entries)
 {
     tulle_status status = TULLE_OK;
     uint64_t idx = (uint64_t)p->types.idx / 8, val = tl_type_size((tulle_type)p->types.val);
-    char what[96];
-    snprintf(what, sizeof what, "%" PRIu64 " entries before C is arranged", entries);
-    TRY(within_limit(p, entries * (idx + val), what));
     TRY(tl_dmem_alloc(p->b, p->gpu, entries * idx, "columns before C is arranged", &area->col));
     TRY(tl_dmem_alloc(p->b, p->gpu, entries * val, "values before C is arranged", &area->val));
 done:
@@ -159,6 +147,33 @@ void tl_once_done(tl_product *p, tl_once *o)
     }
     for (int i = 0; i < o->areas; i++) free_area(p, &o->area[i]);
     o->areas = 0;
+}
+
+/* Bytes of the three arrays that bins are made of. */
+static uint64_t bins_bytes(const tl_product *p)
+{
+    return tl_dmem_round(BOARD_BYTES) + tl_dmem_round((uint64_t)p->rows * 4)
+           + tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8));
+}
+
+/* Places of a row that is merged: each but the last smaller than the row, and twice the one before but where the scratchpad
+ * ends; so four times its products at most.  Once C is counted, what there is now. */
+uint64_t tl_once_bytes(const tl_product *p, const tl_once *o)
+{
+    uint64_t entry = (uint64_t)p->types.idx / 8 + tl_type_size((tulle_type)p->types.val), rows = p->rows;
+    uint64_t first = p->note[0][SUM_PRODUCTS], merged = first, areas = 2;
+    if (p->known == TL_COUNTED) {
+        uint64_t mine = p->c_col.handle ? tl_dmem_round((uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8)) : 0;
+        uint64_t rest = p->begun + tl_dmem_round((rows + 1) * (uint64_t)(p->types.ptr / 8)) + mine;
+        return o->areas && tl_dmem_taken(p->gpu) > rest ? tl_dmem_taken(p->gpu) - rest : 0;
+    }
+    if (o->start[BINS]) {               /* bins are known */
+        first = o->bin[BIN_ROOM];
+        merged = o->bin[BIN_PRODUCTS + BIN_MERGE];
+        rows = o->bin[BIN_MERGE];
+    }
+    for (uint64_t room = 32; room < p->note[0][SUM_MAX_PRODUCTS]; room *= 2) areas++;
+    return bins_bytes(p) + (first + 4 * merged) * entry + areas * (rows * WAIT_WORDS * 8 + 3 * TL_ALIGN);
 }
 
 /* ---- upper bounds and bins */
@@ -371,7 +386,8 @@ tulle_status tl_once_rows(tl_product *p, tl_once *o)
     tulle_status status = TULLE_OK;
     if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
         p->c_nnz = 0;
-        TRY(tl_product_allocate(p));
+        p->known = TL_COUNTED;
+        TRY(tl_product_allocate(p, true));
         goto done;
     }
     o->areas = 1;
@@ -398,7 +414,8 @@ tulle_status tl_once_rows(tl_product *p, tl_once *o)
     TRY(tl_product_scan(p, p->c_ptr));
     TRY(tl_product_read(p, 1));
     p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
-    TRY(tl_product_allocate(p));
+    p->known = TL_COUNTED;
+    TRY(tl_product_allocate(p, true));
     TRY(arrange(p, o));
     tl_once_done(p, o);
 done:

@@ -4,16 +4,32 @@
 
 enum { ARRAYS = 3 };
 
+static void array_bytes(const tulle_csr *A, uint64_t bytes[ARRAYS])
+{
+    bytes[0] = (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type);
+    bytes[1] = (uint64_t)A->nnz * tl_index_size(A->idx_type);
+    bytes[2] = A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0;
+}
+
+uint64_t tl_gpu_bytes_of(const tulle_csr *A)
+{
+    uint64_t bytes[ARRAYS], all = 0;
+    array_bytes(A, bytes);
+    for (int i = 0; i < ARRAYS; i++)
+        if (i < 2 || A->values) all += tl_dmem_round(bytes[i]);
+    return all;
+}
+
 tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = gpu->driver;
     const void *from[ARRAYS] = {A->row_ptr, A->col_idx, A->values};
-    uint64_t bytes[ARRAYS] = {(uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type), (uint64_t)A->nnz * tl_index_size(A->idx_type),
-                              A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0};
+    uint64_t bytes[ARRAYS];
     tl_dmem to[ARRAYS] = {{0, 0}};
     tulle_matrix *copy = NULL;
     *out = NULL;
+    array_bytes(A, bytes);
     if (place == TULLE_HOST && A->place == TULLE_HOST) return tl_csr_convert(b, A, 0, 0, 0, out);
     if (place == TULLE_HOST) {
         TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &copy));

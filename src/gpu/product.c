@@ -142,18 +142,30 @@ static uint64_t tile_count(uint32_t rows)
     return ((uint64_t)rows + tile_items(rows) * 256 - 1) / (tile_items(rows) * 256);
 }
 
+enum { METAS = 5 };
+
+/* Where each array begins; returns the bytes of all. */
+static uint64_t lay_meta(const tl_product *p, uint64_t offset[METAS])
+{
+    uint64_t at = 0, n = p->rows, idx = (uint64_t)p->types.idx / 8;
+    const uint64_t bytes[METAS] = {tile_count(p->rows) * 8, n * 4, n * 2, n * idx, n * 4};
+    for (int i = 0; i < METAS; i++) offset[i] = take(&at, bytes[i]);
+    return at;
+}
+
+uint64_t tl_meta_bytes(const tl_product *p)
+{
+    uint64_t offset[METAS];
+    return tl_dmem_round(lay_meta(p, offset));
+}
+
 static tulle_status make_meta(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    uint64_t at = 0, n = p->rows, idx = (uint64_t)p->types.idx / 8;
-    struct { tl_dmem *to; uint64_t bytes; } parts[] = {
-        {&p->tile_sum, tile_count(p->rows) * 8},
-        {&p->products, n * 4}, {&p->longest, n * 2}, {&p->lo, n * idx}, {&p->span, n * 4},
-    };
-    uint64_t offset[TL_COUNT(parts)];
-    for (int i = 0; i < TL_COUNT(parts); i++) offset[i] = take(&at, parts[i].bytes);
-    TRY(tl_dmem_alloc(p->b, p->gpu, at, "what is known about rows", &p->meta));
-    for (int i = 0; i < TL_COUNT(parts); i++) *parts[i].to = (tl_dmem){p->meta.handle, offset[i]};
+    tl_dmem *const to[METAS] = {&p->tile_sum, &p->products, &p->longest, &p->lo, &p->span};
+    uint64_t offset[METAS], bytes = lay_meta(p, offset);
+    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "what is known about rows", &p->meta));
+    for (int i = 0; i < METAS; i++) *to[i] = (tl_dmem){p->meta.handle, offset[i]};
     uint64_t board = p->gpu->board.handle;
     p->bad = (tl_dmem){board, p->request.trusted ? TL_BOARD_NO_BAD : TL_BOARD_BAD};
     for (unsigned step = 0; step < 2; step++) {
@@ -203,7 +215,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     const tulle_csr *A = request->A, *B = request->B;
     memset(p, 0, sizeof *p);
     *p = (tl_product){.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .request = *request,
-                      .timed = request->stages, .held = tl_dmem_held(gpu)};
+                      .timed = request->stages};
     if (p->request.row1 < 0) p->request.row1 = A->rows;
     int64_t rows = p->request.row1 - p->request.row0;
     const struct { const char *what; int64_t count; } dims[] = {{"rows of A", rows}, {"rows of B", B->rows}};
@@ -217,9 +229,9 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     p->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 || B->ptr_type == TULLE_I64 || request->ptr_type == TULLE_I64 ? 64 : 32,
                           .idx = A->idx_type == TULLE_I64 || B->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
                           .val = request->values ? (int)A->val_type : TULLE_F32};
+    p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
     TRY(tl_product_mark(p, NULL));
     TRY(operand(p, A, "A", p->request.row0, rows, &p->A));
-    p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
     if (p->same) {
         p->B = p->A;
         memset(p->B.own, 0, sizeof p->B.own);
@@ -250,6 +262,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     if (p->same) p->B.ptr = p->A.ptr;
     else TRY(fit_pointers(p, B, B->rows, &p->B));
     p->a_nnz = A->nnz;
+    p->begun = tl_dmem_taken(gpu);
 done:
     return status;
 }
@@ -323,6 +336,7 @@ static tulle_status tiny(tl_product *p, bool *done_so)
     memcpy(p->note[1], note + TL_BOARD_SUM / 8, SUM_ALL * 8);
     if (p->note[0][SUM_MAX_PRODUCTS] <= TINY_PRODUCTS) {
         p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+        p->known = TL_COUNTED;
         p->tiny = *done_so = true;
     } else {
         const int64_t seen[3] = {p->rows, p->a_nnz, p->request.B->nnz};
@@ -355,6 +369,11 @@ static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric, bool f
     return send_limits(p);
 }
 
+uint64_t tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows)
+{
+    return p->types.ptr == 64 && M->ptr_type == TULLE_I32 ? tl_dmem_round(((uint64_t)rows + 1) * 8) : 0;
+}
+
 static tulle_status first_look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -363,8 +382,10 @@ static tulle_status first_look(tl_product *p)
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
     tl_trace(p->b, "analysis: %" PRIu64 " products, at most %" PRIu64 " a row, rows of C span up to %" PRIu64 " columns",
              total, p->note[0][SUM_MAX_PRODUCTS], span);
+    p->known = TL_ANALYZED;
     if (total > TULLE_I32_LIMIT && p->types.ptr == 32) {        /* counts may exceed 32 bits */
         p->types.ptr = 64;
+        p->begun += tl_wide_pointers(p, p->request.A, p->rows) + (p->same ? 0 : tl_wide_pointers(p, p->request.B, p->request.B->rows));
         TRY(fit_pointers(p, p->request.A, p->rows, &p->A));
         if (p->same) p->B.ptr = p->A.ptr;
         else TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
@@ -424,6 +445,7 @@ tulle_status tl_product_pattern(tl_product *p)
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
     if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
         TRY(p->driver->fill(p->b, p->device, p->c_ptr, 0, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8)));
+        p->known = TL_COUNTED;
         goto done;
     }
     TRY(tl_step_balance(p, 0));
@@ -436,6 +458,7 @@ tulle_status tl_product_pattern(tl_product *p)
     tl_dmem_free(p->gpu, p->work[0].list);
     p->work[0].list = nothing;
     p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+    p->known = TL_COUNTED;
 done:
     return status;
 }
@@ -454,27 +477,16 @@ void tl_product_done(tl_product *p)
     memset(p, 0, sizeof *p);
 }
 
-/* Before C is allocated: do its counts and bytes fit what was asked for? */
-static tulle_status check_c(tl_product *p)
-{
-    const tl_gpu_request *r = &p->request;
-    if (r->ptr_type == TULLE_I32 && !tl_fits(TULLE_I32, p->c_nnz))
-        return tl_fail(p->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%" PRId64
-                       "); ask for 64 bit", p->c_nnz, (int64_t)TULLE_I32_LIMIT);
-    uint64_t entry = (uint64_t)p->types.idx / 8 + (r->values ? tl_type_size((tulle_type)p->types.val) : 4);
-    uint64_t bytes = (uint64_t)p->c_nnz * entry, before = tl_dmem_held(p->gpu) - p->held;
-    if (r->memory_limit && before + bytes > r->memory_limit)
-        return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (C has %" PRId64
-                       " entries), the limit is %" PRIu64, before + bytes, p->c_nnz, r->memory_limit);
-    return TULLE_OK;
-}
-
-tulle_status tl_product_allocate(tl_product *p)
+tulle_status tl_product_allocate(tl_product *p, bool values)
 {
     tulle_status status = TULLE_OK;
-    TRY(check_c(p));
+    if (p->request.ptr_type == TULLE_I32 && !tl_fits(TULLE_I32, p->c_nnz)) {
+        status = tl_fail(p->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%" PRId64
+                         "); ask for 64 bit", p->c_nnz, (int64_t)TULLE_I32_LIMIT);
+        goto done;
+    }
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &p->c_col));
-    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val), "values of C", &p->c_val));
+    if (values) TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val), "values of C", &p->c_val));
 done:
     return status;
 }
@@ -521,15 +533,22 @@ done:
 
 /* ---- C, in the widths and at the place asked for */
 
+tl_types tl_product_c_types(const tl_product *p, int64_t nnz)
+{
+    const tl_gpu_request *r = &p->request;
+    tl_types types = p->types;
+    types.ptr = r->ptr_type == TULLE_I64 || (!r->ptr_type && !tl_fits(TULLE_I32, nnz)) ? 64 : 32;
+    types.idx = (r->idx_type ? r->idx_type : (int)r->B->idx_type) == TULLE_I64 ? 64 : 32;
+    return types;
+}
+
 static tulle_status fit_c(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    const tl_gpu_request *r = &p->request;
-    int ptr = r->ptr_type == TULLE_I64 || (!r->ptr_type && !tl_fits(TULLE_I32, p->c_nnz)) ? 64 : 32;
-    int idx = (r->idx_type ? r->idx_type : (int)r->B->idx_type) == TULLE_I64 ? 64 : 32;
+    tl_types end = tl_product_c_types(p, p->c_nnz);
     const struct { tl_dmem *mem; int now, then; uint64_t count; } parts[] = {
-        {&p->c_ptr, p->types.ptr, ptr, (uint64_t)p->rows + 1},
-        {&p->c_col, p->types.idx, idx, (uint64_t)p->c_nnz},
+        {&p->c_ptr, p->types.ptr, end.ptr, (uint64_t)p->rows + 1},
+        {&p->c_col, p->types.idx, end.idx, (uint64_t)p->c_nnz},
     };
     for (int i = 0; i < 2; i++) {
         if (parts[i].now == parts[i].then) continue;
@@ -538,8 +557,7 @@ static tulle_status fit_c(tl_product *p)
         tl_dmem_free(p->gpu, *parts[i].mem);
         *parts[i].mem = other;
     }
-    p->types.ptr = ptr;
-    p->types.idx = idx;
+    p->types = end;
 done:
     return status;
 }
@@ -651,15 +669,6 @@ done:
     return status;
 }
 
-/* What the numeric step took beside C is known only afterwards. */
-static tulle_status check_peak(tl_product *p, uint64_t peak)
-{
-    uint64_t limit = p->request.memory_limit;
-    if (!limit || peak <= limit) return TULLE_OK;
-    return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (C has %" PRId64
-                   " entries), the limit is %" PRIu64, peak, p->c_nnz, limit);
-}
-
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **out, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
@@ -667,9 +676,9 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     tl_once once = {0};
     bool two = !request->recipe->once;
     double start = tl_now(), at[3];
-    uint64_t held = tl_dmem_held(gpu), waits = gpu->driver->waits(gpu->device);
+    uint64_t waits = gpu->driver->waits(gpu->device);
     *out = NULL;
-    tl_dmem_peak(gpu, true);
+    tl_dmem_begin(gpu, request->before, request->memory_limit);
     TRY(tl_product_begin(b, gpu, request, &p));
     TRY(two ? tl_product_pattern(&p) : tl_once_bins(&p, &once));
     at[0] = tl_now();
@@ -677,7 +686,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
-    if (two) TRY(tl_product_allocate(&p));
+    if (two) TRY(tl_product_allocate(&p, true));
     else TRY(tl_once_rows(&p, &once));
     if (two && p.c_nnz) {
         TRY(tl_step_balance(&p, 1));
@@ -686,7 +695,6 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     }
     if (request->drop_zeros) TRY(drop(&p));
     TRY(fit_c(&p));
-    TRY(check_peak(&p, tl_dmem_peak(gpu, false) - held));
     at[1] = tl_now();
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
@@ -704,11 +712,13 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     stats->sec_symbolic = at[0] - start;
     stats->sec_numeric = at[2] - at[0];
     stats->sec_total = at[2] - start;
-    stats->peak_bytes = tl_dmem_peak(gpu, false) - held;
+    stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:
+    if (status == TULLE_ELIMIT) status = tl_product_refused(&p, two ? NULL : &once);
     tl_once_done(&p, &once);
     tl_product_done(&p);
+    tl_dmem_end(gpu);
     if (status != TULLE_OK) {
         tl_matrix_free(b, *out);
         *out = NULL;

@@ -34,7 +34,8 @@ typedef struct tl_product {
     tl_types          types;            /* ptr, idx, val; key is each step's own      */
     uint32_t          rows;
     int64_t           a_nnz;
-    uint64_t          held;             /* device bytes before it began              */
+    enum { TL_NOTHING, TL_ANALYZED, TL_COUNTED } known;     /* of C: its products, its entries   */
+    uint64_t          begun;            /* bytes taken when rows were analyzed       */
     tl_operand        A, B;
     bool              same;             /* B is A, with all its rows: nothing is held or checked twice */
     tl_dmem           meta;             /* one block: the arrays below               */
@@ -56,6 +57,11 @@ typedef struct tl_product {
 
 /* steps.c */
 tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
+/* Bytes of a step: lists of rows stay with the product, scratch goes back after the step.  By what is known of the rows
+ * before the step; where the numeric step comes before they are counted, at most so many. */
+typedef struct tl_step_need { uint64_t lists, scratch; } tl_step_need;
+tl_step_need tl_step_needs(tl_product *p, int step);
+tl_step_need tl_step_most(const tl_product *p);
 tulle_status tl_step_symbolic(tl_product *p);
 tulle_status tl_step_numeric(tl_product *p);
 tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks, uint32_t threads,
@@ -70,8 +76,11 @@ tulle_status tl_split_numeric(tl_product *p, tl_types types, uint32_t rows, tl_d
 /* product.c */
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
-tulle_status tl_product_allocate(tl_product *p);                /* c_col, c_val */
+tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
 void         tl_product_done(tl_product *p);
+uint64_t     tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows);    /* bytes of those that must become wider */
+uint64_t     tl_meta_bytes(const tl_product *p);                /* of what is known about rows */
+tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those that C ends with */
 tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
 /* Counts become row pointers, in place; their sum and the longest are in note[1] after a read. */
 tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
@@ -96,6 +105,10 @@ typedef struct tl_once {
     int      areas;
 } tl_once;
 
+/* budget.c: a request was TULLE_ELIMIT; the sentence with all that the product needs.  once: where it goes that road. */
+tulle_status tl_product_refused(tl_product *p, const tl_once *once);
+
+uint64_t     tl_once_bytes(const tl_product *p, const tl_once *o);      /* before C is there, at most */
 tulle_status tl_once_bins(tl_product *p, tl_once *o);           /* upper bounds and bins */
 tulle_status tl_once_rows(tl_product *p, tl_once *o);           /* all entries: c_ptr, c_col, c_val, c_nnz */
 void         tl_once_done(tl_product *p, tl_once *o);

@@ -47,7 +47,7 @@ static bool has_few(const tl_product *p, int step)
 }
 
 /* Is it worth sorting rows into classes?  If not, *only is the class for all of them. */
-static bool decide(tl_product *p, int step, int *only)
+static bool decide(const tl_product *p, int step, int *only)
 {
     const tl_gpu_step *s = step ? &p->request.recipe->policy->gpu->numeric : &p->request.recipe->policy->gpu->symbolic;
     const uint64_t *rows = p->note[step] + SUM_ROWS;
@@ -110,25 +110,33 @@ static void tell(const tl_product *p, int step)
     else tl_trace(p->b, "%s step: %s%d takes all rows:%s", step ? "numeric" : "symbolic", names[family], w->only - family, text);
 }
 
-tulle_status tl_step_balance(tl_product *p, int step)
+/* Which class each row goes to, and where its list begins.  Returns the bytes of all lists, 0: there are none.  Lists are
+ * first, groups (a word for each row that may stand alone) behind them. */
+static uint64_t divide(tl_product *p, int step, uint64_t *groups)
 {
-    tulle_status status = TULLE_OK;
     tl_work *w = &p->work[step];
     const uint64_t *rows = p->note[step] + SUM_ROWS;
-    w->balanced = decide(p, step, &w->only);
     uint64_t room = 0;
+    w->balanced = decide(p, step, &w->only);
     for (int c = 0; c < CLASSES; c++) {
         w->rows[c] = (uint32_t)rows[c];
         w->start[c] = (uint32_t)room;
         room += LIST_ROUND((uint32_t)rows[c]);
     }
+    uint64_t merge = w->start[CLASS_ROWS + ROWS_SIZES - 1] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + ROWS_SIZES - 1]);
+    *groups = (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
+    return w->balanced ? (room + merge) * 4 + TL_ALIGN : 0;
+}
+
+tulle_status tl_step_balance(tl_product *p, int step)
+{
+    tulle_status status = TULLE_OK;
+    tl_work *w = &p->work[step];
+    uint64_t groups = 0, bytes = divide(p, step, &groups);
     tell(p, step);
     if (!w->balanced) goto done;
-    /* Lists first, groups (a word for each row that may stand alone) behind them. */
-    uint64_t merge = w->start[CLASS_ROWS + ROWS_SIZES - 1] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + ROWS_SIZES - 1]);
-    uint64_t bytes = (room + merge) * 4 + TL_ALIGN;
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
-    w->groups = (tl_dmem){w->list.handle, (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
+    w->groups = (tl_dmem){w->list.handle, groups};
     if (p->tiny) TRY(p->driver->fill(p->b, p->device, p->cursors[0], 0, 2 * TL_ALIGN));
     tl_kernel_id need[] = {TL_K_BINS};
     TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 1));
@@ -187,20 +195,80 @@ static uint32_t widest(const tl_product *p)
     return p->gpu->caps.warp ? p->gpu->caps.warp : 1024;
 }
 
-/* Columns that a block still has to look at again in the next window: room for its positions. */
-static tulle_status positions(tl_product *p, uint32_t grid, bool windows, uint32_t *stride, tl_dmem *scratch)
-{
-    *stride = 0;
-    if (!windows) return TULLE_OK;
-    *stride = (uint32_t)((p->note[0][SUM_MAX_ENTRIES] + 127) / 128 * 128);
-    return tl_dmem_alloc(p->b, p->gpu, (uint64_t)grid * *stride * 4, "positions in rows of B", scratch);
-}
-
 /* A window no wider than the widest row. */
 static uint32_t window(uint32_t most, uint64_t span)
 {
     uint64_t columns = (span + 127) / 128 * 128;
     return columns < most ? (uint32_t)columns : most;
+}
+
+/* Positions in rows of B that a block keeps from one window of columns to the next. */
+static uint32_t positions(const tl_product *p)
+{
+    return (uint32_t)((p->note[0][SUM_MAX_ENTRIES] + 127) / 128 * 128);
+}
+
+static int key_bits(const tl_product *p)
+{
+    return p->note[0][SUM_MAX_SPAN] < UINT32_MAX ? 32 : 64;
+}
+
+/* How a class whose blocks may need global memory is run, and how much of it; all zero for other classes. */
+typedef struct grid {
+    uint32_t blocks, shared, window, stride;    /* window: columns; stride: positions of a block          */
+    uint64_t slots, bytes;                      /* slots: of a block's hash map; bytes: of all of it     */
+} grid;
+
+static grid grid_of(const tl_product *p, int step, int c, uint32_t rows)
+{
+    const tl_size *s = &p->sizes[step].size[c];
+    const uint64_t span = measure(p, step, c, p->note[0][SUM_MAX_SPAN]);
+    const uint32_t val = (uint32_t)tl_type_size((tulle_type)p->types.val);
+    grid g = {0};
+    if (s->kernel == TL_K_SYMBOLIC_SPILL) {
+        uint64_t need = p->note[0][SUM_MAX_NEED];
+        if (need > p->sizes[0].limits[LIMIT_HASH]) need = p->sizes[0].limits[LIMIT_HASH];
+        g.blocks = rows < s->resident ? rows : s->resident;
+        g.slots = need + need / 2 + 128;
+        g.bytes = g.blocks * g.slots * (uint64_t)(key_bits(p) / 8);
+    } else if (s->kernel == TL_K_SYMBOLIC_DENSE || s->kernel == TL_K_NUMERIC_DENSE) {
+        g.window = window(step ? s->slots : s->slots * 32, span);
+        g.shared = step ? g.window * val + g.window / 8 : g.window / 32 * 4;
+        uint32_t resident = tl_resident(&p->gpu->caps, s->threads, g.shared);
+        bool windows = span > g.window;
+        g.blocks = rows < resident || (!step && !windows) ? rows : resident;    /* counting, a block keeps nothing */
+        g.stride = windows ? positions(p) : 0;
+        g.bytes = (uint64_t)g.blocks * g.stride * 4;
+    }
+    return g;
+}
+
+/* Global memory for a class of the step under way. */
+static tulle_status take_room(tl_product *p, const grid *g, const char *what, tl_dmem *scratch)
+{
+    return g->bytes ? tl_dmem_alloc(p->b, p->gpu, g->bytes, what, scratch) : TULLE_OK;
+}
+
+tl_step_need tl_step_needs(tl_product *p, int step)
+{
+    uint64_t groups, lists = divide(p, step, &groups);
+    tl_step_need n = {.lists = lists ? tl_dmem_round(lists) : 0};
+    for (int c = CLASS_BITS; c < CLASSES; c++) {
+        tl_dmem list;
+        uint32_t rows = rows_of(p, step, c, &list);
+        grid g = grid_of(p, step, c, rows);
+        if (rows && g.bytes) n.scratch += tl_dmem_round(g.bytes);
+    }
+    return n;
+}
+
+tl_step_need tl_step_most(const tl_product *p)
+{
+    const tl_size *s = &p->sizes[1].size[CLASS_DENSE];
+    uint32_t resident = s->kernel == TL_K_NUMERIC_DENSE ? tl_resident(&p->gpu->caps, s->threads, 0) : 0;
+    uint64_t blocks = p->rows < resident ? p->rows : resident;
+    return (tl_step_need){.lists = tl_dmem_round(((uint64_t)p->rows + CLASSES * 128) * 8 + TL_ALIGN),
+                          .scratch = tl_dmem_round(blocks * positions(p) * 4)};
 }
 
 static int needed(const tl_product *p, int step, tl_kernel_id *ids)
@@ -259,7 +327,7 @@ tulle_status tl_step_symbolic(tl_product *p)
     tl_types compound = p->types, plain = p->types;
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     compound.key = span <= ((uint64_t)1 << 27) ? 32 : 64;
-    plain.key = span < UINT32_MAX ? 32 : 64;
+    plain.key = key_bits(p);
     fit_few(p, 0, plain);
     int count = needed(p, 0, ids);
     TRY(tl_gpu_need(p->b, p->gpu, compound, ids, count));
@@ -269,7 +337,7 @@ tulle_status tl_step_symbolic(tl_product *p)
     for (int c = CLASSES - 1; c >= CLASS_BITS; c--) {           /* long rows first */
         const tl_size *s = &p->sizes[0].size[c];
         tl_dmem list;
-        uint32_t rows = rows_of(p, 0, c, &list), per = 1, stride = 0;
+        uint32_t rows = rows_of(p, 0, c, &list), per = 1;
         if (!rows) continue;
         int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_SYMBOLIC_ROWS) {
@@ -304,29 +372,23 @@ tulle_status tl_step_symbolic(tl_product *p)
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->c_ptr)};
             TRY(tl_product_launch(p, plain, s->kernel, rows, s->threads, s->shared, lane, args, TL_COUNT(args)));
         } else if (s->kernel == TL_K_SYMBOLIC_SPILL) {
-            uint32_t grid = rows < s->resident ? rows : s->resident;
-            uint64_t need = p->note[0][SUM_MAX_NEED];
-            if (need > p->sizes[0].limits[LIMIT_HASH]) need = p->sizes[0].limits[LIMIT_HASH];
-            uint64_t slots = need + need / 2 + 128, bytes = (uint64_t)grid * slots * (uint64_t)(plain.key / 8);
-            TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "hash maps in global memory", &p->scratch[TL_SPILL]));
-            TRY(p->driver->fill(p->b, p->device, p->scratch[TL_SPILL], 0xff, bytes));
+            grid g = grid_of(p, 0, c, rows);
+            TRY(take_room(p, &g, "hash maps in global memory", &p->scratch[TL_SPILL]));
+            TRY(p->driver->fill(p->b, p->device, p->scratch[TL_SPILL], 0xff, g.bytes));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
                              TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_U32(s->slots), TL_MEM(p->scratch[TL_SPILL]),
-                             TL_U64(slots), TL_MEM(p->c_ptr)};
+                             TL_U64(g.slots), TL_MEM(p->c_ptr)};
             /* the maps are filled by the queue: the kernel follows there */
-            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, s->shared, 0, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, plain, s->kernel, g.blocks, s->threads, s->shared, 0, args, TL_COUNT(args)));
         } else if (tl_split_wanted(p, 0, c, rows, measure(p, 0, c, span))) {
             TRY(tl_split_symbolic(p, plain, rows, list, measure(p, 0, c, span), &p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]));
         } else {
-            uint32_t words = window(s->slots * 32, measure(p, 0, c, span)) / 32;
-            uint32_t resident = tl_resident(&p->gpu->caps, s->threads, words * 4), grid = rows < resident ? rows : resident;
-            bool windows = measure(p, 0, c, span) > (uint64_t)words * 32;
-            if (!windows) grid = rows;                                  /* nothing to keep for each block */
-            TRY(positions(p, grid, windows, &stride, &p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]));
+            grid g = grid_of(p, 0, c, rows);
+            TRY(take_room(p, &g, "positions in rows of B", &p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(words),
-                             TL_MEM(p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]), TL_U32(stride), TL_MEM(p->c_ptr)};
-            TRY(tl_product_launch(p, plain, s->kernel, grid, s->threads, words * 4, lane, args, TL_COUNT(args)));
+                             TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(g.window / 32),
+                             TL_MEM(p->scratch[c == CLASS_DENSE ? TL_DENSE_ROWS : TL_MASK_ROWS]), TL_U32(g.stride), TL_MEM(p->c_ptr)};
+            TRY(tl_product_launch(p, plain, s->kernel, g.blocks, s->threads, g.shared, lane, args, TL_COUNT(args)));
         }
     }
     TRY(close_lanes(p, lanes));
@@ -344,7 +406,7 @@ tulle_status tl_step_numeric(tl_product *p)
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
     bool sort = false;
-    types.key = span < UINT32_MAX ? 32 : 64;
+    types.key = key_bits(p);
     fit_few(p, 1, types);
     int count = needed(p, 1, ids), classes = count;
     for (int i = 0; i < count; i++) sort = sort || ids[i] == TL_K_NUMERIC_BLOCK;
@@ -355,7 +417,7 @@ tulle_status tl_step_numeric(tl_product *p)
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         const tl_size *s = &p->sizes[1].size[c];
         tl_dmem list;
-        uint32_t rows = rows_of(p, 1, c, &list), per = 1, stride = 0;
+        uint32_t rows = rows_of(p, 1, c, &list), per = 1;
         if (!rows || s->kernel == TL_K_NONE) continue;
         int lane = lanes > 1 ? launched++ % lanes : 0;
         if (s->kernel == TL_K_NUMERIC_ROWS) {
@@ -407,14 +469,13 @@ tulle_status tl_step_numeric(tl_product *p)
         } else if (tl_split_wanted(p, 1, c, rows, measure(p, 1, c, span))) {
             TRY(tl_split_numeric(p, types, rows, list, measure(p, 1, c, span), &p->scratch[TL_DENSE_ROWS]));
         } else {
-            uint32_t slots = window(s->slots, measure(p, 1, c, span)), shared = slots * val + slots / 8;
-            uint32_t resident = tl_resident(&p->gpu->caps, s->threads, shared), grid = rows < resident ? rows : resident;
-            TRY(positions(p, grid, measure(p, 1, c, span) > slots, &stride, &p->scratch[TL_DENSE_ROWS]));
+            grid g = grid_of(p, 1, c, rows);
+            TRY(take_room(p, &g, "positions in rows of B", &p->scratch[TL_DENSE_ROWS]));
             tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
                              TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->longest),
-                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(slots), TL_MEM(p->scratch[TL_DENSE_ROWS]), TL_U32(stride),
+                             TL_MEM(p->lo), TL_MEM(p->span), TL_U32(g.window), TL_MEM(p->scratch[TL_DENSE_ROWS]), TL_U32(g.stride),
                              TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-            TRY(tl_product_launch(p, types, s->kernel, grid, s->threads, shared, lane, args, TL_COUNT(args)));
+            TRY(tl_product_launch(p, types, s->kernel, g.blocks, s->threads, g.shared, lane, args, TL_COUNT(args)));
         }
     }
     TRY(close_lanes(p, lanes));
