@@ -313,10 +313,11 @@ static const struct {
     int       (*run)(const options *o);         /* its operands are those behind the word */
     int         least, most;
     const char *operands;
+    unsigned    bit;
 } kinds[] = {
-    {"merges", bench_merges, 0, 0, ""},
-    {"memory", bench_memory, 1, OPERANDS_MAX, " A..."},
-    {"accumulators", bench_accumulators, 0, 0, ""},
+    {"merges", bench_merges, 0, 0, "", FOR_MERGES},
+    {"memory", bench_memory, 1, OPERANDS_MAX, " A...", FOR_MEMORY},
+    {"accumulators", bench_accumulators, 0, 0, "", FOR_ACCUMULATORS},
 };
 
 int run_bench(const options *o)
@@ -332,7 +333,11 @@ int run_bench(const options *o)
         if (rest.operands < kinds[i].least)
             return complain(END_USAGE, "bench %s needs an operand; usage: tulle bench %s%s", kinds[i].word, kinds[i].word,
                             kinds[i].operands);
-        return kinds[i].run(&rest);
+        char name[32];
+        snprintf(name, sizeof name, "bench %s", kinds[i].word);
+        int code = check_given(o, kinds[i].bit, name);
+        return code == END_OK ? kinds[i].run(&rest) : code;
     }
-    return bench_products(o);
+    int code = check_given(o, FOR_TIMES, "bench of products");
+    return code == END_OK ? bench_products(o) : code;
 }

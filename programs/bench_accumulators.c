@@ -286,7 +286,7 @@ static void write_word(uint8_t *pixels, int width, int x, int y, const char *wor
         }
 }
 
-static int write_picture(const char *path, const column *columns, int count)
+static int write_picture(session *s, const char *path, const column *columns, int count)
 {
     uint8_t palette[COLOURS][3];
     double least = 0, most = 0;
@@ -326,7 +326,7 @@ static int write_picture(const char *path, const column *columns, int count)
             }
         x += RATES * PIXEL + GAP;
     }
-    int code = png_write(path, width, height, pixels, (const uint8_t (*)[3])palette, COLOURS);
+    int code = png_write(s, path, width, height, pixels, (const uint8_t (*)[3])palette, COLOURS);
     free(pixels);
     return code;
 }
@@ -337,20 +337,17 @@ int bench_accumulators(const options *o)
     session s = {0};
     column *columns = calloc(WORDS_MAX, sizeof *columns);
     if (!columns) return no_memory("the table of accumulators");
-    if (o->output && !ends_with(o->output, ".png")) {
-        code = complain(END_USAGE, "the name \"%s\" does not end in .png", o->output);
-        goto done;
-    }
-    if (o->output) GO(output_check_folder(o->output));
+    GO(output_name(o->output, PICTURE_FILE));
     for (int i = 0; tulle_accumulator_name(i) && count < WORDS_MAX; i++) {
         const char *name = tulle_accumulator_name(i);
         if (!o->product.accumulator || strcmp(o->product.accumulator, name) == 0) columns[count++].name = name;
     }
     GO(session_open(&s, o));
+    GO(output_place(&s, o->output));
     GO(measure_all(&s, columns, count));
     if (o->json) print_json(&s, columns, count);
     else if (!o->quiet) print_tables(&s, columns, count);
-    if (o->output) GO(write_picture(o->output, columns, count));
+    if (o->output) GO(write_picture(&s, o->output, columns, count));
 done:
     free(columns);
     session_close(&s);

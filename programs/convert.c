@@ -21,8 +21,9 @@ int run_convert(const options *o)
     if (o->operands > 1 && o->output)
         return complain(END_USAGE, "convert has two targets, \"%s\" and \"%s\"", o->operand[1],
                         o->output);
-    GO(output_check(target));
+    GO(output_name(target, MATRIX_FILE));
     GO(session_open(&s, o));
+    GO(output_place(&s, target));
     GO(operand_load(&s, o->operand[0], &a));
     if (o->product.sort_inputs) {
         GO(told(&s, tulle_csr_sort(s.ctx, &a.view, &next)));

@@ -35,11 +35,12 @@ int run_gen(const options *o)
     char recipe[512];
     if (o->list) return list(o);
     if (!o->output) return complain(END_USAGE, "gen needs a file to write: -o FILE");
-    GO(output_check(o->output));
+    GO(output_name(o->output, MATRIX_FILE));
     /* A file that happens to be named like the recipe must not be taken for it. */
     snprintf(recipe, sizeof recipe, "%s%s", strncmp(o->operand[0], "gen:", 4) == 0 ? "" : "gen:",
              o->operand[0]);
     GO(session_open(&s, o));
+    GO(output_place(&s, o->output));
     GO(operand_load(&s, recipe, &a));
     GO(output_write(&s, o->output, &a.view, NULL));
     a.name = o->operand[0];

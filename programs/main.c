@@ -110,6 +110,7 @@ int main(int argc, char **argv)
     if (o.help) print_help(c);
     else code = c->run(&o);
     if (fflush(stdout) != 0 && code == END_OK)
-        code = complain(END_FAILED, "standard output cannot be written: %s", strerror(errno));
+        code = signal_caught() ? signal_end()
+                               : complain(END_FAILED, "standard output cannot be written: %s", strerror(errno));
     return code;
 }

@@ -158,8 +158,9 @@ int run_multiply(const options *o)
     session s = {0};
     outcome r = {.right = true};
     GO(check_names(o));
-    GO(output_check(o->output));
+    GO(output_name(o->output, MATRIX_FILE));
     GO(session_open(&s, o));
+    GO(output_place(&s, o->output));
     GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &r.p));
     code = multiply(&s, &r);
     if (code == END_OK && o->check && !r.blocks) code = check(&s, &r);

@@ -62,13 +62,26 @@ static int no_recipe(session *s, const char *recipe, bool forced)
     return complain(END_INPUT, "there is no file \"%s\", and %s", recipe, tulle_ctx_error(s->ctx));
 }
 
+/* A file, or a member of an archive: A.tar.gz:NAME.  A recipe of the gallery is one even where a file has its name. */
+static bool is_file(const char *name)
+{
+    char part[4096];
+    if (access(name, F_OK) == 0) return true;
+    for (const char *colon = strchr(name, ':'); colon; colon = strchr(colon + 1, ':')) {
+        int n = snprintf(part, sizeof part, "%.*s", (int)(colon - name), name);
+        if (n >= (int)sizeof part || listed(part, tulle_gallery_name)) return false;
+        if (access(part, F_OK) == 0 && !is_directory(part)) return true;
+    }
+    return false;
+}
+
 static int load(session *s, operand *a)
 {
     bool forced = strncmp(a->name, "gen:", 4) == 0;
     const char *recipe = forced ? a->name + 4 : a->name;
-    if (!forced && access(a->name, F_OK) == 0) {
+    if (!forced && is_file(a->name)) {
         if (is_directory(a->name)) return complain(END_INPUT, "\"%s\" is a directory", a->name);
-        tulle_status status = tulle_read(s->ctx, a->name, &a->matrix);
+        tulle_status status = (s->o->map ? tulle_read_mapped : tulle_read)(s->ctx, a->name, &a->matrix);
         int code = told(s, status);
         return status == TULLE_EIO && code == END_FAILED ? END_INPUT : code;
     }

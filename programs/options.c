@@ -26,16 +26,23 @@ typedef struct option {
 
 #define AT(member) offsetof(options, member)
 
-enum {
-    PRODUCT = FOR_MULTIPLY | FOR_EXPLAIN | FOR_BENCH,
-    LOADS   = PRODUCT | FOR_INFO | FOR_CONVERT | FOR_SPY,
-    WORKS   = LOADS | FOR_GEN | FOR_SPMM | FOR_TUNE,
-    REPORTS = PRODUCT | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
+enum {                                  /* benches that are named take some of the options of bench */
+    TIMES   = FOR_BENCH | FOR_TIMES,
+    BENCHES = FOR_BENCH | FOR_TIMES | FOR_MERGES | FOR_MEMORY | FOR_ACCUMULATORS,
+    PAIRS   = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_MEMORY,
+    LOADS   = PAIRS | FOR_INFO | FOR_CONVERT | FOR_SPY | FOR_SPMM | FOR_TUNE,
+    TYPED   = LOADS | FOR_GEN,
+    WORKS   = TYPED | BENCHES,
+    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
 };
 
 static const option table[] = {
-    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT | FOR_SPY | FOR_BENCH,
-     "write the result there: .mtx, .mtx.gz or .tulle (spy, bench accumulators: .png)"},
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT,
+     "write the result there: .mtx, .mtx.gz or .tulle"},
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_SPY,
+     "write a picture there: .png"},
+    {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_BENCH | FOR_ACCUMULATORS,
+     "accumulators: draw the tables there: .png"},
     {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_SPMM,
      "write Y there: .npy or .mtx"},
     {"columns", 'n', NUMBER, "N", AT(columns), 0, 1 << 24, FOR_SPMM | FOR_TUNE,
@@ -54,21 +61,23 @@ static const option table[] = {
      "a GPU may round floats to 10 bits before it multiplies"},
     {"shape", 0, WORD, "SHAPE", AT(shape), 0, 0, FOR_SPMM,
      "of --policy ellr: T,LC,BLOCK, threads a row, columns at a time, threads of a block"},
-    {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, WORKS,
+    {"map", 0, FLAG, NULL, AT(map), 1, 0, LOADS,
+     "map .tulle files in place of copying them; nobody may change them meanwhile"},
+    {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, TYPED | FOR_ACCUMULATORS,
      "threads to use; all cores when not given"},
-    {"type", 0, TYPE, "TYPE", AT(type), 0, 0, WORKS,
+    {"type", 0, TYPE, "TYPE", AT(type), 0, 0, TYPED | FOR_ACCUMULATORS,
      "values as f32, f64, c32 or c64"},
-    {"index", 0, INDEX, "TYPE", AT(index), 0, 0, WORKS,
+    {"index", 0, INDEX, "TYPE", AT(index), 0, 0, TYPED,
      "indices as i32 or i64, of operands and result"},
-    {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PRODUCT | FOR_CONVERT | FOR_SPMM,
+    {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PAIRS | FOR_CONVERT | FOR_SPMM,
      "take the transpose of A"},
-    {"transpose-b", 0, FLAG, NULL, AT(product.op_b), TULLE_TRANSPOSE, 0, PRODUCT,
+    {"transpose-b", 0, FLAG, NULL, AT(product.op_b), TULLE_TRANSPOSE, 0, PAIRS,
      "take the transpose of B"},
-    {"adjoint-a", 0, FLAG, NULL, AT(product.op_a), TULLE_ADJOINT, 0, PRODUCT | FOR_CONVERT | FOR_SPMM,
+    {"adjoint-a", 0, FLAG, NULL, AT(product.op_a), TULLE_ADJOINT, 0, PAIRS | FOR_CONVERT | FOR_SPMM,
      "take the conjugate transpose of A"},
-    {"adjoint-b", 0, FLAG, NULL, AT(product.op_b), TULLE_ADJOINT, 0, PRODUCT,
+    {"adjoint-b", 0, FLAG, NULL, AT(product.op_b), TULLE_ADJOINT, 0, PAIRS,
      "take the conjugate transpose of B"},
-    {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, PRODUCT,
+    {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, FOR_MULTIPLY | TIMES | FOR_MEMORY,
      "at most so much for C and workspace: 500M, 2G"},
     {"memory-limit", 'm', BYTES, "SIZE", AT(product.memory_limit), 0, 0, FOR_SPMM,
      "at most so much for workspace: 500M, 2G"},
@@ -76,29 +85,29 @@ static const option table[] = {
      "how accumulators are chosen; explain --list shows the names"},
     {"policy", 'p', WORD, "NAME", AT(product.policy), 0, 0, FOR_SPMM,
      "how it is computed: auto, or ellr on a GPU"},
-    {"policy", 'p', WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
+    {"policy", 'p', WORD, "LIST", AT(policies), 0, 0, TIMES,
      "policies to time: names with commas, or all"},
-    {"policies", 0, WORD, "LIST", AT(policies), 0, 0, FOR_BENCH,
+    {"policies", 0, WORD, "LIST", AT(policies), 0, 0, TIMES,
      "the same"},
-    {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, PRODUCT,
+    {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
      "this accumulator for every row"},
-    {"drop-zeros", 0, FLAG, NULL, AT(product.drop_zeros), 1, 0, PRODUCT,
+    {"drop-zeros", 0, FLAG, NULL, AT(product.drop_zeros), 1, 0, FOR_MULTIPLY | TIMES | FOR_MEMORY,
      "leave entries of C out that came out as zero"},
-    {"sort", 0, FLAG, NULL, AT(product.sort_inputs), 1, 0, PRODUCT | FOR_CONVERT,
+    {"sort", 0, FLAG, NULL, AT(product.sort_inputs), 1, 0, PAIRS | FOR_CONVERT,
      "accept unsorted rows and duplicates in the operands"},
-    {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_MULTIPLY | FOR_BENCH,
+    {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_MULTIPLY | TIMES,
      "verify the product: C*x against A*(B*x) for random x"},
     {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_SPMM,
      "verify the product: Y*w against A*(X*w) for random w"},
-    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_BENCH | FOR_SPMM,
+    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS,
      "multiply N times and report the median"},
     {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_TUNE,
      "multiply N times in each shape, 5 when not given, and take the median"},
     {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS,
      "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
-    {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | FOR_BENCH,
+    {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | TIMES,
      "the time of each stage of the product"},
-    {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH,
+    {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH | FOR_MERGES | FOR_ACCUMULATORS,
      "merges, accumulators: fewer entries, for a first look"},
     {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_TUNE,
      "only blocks of 128 threads, for a first look"},
@@ -119,6 +128,7 @@ static const option table[] = {
 };
 
 enum { COUNT = sizeof table / sizeof *table };
+_Static_assert(COUNT <= 64, "each option has its bit in options.given");
 
 static const char *option_word(int i)
 {
@@ -261,7 +271,16 @@ static int parse_one(const command *c, int argc, char **argv, int *at, options *
             return complain(END_USAGE, "--%s needs a value: --%s %s", e->name, e->name, e->value);
         value = argv[++*at];
     }
+    o->given |= (uint64_t)1 << (e - table);
     return set(e, value, o);
+}
+
+int check_given(const options *o, unsigned bit, const char *name)
+{
+    for (int i = 0; i < COUNT; i++)
+        if ((o->given >> i & 1) && !(table[i].commands & bit))
+            return complain(END_USAGE, "%s does not take --%s", name, table[i].name);
+    return END_OK;
 }
 
 int parse_options(const command *c, int argc, char **argv, options *o)

@@ -6,12 +6,9 @@
  * matches looked for at two distances only, one byte back and one line back; pictures of matrices are
  * mostly runs and repeated lines, and shrink a hundredfold.  See RFC 1950, RFC 1951 and the PNG
  * specification.  Memory: the picture twice. */
-#define _POSIX_C_SOURCE 200809L
 #include "program.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct bytes {
     uint8_t *at;
@@ -170,21 +167,7 @@ static void encode(bytes *b, int width, int height, const uint8_t *lines, const 
     free(data.at);
 }
 
-static int save(const char *path, const bytes *b)
-{
-    char beside[4096];
-    int n = snprintf(beside, sizeof beside, "%s.%ld.part", path, (long)getpid());
-    FILE *f = n < (int)sizeof beside ? fopen(beside, "wb") : NULL;
-    if (!f) return complain(END_FAILED, "\"%s\" cannot be written: %s", path, strerror(errno));
-    bool ok = fwrite(b->at, 1, b->count, f) == b->count;
-    if (fclose(f) != 0) ok = false;
-    if (ok && rename(beside, path) == 0) return END_OK;
-    int code = complain(END_FAILED, "\"%s\" cannot be written: %s", path, strerror(errno));
-    unlink(beside);
-    return code;
-}
-
-int png_write(const char *path, int width, int height, const uint8_t *pixels,
+int png_write(session *s, const char *path, int width, int height, const uint8_t *pixels,
               const uint8_t (*palette)[3], int colours)
 {
     int code = END_OK;
@@ -197,7 +180,7 @@ int png_write(const char *path, int width, int height, const uint8_t *pixels,
         memcpy(lines + line * (size_t)y + 1, pixels + (size_t)width * (size_t)y, (size_t)width);
     }
     encode(&b, width, height, lines, palette, colours);
-    code = b.failed ? no_memory("the picture") : save(path, &b);
+    code = b.failed ? no_memory("the picture") : told(s, tulle_write_bytes(s->ctx, path, b.at, b.count));
     free(lines);
     free(b.at);
     return code;

@@ -26,6 +26,7 @@
     X(INPUT,       3, "an input is missing, damaged or of the wrong shape") \
     X(MEMORY,      4, "too little memory, or a limit or index type too small") \
     X(CHECK,       5, "the product was verified and is wrong")              \
+    X(HANGUP,    129, "the terminal was closed (SIGHUP); no half-written file is left") \
     X(INTERRUPT, 130, "interrupted (Ctrl-C); no half-written file is left") \
     X(TERMINATE, 143, "told to end (SIGTERM); no half-written file is left")
 
@@ -66,20 +67,23 @@ enum {                          /* which subcommand an option belongs to */
     FOR_MULTIPLY = 1 << 0, FOR_INFO    = 1 << 1, FOR_EXPLAIN = 1 << 2, FOR_GEN     = 1 << 3,
     FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
     FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11,
-    FOR_TUNE     = 1 << 12
+    FOR_TUNE     = 1 << 12,
+    /* and which bench: products, or the one that is named */
+    FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16
 };
 
 enum { OPERANDS_MAX = 64 };
 
 typedef struct options {
     unsigned      command;              /* FOR_... */
+    uint64_t      given;                /* options of the command line, a bit each */
     const char   *operand[OPERANDS_MAX];
     int           operands;
     const char   *output, *device, *policies;
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
-    int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32;
+    int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32, map;
     tulle_options product;
 } options;
 
@@ -93,6 +97,8 @@ typedef struct command {
 
 int  parse_options(const command *command, int argc, char **argv, options *o);
 void print_options(unsigned bit, FILE *out);
+/* Were only options given that the one named takes? */
+int  check_given(const options *o, unsigned bit, const char *name);
 /* Are --policy, --accumulator and --policies names that the library knows? */
 int  check_names(const options *o);
 int  check_spmm_policy(const options *o);
@@ -101,7 +107,8 @@ int  check_spmm_policy(const options *o);
 
 void signal_watch(void);
 int  signal_caught(void);                       /* 0, or the number of the signal          */
-void signal_guard(const char *path);            /* unlinked if we must leave at once; NULL */
+/* A tulle_partial_fn: what is there is removed if we must leave at once. */
+void signal_guard(void *user, const char *path, int there);
 int  signal_end(void);                          /* the exit code of the caught signal      */
 
 typedef struct progress {
@@ -163,10 +170,11 @@ int64_t     csr_col(const tulle_csr *A, int64_t k);     /* the column of entry k
 
 bool ends_with(const char *name, const char *end);
 bool is_directory(const char *path);
-/* Says early, before hours of work, that a matrix cannot be written there. */
-int  output_check(const char *path);
-int  output_check_dense(const char *path);              /* the same for a dense one */
-int  output_check_folder(const char *path);
+/* Says early, before hours of work, that the name or the place is wrong; path NULL: there is no output.  The name can
+ * be told before there is a context. */
+typedef enum { MATRIX_FILE, DENSE_FILE, PICTURE_FILE } file_kind;
+int  output_name(const char *path, file_kind kind);
+int  output_place(session *s, const char *path);
 int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
 
 /* ---- table.c; the texts live in the buffer given */
@@ -221,7 +229,7 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
 
 /* ---- png.c: 8-bit pictures with a palette of at most 256 colours, {r, g, b} each */
 
-int png_write(const char *path, int width, int height, const uint8_t *pixels,
+int png_write(session *s, const char *path, int width, int height, const uint8_t *pixels,
               const uint8_t (*palette)[3], int colours);
 
 /* ---- bench.c, and what it hands on to */

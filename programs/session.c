@@ -20,6 +20,7 @@ int session_open_on(session *s, const options *o, const char *device)
         return complain(END_USAGE, "%s; \"tulle devices\" lists those there are", why);
     if (status != TULLE_OK) return complain(end_of(status), "%s", why);
     tulle_ctx_set_progress(s->ctx, progress_call, &s->bar);
+    tulle_ctx_set_partial(s->ctx, signal_guard, NULL);
     if (o->trace) tulle_ctx_set_trace(s->ctx, print_trace, s);
     return o->threads ? told(s, tulle_ctx_set_threads(s->ctx, o->threads)) : END_OK;
 }

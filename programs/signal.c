@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * signal.c - Ctrl-C and SIGTERM.  The first is noted, and the next progress call cancels the work, so
- * that everything is cleaned up on the normal way out.  Another one, two seconds later, does not wait
- * for that: it removes the file that stream.c writes and leaves at once. */
+ * signal.c - Ctrl-C, SIGTERM and SIGHUP.  The first is noted, and the next progress call cancels the work, so
+ * that everything is cleaned up on the normal way out; what waits in the system is woken up (no SA_RESTART).  Another
+ * one, two seconds later, does not wait for that: it removes the files that the library has begun (it tells their
+ * names) and leaves at once.  A file larger than the limit of the system is an error of write(), not SIGXFSZ. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <signal.h>
@@ -14,16 +15,27 @@ enum { PATIENCE = 2 };          /* seconds */
 
 static volatile sig_atomic_t caught;
 static volatile time_t       caught_at;
-static volatile sig_atomic_t guarded;
-static char                  guarded_path[4096];
+
+enum { GUARDED = 4, PATH_ROOM = 4096 + 64 };
+
+static struct {
+    volatile sig_atomic_t there;
+    char                  path[PATH_ROOM];
+} guarded[GUARDED];
+
+static int end_of_signal(int number)
+{
+    return number == SIGTERM ? END_TERMINATE : number == SIGHUP ? END_HANGUP : END_INTERRUPT;
+}
 
 static void on_signal(int number)
 {
     time_t now = time(NULL);
     if (caught && now - caught_at < PATIENCE) return;
     if (caught) {
-        if (guarded) unlink(guarded_path);
-        _exit(number == SIGTERM ? END_TERMINATE : END_INTERRUPT);
+        for (int i = 0; i < GUARDED; i++)
+            if (guarded[i].there) unlink(guarded[i].path);
+        _exit(end_of_signal(number));
     }
     caught = number;
     caught_at = now;
@@ -32,7 +44,7 @@ static void on_signal(int number)
 /* Whoever started us with the signal ignored (a shell's background job) wants it ignored. */
 static void watch(int number)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = 0}, before;
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
@@ -42,6 +54,8 @@ void signal_watch(void)
 {
     watch(SIGINT);
     watch(SIGTERM);
+    watch(SIGHUP);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int signal_caught(void)
@@ -49,16 +63,19 @@ int signal_caught(void)
     return caught;
 }
 
-void signal_guard(const char *path)
+void signal_guard(void *user, const char *path, int there)
 {
-    guarded = 0;
-    if (path && strlen(path) < sizeof guarded_path) {
-        strcpy(guarded_path, path);
-        guarded = 1;
+    (void)user;
+    for (int i = 0; i < GUARDED; i++) {
+        if (there ? guarded[i].there : !guarded[i].there || strcmp(guarded[i].path, path) != 0) continue;
+        if (there && strlen(path) < PATH_ROOM) strcpy(guarded[i].path, path);
+        else there = 0;
+        guarded[i].there = there;
+        return;
     }
 }
 
 int signal_end(void)
 {
-    return caught == SIGTERM ? END_TERMINATE : END_INTERRUPT;
+    return end_of_signal(caught);
 }

@@ -165,6 +165,10 @@ static int load_y(session *s, outcome *r)
         code = complain(END_USAGE, "--y names what --beta multiplies, and beta is 0");
         goto done;
     }
+    if (o->seed && o->operands > 1 && (o->y || !uses_y)) {
+        code = complain(END_USAGE, "--seed is for random matrices, and there are none");
+        goto done;
+    }
     GO(told(s, tulle_dense_create(s->ctx, rows, r->x.cols, r->x.order, (tulle_type)type, &r->y_own)));
     r->y = tulle_dense_view(r->y_own);
     if (!uses_y) goto done;
@@ -401,8 +405,9 @@ int run_spmm(const options *o)
     tulle_spmm_options shape;
     GO(check_spmm_policy(o));
     GO(shape_of(o, &shape));
-    GO(output_check_dense(o->output));
+    GO(output_name(o->output, DENSE_FILE));
     GO(session_open(&s, o));
+    GO(output_place(&s, o->output));
     GO(operand_load(&s, o->operand[0], &r.a));
     GO(load_x(&s, &r));
     GO(load_y(&s, &r));

@@ -25,6 +25,13 @@ static int cells(int64_t length, int64_t longest, int size)
     return n > 0 ? n : length > 0;
 }
 
+/* Of so many; an index beyond 2^53 is rounded, and may be that of the end. */
+static int cell_of(int64_t index, double scale, int count)
+{
+    int cell = (int)(((double)index + 0.5) * scale);
+    return cell < count ? cell : count - 1;
+}
+
 static int grid_fill(const tulle_csr *A, int width, int height, grid *g)
 {
     *g = (grid){.width = width, .height = height};
@@ -33,10 +40,10 @@ static int grid_fill(const tulle_csr *A, int width, int height, grid *g)
     double across = A->cols > 0 ? (double)width / (double)A->cols : 0;
     double down = A->rows > 0 ? (double)height / (double)A->rows : 0;
     for (int64_t i = 0; i < A->rows; i++) {
-        int y = (int)(((double)i + 0.5) * down);
+        int y = cell_of(i, down, height);
         int64_t *line = g->count + (size_t)y * (size_t)width;
         for (int64_t k = csr_row(A, i); k < csr_row(A, i + 1); k++)
-            line[(int)(((double)csr_col(A, k) + 0.5) * across)]++;
+            line[cell_of(csr_col(A, k), across, width)]++;
     }
     for (size_t k = 0; k < (size_t)width * (size_t)height; k++)
         if (g->count[k] > g->most) g->most = g->count[k];
@@ -66,7 +73,7 @@ static void make_palette(uint8_t palette[256][3])
     memset(palette[FRAME], 150, 3);
 }
 
-static int draw(const grid *g, int scale, const char *path)
+static int draw(session *s, const grid *g, int scale, const char *path)
 {
     uint8_t palette[256][3];
     int inner_w = g->width * scale, inner_h = g->height * scale;
@@ -87,20 +94,21 @@ static int draw(const grid *g, int scale, const char *path)
             if (count > 0) line[x] = (uint8_t)(fullness(g, count) * (SHADES - 1) + 0.5);
         }
     }
-    int code = png_write(path, width, height, pixels, (const uint8_t (*)[3])palette, FRAME + 1);
+    int code = png_write(s, path, width, height, pixels, (const uint8_t (*)[3])palette, FRAME + 1);
     free(pixels);
     return code;
 }
 
-static int spy_png(const options *o, const operand *a)
+static int spy_png(session *s, const operand *a)
 {
+    const options *o = s->o;
     const tulle_csr *A = &a->view;
     int size = o->size ? o->size : PIXELS, code = END_OK;
     int64_t longest = A->rows > A->cols ? A->rows : A->cols;
     int scale = longest > 0 && longest < size ? (int)(size / longest) : 1;
     grid g = {0};
     GO(grid_fill(A, cells(A->cols, longest, size), cells(A->rows, longest, size), &g));
-    GO(draw(&g, scale, o->output));
+    GO(draw(s, &g, scale, o->output));
     if (!o->quiet) {
         print_operand("A", a);
         printf("written: %s\n", o->output);
@@ -150,13 +158,12 @@ int run_spy(const options *o)
     int code = END_OK;
     session s = {0};
     operand a = {0};
-    if (o->output && !ends_with(o->output, ".png"))
-        return complain(END_USAGE, "the name \"%s\" does not end in .png", o->output);
-    if (o->output) GO(output_check_folder(o->output));
+    GO(output_name(o->output, PICTURE_FILE));
     GO(session_open(&s, o));
+    GO(output_place(&s, o->output));
     GO(operand_load(&s, o->operand[0], &a));
     progress_erase(&s.bar);
-    code = o->output ? spy_png(o, &a) : spy_text(o, &a);
+    code = o->output ? spy_png(&s, &a) : spy_text(o, &a);
 done:
     operand_free(&a);
     session_close(&s);

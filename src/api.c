@@ -78,6 +78,13 @@ void tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user)
     ctx->base.trace_user = user;
 }
 
+void tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user)
+{
+    if (!ctx) return;
+    ctx->base.partial = fn;
+    ctx->base.partial_user = user;
+}
+
 void tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats)
 {
     if (!stats) return;
@@ -231,7 +238,16 @@ tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A)
     NEED(path);
     NEED(A);
     *A = NULL;
-    return tl_read(&ctx->base, path, A);
+    return tl_read(&ctx->base, path, false, A);
+}
+
+tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle_matrix **A)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(A);
+    *A = NULL;
+    return tl_read(&ctx->base, path, true, A);
 }
 
 tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
@@ -241,6 +257,52 @@ tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
     NEED(A);
     tulle_status status = tl_view_check(ctx, A, "A");
     return status == TULLE_OK ? tl_view_write(ctx, path, A) : status;
+}
+
+tulle_status tulle_write_check(tulle_ctx *ctx, const char *path)
+{
+    NEED_CTX;
+    NEED(path);
+    return tl_write_check(&ctx->base, path);
+}
+
+tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *data, size_t bytes)
+{
+    NEED_CTX;
+    NEED(path);
+    if (bytes > 0) NEED(data);
+    return tl_write_bytes(&ctx->base, path, data, bytes);
+}
+
+tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols, tulle_type val_type,
+                                 tulle_writer **writer)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(writer);
+    *writer = NULL;
+    return tl_writer_create(&ctx->base, path, rows, cols, (int)val_type, writer);
+}
+
+tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block)
+{
+    tulle_ctx *ctx = writer ? (tulle_ctx *)(void *)tl_writer_base(writer) : NULL;
+    NEED_CTX;
+    NEED(block);
+    tulle_status status = tl_view_check(ctx, block, "the block");
+    return status == TULLE_OK ? tl_view_put(ctx, writer, block) : status;
+}
+
+tulle_status tulle_writer_finish(tulle_writer *writer)
+{
+    tulle_ctx *ctx = writer ? (tulle_ctx *)(void *)tl_writer_base(writer) : NULL;
+    NEED_CTX;
+    return tl_writer_finish(writer);
+}
+
+void tulle_writer_free(tulle_writer *writer)
+{
+    tl_writer_free(writer);
 }
 
 tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A)

@@ -81,7 +81,7 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     f->bytes_upper = bytes_for(b, &s, &pieces, f->nnz_upper);
     int64_t step = (pieces.count + SAMPLED_PIECES - 1) / SAMPLED_PIECES, nnz = 0, seen = 0;
     TRY(tl_cpu_count(b, &s.request, step > 0 ? step : 1, &nnz, &seen, &s.stats));
-    if (step > 1) tl_trace(b, "estimate: every %dth piece of the work was counted", (int)step);
+    if (step > 1) tl_trace(b, "estimate: one piece of the work in %d was counted", (int)step);
     double scale = seen > 0 ? (double)p->total / (double)seen : 1;
     f->nnz_estimate = clamp((int64_t)((double)nnz * scale), f->nnz_lower, p->upper);
     scale_shares(&s.stats, s.operands.A.rows, p->total, f);

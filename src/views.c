@@ -146,3 +146,17 @@ done:
     tl_matrix_free(b, own);
     return status;
 }
+
+tulle_status tl_view_put(tulle_ctx *ctx, tulle_writer *writer, const tulle_csr *block)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    TRY(tl_on_host(ctx, block, &view, &own));
+    TRY(tl_csr_check(b, &view, "the block", 0));
+    TRY(tl_writer_put(writer, &view));
+done:
+    tl_matrix_free(b, own);
+    return status;
+}

@@ -195,6 +195,23 @@ static void indices_are_narrow_where_they_fit(void)
     tulle_matrix_free(A);
 }
 
+static void columns_may_be_as_many_as_an_index_can_name(void)
+{
+    static const int64_t ptr[] = {0, 1, 3}, col[] = {INT64_MAX - 1, 0, (int64_t)1 << 61};
+    static const double val[] = {1, 2, 3};
+    static const char *const names[] = {"w.mtx", "w.tulle"};
+    tulle_csr A = tulle_csr_make(2, INT64_MAX, ptr, TULLE_I64, col, TULLE_I64, val, TULLE_F64);
+    for (int f = 0; f < 2; f++) {
+        tulle_matrix *B = NULL;
+        CHECK(tulle_write(ctx, names[f], &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_read(ctx, names[f], &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr v = tulle_matrix_view(B);
+        CHECK(B && same_matrix(&v, &A), "%s is another matrix", names[f]);
+        tulle_matrix_free(B);
+        remove(names[f]);
+    }
+}
+
 /* ---- errors */
 
 static void every_mistake_has_its_line_and_column(void)
@@ -232,7 +249,13 @@ static void every_mistake_has_its_line_and_column(void)
         {"%%MatrixMarket matrix coordinate real general\n99999999999999999999 3 1\n",
          "2:1: the number of rows was expected, found \"99999999999999999999\""},
         {"%%MatrixMarket matrix coordinate real general\n9000000000000000000 3 1\n",
-         "2:1: this is more than 2^60, which no matrix can have"},
+         "2:1: this is more than 2^59, and no matrix has so many"},
+        {"%%MatrixMarket matrix coordinate integer general\n3 3 2\n1 1 1\n2 1 nan\n",
+         "4:5: an integer was expected, found \"nan\""},
+        {"%%MatrixMarket matrix coordinate integer general\n3 3 2\n1 1 -inf\n2 1 1\n",
+         "3:5: an integer was expected, found \"-inf\""},
+        {"%%MatrixMarket matrix array integer general\n1 2\n7\nInfinity\n",
+         "4:1: an integer was expected, found \"Infinity\""},
         {"%%MatrixMarket matrix array real general\n9000000000 9000000000\n1\n",
          "2:12: an array of this size cannot be addressed"},
         {"%%MatrixMarket matrix coordinate real symmetric\n3 4 1\n1 1 1\n",
@@ -471,6 +494,7 @@ FILES_MAIN(TEST(every_banner_is_read_or_refused_with_a_reason),
            TEST(arrays_go_column_by_column_and_zeros_are_left_out),
            TEST(entries_in_one_place_are_added_in_the_order_of_the_file),
            TEST(indices_are_narrow_where_they_fit),
+           TEST(columns_may_be_as_many_as_an_index_can_name),
            TEST(every_mistake_has_its_line_and_column),
            TEST(what_is_no_matrix_is_called_so),
            TEST(the_first_mistake_is_reported_by_any_number_of_threads),

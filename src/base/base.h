@@ -26,6 +26,8 @@ typedef struct tl_base {
     void             *progress_user;
     tulle_trace_fn    trace;
     void             *trace_user;
+    tulle_partial_fn  partial;          /* hears of temporary files                  */
+    void             *partial_user;
     _Atomic uint64_t  held, peak;       /* bytes handed out by tl_alloc and tl_commit */
     int64_t           shared_cache;     /* bytes of the cache that cores share; 0: not known */
     atomic_int        cancelled;

@@ -2,9 +2,10 @@
  *
  * binary.c - .tulle: the three arrays of a matrix as they lie in memory, behind a header that proves it.
  *
- * Reading maps the file and copies nothing: checksums (hash.c), then the pattern are verified by all
- * threads, and the matrix points into the mapping.  The mapping is private: writing new values into the
- * matrix never reaches the file.  docs/formats.md has the layout byte by byte.
+ * Reading copies the arrays, block by block, and verifies the checksums (hash.c) of the copy and then its pattern, by
+ * all threads; what happens to the file afterwards does not matter.  Where the caller asks for it, the file is mapped
+ * instead and the matrix points into the mapping.  That is private: writing new values into the matrix never reaches
+ * the file; but what is written to the file reaches the matrix.  docs/formats.md has the layout byte by byte.
  *
  * An array's checksum is made of one per block of 1 MiB, so threads share the work and the result does
  * not depend on their number.  The zeros that pad an array to 64 bytes count as part of it: every byte
@@ -15,11 +16,9 @@
 #define _FILE_OFFSET_BITS 64
 #include "matrix/files.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HEADER = 256, ALIGN = 64, BLOCK = 1 << 20, VERSION = 1 };
@@ -82,12 +81,30 @@ static bool lay_out(header *h)
 
 typedef struct sums {
     tl_base    *b;
-    const char *data[ARRAYS];
+    char       *data[ARRAYS];
     uint64_t    bytes[ARRAYS];
     int64_t     first[ARRAYS + 1];      /* block of each array */
     uint64_t   *block;
     const char *stage;
+    int         fd;                     /* >= 0: each block is read from there first ...  */
+    uint64_t    at[ARRAYS];             /* ... where its array lies                       */
+    atomic_int  error;                  /* errno, or -1: the file ends too early          */
 } sums;
+
+/* Into its place in memory; 0, errno, or -1 where the file ends. */
+static int load_block(const sums *u, int array, int64_t number)
+{
+    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
+    if (bytes > BLOCK) bytes = BLOCK;
+    char *to = u->data[array] + from;
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t n = pread(u->fd, to + done, bytes - done, (off_t)(u->at[array] + from + done));
+        if (n < 0 && errno != EINTR) return errno;
+        if (n == 0) return -1;
+        if (n > 0) done += (uint64_t)n;
+    }
+    return 0;
+}
 
 static uint64_t block_sum(const sums *u, int array, int64_t number)
 {
@@ -112,6 +129,9 @@ static void sum_blocks(void *arg, int thread, int threads)
         if (thread == 0 && k % 16 == 0) tl_progress(u->b, u->stage, (double)k / (double)all);
         if (atomic_load_explicit(&u->b->cancelled, memory_order_relaxed)) return;
         int array = k < u->first[1] ? 0 : k < u->first[2] ? 1 : 2;
+        int error = u->fd >= 0 ? load_block(u, array, k - u->first[array]) : 0;
+        if (error) atomic_store(&u->error, error);
+        if (atomic_load_explicit(&u->error, memory_order_relaxed)) return;
         u->block[k] = block_sum(u, array, k - u->first[array]);
     }
 }
@@ -150,6 +170,7 @@ static bool little_endian(void)
     return *(const unsigned char *)&one == 1;
 }
 
+/* file_bytes < 0: nobody knows. */
 static tulle_status check_header(tl_base *b, const char *path, const header *h, int64_t file_bytes)
 {
     header fresh = *h;
@@ -164,99 +185,157 @@ static tulle_status check_header(tl_base *b, const char *path, const header *h, 
         return tl_fail(b, TULLE_EFORMAT, "%s: has types this tulle does not know", path);
     if (!lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
         return tl_fail(b, TULLE_EFORMAT, "%s: its sizes contradict each other", path);
-    if ((uint64_t)file_bytes != h->file_bytes)
+    if (file_bytes >= 0 && (uint64_t)file_bytes != h->file_bytes)
         return tl_fail(b, TULLE_EFORMAT, "%s: has %" PRId64 " bytes and should have %" PRIu64, path,
                        file_bytes, h->file_bytes);
     return TULLE_OK;
 }
 
-static tulle_status check_arrays(tl_base *b, const char *path, const header *h, const char *file)
+static tulle_status ends_early(tl_source *s)
+{
+    return tl_fail(s->b, TULLE_EFORMAT, "%s: ends within its arrays", s->path);
+}
+
+static tulle_status check_padding(tl_source *s, const header *h, int array, const char *zeros)
+{
+    for (uint64_t k = h->array[array].bytes; k < padded(h->array[array].bytes); k++)
+        if (*zeros++)
+            return tl_fail(s->b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", s->path, array_names[array]);
+    return TULLE_OK;
+}
+
+/* The arrays at u->data, loaded on the way where u->fd says so. */
+static tulle_status check_sums(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;
-    sums u = {.b = b, .stage = "read"};
+    char why[128];
     uint64_t sum[ARRAYS];
-    for (int i = 0; i < ARRAYS; i++) {
-        u.data[i] = file + h->array[i].at;
-        u.bytes[i] = h->array[i].bytes;
-        for (uint64_t k = u.bytes[i]; k < padded(u.bytes[i]); k++) {
-            if (u.data[i][k] == 0) continue;
-            status = tl_fail(b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", path, array_names[i]);
-            goto done;
-        }
-    }
-    TRY(sum_arrays(&u, sum));
-    for (int i = 0; i < ARRAYS; i++) {
-        if (sum[i] == h->array[i].sum) continue;
-        status = tl_fail(b, TULLE_EFORMAT, "%s: its %s are damaged", path, array_names[i]);
-        goto done;
-    }
+    TRY(sum_arrays(u, sum));
+    int error = atomic_load(&u->error);
+    if (error < 0) TRY(ends_early(s));
+    if (error > 0)
+        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be read: %s", s->path, tl_errno_text(error, why, sizeof why)));
+    for (int i = 0; i < ARRAYS; i++)
+        if (sum[i] != h->array[i].sum)
+            TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: its %s are damaged", s->path, array_names[i]));
 done:
     return status;
 }
+
+/* ---- mapped */
 
 static void unmap(void *mapping, size_t bytes)
 {
     munmap(mapping, bytes);
 }
 
-static tulle_status map_file(tl_base *b, const char *path, tulle_matrix *A, header *h)
+static tulle_status map_arrays(tl_source *s, const header *h, tulle_matrix *A)
 {
     tulle_status status = TULLE_OK;
     char why[128];
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        status = tl_fail(b, TULLE_EIO, "%s: cannot be opened: %s", path,
-                         tl_errno_text(errno, why, sizeof why));
-        goto done;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        status = tl_fail(b, TULLE_EIO, "%s: a .tulle file must be a plain file", path);
-        goto done;
-    }
-    ssize_t n = pread(fd, h, HEADER, 0);
-    if (n < HEADER) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", path);
-        goto done;
-    }
-    TRY(check_header(b, path, h, (int64_t)st.st_size));
-    void *file = mmap(NULL, (size_t)h->file_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-    if (file == MAP_FAILED) {
-        status = tl_fail(b, TULLE_EIO, "%s: cannot be mapped: %s", path,
-                         tl_errno_text(errno, why, sizeof why));
-        goto done;
-    }
+    sums u = {.b = s->b, .stage = "read", .fd = -1};
+    void *file = mmap(NULL, (size_t)h->file_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, s->fd, 0);
+    if (file == MAP_FAILED)
+        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be mapped: %s", s->path, tl_errno_text(errno, why, sizeof why)));
     A->mapping = file;
     A->mapping_bytes = (size_t)h->file_bytes;
     A->unmap = unmap;
+    for (int i = 0; i < ARRAYS; i++) {
+        u.data[i] = (char *)file + h->array[i].at;
+        u.bytes[i] = h->array[i].bytes;
+        TRY(check_padding(s, h, i, u.data[i] + u.bytes[i]));
+    }
+    TRY(check_sums(s, h, &u));
+    A->view.row_ptr = u.data[ROW_PTR];
+    A->view.col_idx = u.data[COL_IDX];
+    A->view.values = u.data[VALUES];
 done:
-    if (fd >= 0) close(fd);
     return status;
 }
 
-tulle_status tl_binary_read(tl_base *b, const char *path, tulle_matrix **out)
+/* ---- copied */
+
+/* From a pipe: one array behind the other, then nothing more. */
+static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;
+    char zeros[ALIGN];
+    int64_t got = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)padded(u->bytes[i]) - bytes;
+        TRY(tl_source_read(s, u->data[i], bytes, &got));
+        if (got < bytes) TRY(ends_early(s));
+        TRY(tl_source_read(s, zeros, rest, &got));
+        if (got < rest) TRY(ends_early(s));
+        TRY(check_padding(s, h, i, zeros));
+    }
+    TRY(tl_source_read(s, zeros, 1, &got));
+    if (got > 0)
+        TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: goes on behind its %" PRIu64 " bytes", s->path, h->file_bytes));
+done:
+    return status;
+}
+
+static tulle_status copy_arrays(tl_source *s, const header *h, tulle_matrix *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
+    bool plain = s->file_bytes >= 0;
+    sums u = {.b = b, .stage = "read", .fd = plain ? s->fd : -1};
+    void **const own[ARRAYS] = {&A->row_ptr, &A->col_idx, &A->values};
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t rest = padded(h->array[i].bytes) - h->array[i].bytes;
+        char zeros[ALIGN];
+        u.at[i] = h->array[i].at;
+        u.bytes[i] = h->array[i].bytes;
+        if (i != VALUES || h->val_type) TRY(tl_alloc(b, own[i], (int64_t)u.bytes[i], 1, array_names[i]));
+        u.data[i] = *own[i];
+        if (!plain || rest == 0) continue;
+        if (pread(s->fd, zeros, rest, (off_t)(u.at[i] + u.bytes[i])) != (ssize_t)rest) TRY(ends_early(s));
+        TRY(check_padding(s, h, i, zeros));
+    }
+    if (!plain) TRY(stream_arrays(s, h, &u));
+    TRY(check_sums(s, h, &u));
+    A->view.row_ptr = A->row_ptr;
+    A->view.col_idx = A->col_idx;
+    A->view.values = A->values;
+done:
+    return status;
+}
+
+/* A pattern has ones, as one from a .mtx file. */
+static tulle_status put_ones(tl_base *b, tulle_matrix *A)
+{
+    tulle_status status = TULLE_OK;
+    double *ones = NULL;
+    TRY(tl_alloc(b, &ones, A->view.nnz, sizeof *ones, "values of a matrix"));
+    for (int64_t k = 0; k < A->view.nnz; k++) ones[k] = 1.0;
+    A->values = ones;
+    A->view.values = ones;
+    A->view.val_type = TULLE_F64;
+done:
+    return status;
+}
+
+tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
     tulle_matrix *A = NULL;
     header h;
+    int64_t got = 0;
     *out = NULL;
+    if (s->gz)
+        TRY(tl_fail(b, TULLE_EFORMAT, "%s: is a .tulle file packed with gzip; unpack it first", s->path));
+    TRY(tl_source_read(s, (char *)&h, HEADER, &got));
+    if (got < HEADER) TRY(tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", s->path));
+    TRY(check_header(b, s->path, &h, s->file_bytes));
     TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
-    TRY(map_file(b, path, A, &h));
-    const char *file = A->mapping;
-    TRY(check_arrays(b, path, &h, file));
-    A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz,
-                          .row_ptr = file + h.array[ROW_PTR].at, .col_idx = file + h.array[COL_IDX].at,
-                          .values = file + h.array[VALUES].at, .ptr_type = (tulle_index)h.ptr_type,
+    A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz, .ptr_type = (tulle_index)h.ptr_type,
                           .idx_type = (tulle_index)h.idx_type, .val_type = (tulle_type)h.val_type};
-    if (h.val_type == 0) {              /* a pattern: ones, as from a .mtx file */
-        double *ones = NULL;
-        TRY(tl_alloc(b, &A->values, h.nnz, sizeof *ones, "values of a matrix"));
-        ones = A->values;
-        for (int64_t k = 0; k < h.nnz; k++) ones[k] = 1.0;
-        A->view.values = ones;
-        A->view.val_type = TULLE_F64;
-    }
-    status = tl_csr_check(b, &A->view, path, 0);
+    TRY(map && s->file_bytes >= 0 ? map_arrays(s, &h, A) : copy_arrays(s, &h, A));
+    if (h.val_type == 0) TRY(put_ones(b, A));
+    status = tl_csr_check(b, &A->view, s->path, 0);
     if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
     if (status != TULLE_OK) goto done;
     *out = A;
@@ -301,7 +380,7 @@ tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
     header h = {.version = VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
                 .val_type = A->values ? (uint32_t)A->val_type : 0, .ptr_type = (uint32_t)A->ptr_type,
                 .idx_type = (uint32_t)A->idx_type};
-    sums u = {.b = b, .stage = "write"};
+    sums u = {.b = b, .stage = "write", .fd = -1};
     put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
     uint64_t sum[ARRAYS];
     static const char zeros[ALIGN];
@@ -315,7 +394,7 @@ tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
         goto done;
     }
     for (int i = 0; i < ARRAYS; i++) {
-        u.data[i] = p.data[i];
+        u.data[i] = (char *)(uintptr_t)p.data[i];       /* only read: fd says so */
         u.bytes[i] = h.array[i].bytes;
     }
     TRY(sum_arrays(&u, sum));

@@ -117,10 +117,18 @@ tulle_status tl_dense_read(tl_base *b, const char *path, tulle_dense_matrix **ou
     *out = NULL;
     status = tl_source_open(b, path, &s);
     if (status != TULLE_OK) return status;
-    if (tl_npy_begins(s.head, s.head_bytes)) TRY(tl_npy_read(&s, out));
-    else if (tl_mtx_begins(s.head, s.head_bytes)) TRY(tl_mtx_read_dense(&s, out));
+    bool archive = s.member != NULL;    /* whose right-hand sides have names */
+    if (archive) TRY(tl_tar_enter(&s));
+    tl_source_go_on(&s);
+    if (!archive && tl_npy_begins(s.head, s.head_bytes)) TRY(tl_npy_read(&s, out));
+    else if (archive || tl_mtx_begins(s.head, s.head_bytes)) TRY(tl_mtx_read_dense(&s, out));
     else status = tl_fail(b, TULLE_EFORMAT, "%s: is neither a .npy file nor a Matrix Market file", s.name);
+    if (status == TULLE_OK && archive) TRY(tl_tar_leave(&s));
 done:
+    if (status != TULLE_OK) {
+        tl_dense_free(b, *out);
+        *out = NULL;
+    }
     tl_source_close(&s);
     return status;
 }

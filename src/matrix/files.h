@@ -6,6 +6,7 @@
  *                 |    \---------> binary.c  (hash.c)
  *     source.c bytes, through gz.c and tar.c
  *     write.c  by the name ------> mtx_write.c, binary.c
+ *     writer.c blocks of rows ---> mtx_write.c
  *     dense.c  dense matrices ---> npy.c, mtx_dense.c
  *     file.c   a temporary name, then a rename
  *     number.c, number_print.c, number_table.c   decimals to and from double, exactly */
@@ -48,23 +49,46 @@ typedef struct tl_gz tl_gz;
 typedef struct tl_source {
     tl_base    *b;
     const char *path;
+    char       *own_path;               /* where path was "ARCHIVE:MEMBER"                          */
+    const char *member;                 /* which member is wanted; NULL: none was named             */
     char        name[TL_SOURCE_NAME];   /* for sentences: path, or path(member of the archive)      */
     int         fd;
-    int64_t     file_bytes, file_read;  /* file_bytes < 0: not a regular file                       */
+    bool        by_worker;              /* read by a thread that may not call progress              */
+    int64_t     file_bytes;             /* < 0: not a regular file                                  */
+    _Atomic int64_t file_read;
+    bool        defer;                  /* sentences go to error: other threads may fail meanwhile  */
+    char        error[TL_ERROR_MAX];
+    bool        keeping;                /* what comes from a pipe is kept: it may be needed again   */
+    char       *kept;
+    int64_t     kept_bytes, kept_room, kept_at;         /* kept_at < kept_bytes: read again         */
     tl_gz      *gz;                     /* NULL: not compressed                                     */
     int64_t     left;                   /* what is left of the archive's member; < 0: no archive    */
+    int64_t     behind;                 /* padding of the member                                    */
+    bool        searched;               /* all of the archive was seen                              */
+    char        matrices[400];          /* the first names of its .mtx members, for sentences       */
+    int         matrices_bytes, matrices_named, matrices_count;
     int         head_bytes, head_used;  /* the beginning, read to tell formats apart, not yet given */
     char        head[TL_SOURCE_HEAD];
 } tl_source;
 
+/* path may be "ARCHIVE:MEMBER". */
 tulle_status tl_source_open(tl_base *b, const char *path, tl_source *s);
 void         tl_source_close(tl_source *s);
+/* From the beginning once more; of a pipe only where it was kept. */
+tulle_status tl_source_rewind(tl_source *s);
+/* It will not be rewound. */
+void         tl_source_go_on(tl_source *s);
 /* Fills room bytes unless the end comes first. */
 tulle_status tl_source_read(tl_source *s, char *to, int64_t room, int64_t *got);
 tulle_status tl_source_skip(tl_source *s, int64_t bytes);
 /* An upper bound of the bytes still to come, for plausibility; INT64_MAX where nobody knows. */
 int64_t      tl_source_bound(const tl_source *s);
 double       tl_source_fraction(const tl_source *s);
+tulle_status tl_source_fail(tl_source *s, tulle_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
 /* What read() gave, straight from the file: for gz.c. */
 tulle_status tl_source_raw(tl_source *s, void *to, int64_t room, int64_t *got);
 
@@ -84,8 +108,11 @@ int64_t      tl_gz_bound(int64_t bytes);
 int64_t      tl_gz_pack(tl_packer *packer, const char *text, int64_t bytes, char *to, int64_t room);
 
 bool         tl_tar_begins(const char *head, int64_t bytes);
-/* Goes to the matrix in the archive: the member NAME/NAME.mtx, else the largest .mtx with a banner. */
+/* Goes to the matrix in the archive: the member that was named, else NAME/NAME.mtx, else the largest .mtx with a
+ * banner.  Where none was named and others follow, one line of the trace says which it is. */
 tulle_status tl_tar_enter(tl_source *s);
+/* Behind the matrix: were others meant by the same name, or left aside? */
+tulle_status tl_tar_leave(tl_source *s);
 
 /* ---- mtx_head.c: the banner and the line of sizes */
 
@@ -159,8 +186,10 @@ tulle_status tl_mtx_build_array(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
 
 typedef struct tl_out {
     tl_base    *b;
-    const char *path;
-    char       *temp;                   /* NULL: nothing to remove */
+    const char *path;                   /* as the caller said it             */
+    char       *target;                 /* the same, links followed          */
+    char       *temp;
+    bool        made;                   /* the temporary file is there       */
     int         fd;
 } tl_out;
 
@@ -173,7 +202,13 @@ void         tl_out_close(tl_out *o);   /* removes the temporary file unless it 
 /* A word for errno in `text`. */
 const char  *tl_errno_text(int error, char *text, size_t room);
 
+/* ---- mtx_write.c, writer.c */
+
 tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz);
+/* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are enough. */
+int          tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols);
+/* Prints the rows of A as rows first .. of a file, behind head, at *at, which moves on. */
+tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz, int64_t *at);
 
 /* ---- npy.c, mtx_dense.c: dense matrices, ld never 0 */
 
@@ -189,7 +224,7 @@ bool         tl_name_ends(const char *path, const char *with);
 /* ---- binary.c, hash.c */
 
 bool         tl_binary_begins(const char *head, int64_t bytes);
-tulle_status tl_binary_read(tl_base *b, const char *path, tulle_matrix **out);
+tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out);
 tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A);
 
 /* A 64-bit checksum of a multiple of 64 bytes; a change of any one byte changes it. */

@@ -94,8 +94,18 @@ tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t cou
 tulle_status tl_csr_apply(tl_base *b, const tulle_csr *A, const void *x, void *y);
 
 /* ---- read.c, write.c (formats), gallery.c (recipes) */
-tulle_status tl_read(tl_base *b, const char *path, tulle_matrix **out);
+/* map: a .tulle file is mapped where it can be, not copied. */
+tulle_status tl_read(tl_base *b, const char *path, bool map, tulle_matrix **out);
 tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A);
+tulle_status tl_write_check(tl_base *b, const char *path);
+tulle_status tl_write_bytes(tl_base *b, const char *path, const void *data, size_t bytes);
+/* ---- writer.c: a file from blocks of rows */
+tulle_status tl_writer_create(tl_base *b, const char *path, int64_t rows, int64_t cols, int val_type,
+                              tulle_writer **out);
+tulle_status tl_writer_put(tulle_writer *w, const tulle_csr *block);    /* which was checked */
+tulle_status tl_writer_finish(tulle_writer *w);
+void         tl_writer_free(tulle_writer *w);
+tl_base     *tl_writer_base(const tulle_writer *w);
 tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out);
 
 /* ---- dense.c.  The check touches no value and sets an ld of 0 to what it stands for; values says whether they

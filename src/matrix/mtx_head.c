@@ -21,7 +21,7 @@ static const choice symmetries[] = {{"general", TL_GENERAL},     {"symmetric", T
                                     {"skew-symmetric", TL_SKEW}, {"hermitian", TL_HERMITIAN}, {NULL, 0}};
 static const choice objects[] = {{"matrix", 0}, {NULL, 0}};
 
-static const int64_t size_limit = (int64_t)1 << 60;
+static const int64_t most_rows = INT64_MAX / 16;        /* that a view may have (check.c) */
 
 static bool is_blank(char c)
 {
@@ -118,13 +118,13 @@ done:
     return status;
 }
 
-static tulle_status read_size(tl_source *s, const tl_mtx_head *h, words *w, const char *what,
+static tulle_status read_size(tl_source *s, const tl_mtx_head *h, words *w, const char *what, int64_t most,
                               int64_t *value)
 {
     next_word(w);
     const char *end = tl_parse_index(w->word, value);
     if (end != w->word + w->length) return wrong(s, h, w, what);
-    if (*value > size_limit) return remark(s, h, w, "this is more than 2^60, which no matrix can have");
+    if (*value > most) return remark(s, h, w, "this is more than 2^59, and no matrix has so many");
     return TULLE_OK;
 }
 
@@ -143,14 +143,14 @@ static tulle_status read_sizes(tl_source *s, const char *line, tl_mtx_head *h)
 {
     tulle_status status = TULLE_OK;
     words w = {line, line, 0};
-    TRY(read_size(s, h, &w, "the number of rows", &h->rows));
-    TRY(read_size(s, h, &w, "the number of columns", &h->cols));
+    TRY(read_size(s, h, &w, "the number of rows", most_rows, &h->rows));
+    TRY(read_size(s, h, &w, "the number of columns", INT64_MAX, &h->cols));
     if (h->symmetry != TL_GENERAL && h->rows != h->cols) {
         status = remark(s, h, &w, "a symmetric, skew-symmetric or hermitian matrix must be square");
         goto done;
     }
     if (h->layout == TL_COORDINATE) {
-        TRY(read_size(s, h, &w, "the number of entries", &h->entries));
+        TRY(read_size(s, h, &w, "the number of entries", INT64_MAX, &h->entries));
     } else if (!array_entries(h)) {
         status = remark(s, h, &w, "an array of this size cannot be addressed");
         goto done;

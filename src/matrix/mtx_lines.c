@@ -102,8 +102,8 @@ TL_INLINE const char *take_value(const char **p, const bool const_whole, double 
     const char *end = tl_parse_double(*p, value);
     if (!end || !(is_blank(*end) || *end == '\n')) return const_whole ? "an integer" : "a number";
     if (const_whole) {
-        for (const char *c = *p; c < end; c++)
-            if (*c == '.' || *c == 'e' || *c == 'E' || *c == 'd' || *c == 'D') return "an integer";
+        for (const char *c = *p; c < end; c++)          /* neither 1.5 nor 1e5, nan nor inf */
+            if ((unsigned)(*c - '0') > 9 && *c != '-' && *c != '+') return "an integer";
     }
     *p = end;
     return NULL;

@@ -2,8 +2,8 @@
  *
  * mtx_read.c - a Matrix Market file to its entries, in their order, by all threads.
  *
- * The text is handed out in pieces of whole lines.  A thread takes the next piece (reading and unpacking
- * happen under a lock, so they run beside the parsing of the other threads), parses it into arrays of its
+ * The text is handed out in pieces of whole lines.  A thread takes the next piece (one at a time reads and
+ * unpacks, beside the parsing of the other threads), parses it into arrays of its
  * own, waits for its turn, learns where its entries belong, and copies them there while the next one has
  * its turn.  Faults are reported in turn too, so the first one of the file is the one reported, by any
  * number of threads, and lines are counted on the way.
@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 enum { PIECE = 1 << 17 };
 
@@ -30,6 +31,7 @@ typedef struct job {
     char           *rest;               /* of the text read so far, behind the last whole line */
     int64_t         rest_bytes;
     bool            end;
+    bool            reading, broken;    /* somebody takes the next piece; or it could not be read */
     int64_t         handed, turn;       /* pieces */
     int64_t         entries, lines;     /* of the pieces that had their turn */
     int64_t         last_row, last_col;
@@ -108,6 +110,45 @@ static tulle_status count_in(job *j, tl_mtx_part *part)
     return TULLE_OK;
 }
 
+/* With the lock held.  The calling thread wakes up now and then to ask whether to go on: whoever reads may wait for a
+ * pipe. */
+static void wait_for_others(job *j, int thread)
+{
+    struct timespec until;
+    if (thread != 0 || !j->s->b->progress) {
+        pthread_cond_wait(&j->moved, &j->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&j->moved, &j->lock, &until) != 0)
+        tl_progress(j->s->b, "read", tl_source_fraction(j->s));
+}
+
+/* The next piece; its number, or -1: there is none, or no more is wanted. */
+static int64_t take_piece(job *j, int thread, int64_t *bytes, bool *too_long, tulle_status *status)
+{
+    int64_t number = -1;
+    *status = TULLE_OK;
+    pthread_mutex_lock(&j->lock);
+    while (j->reading && !j->stop) wait_for_others(j, thread);
+    if (!j->stop && !j->broken) {
+        j->reading = true;
+        j->s->by_worker = thread != 0;
+        pthread_mutex_unlock(&j->lock);
+        *status = next_text(j, j->scratch[thread].text, bytes, too_long);
+        pthread_mutex_lock(&j->lock);
+        j->reading = false;
+        j->broken = *status != TULLE_OK;
+        if (*status != TULLE_OK || *bytes > 0) number = j->handed++;
+        pthread_cond_broadcast(&j->moved);
+    }
+    pthread_mutex_unlock(&j->lock);
+    return number;
+}
+
 static void work(void *arg, int thread, int threads)
 {
     job *j = arg;
@@ -117,30 +158,22 @@ static void work(void *arg, int thread, int threads)
     tl_mtx_part *part = &mine->part;
     (void)threads;
     for (;;) {
-        int64_t bytes = 0, number = 0;
+        int64_t bytes = 0;
         bool too_long = false;
-        tulle_status status = TULLE_OK;
-        double fraction;
-
-        pthread_mutex_lock(&j->lock);
-        bool stop = j->stop;
-        fraction = tl_source_fraction(j->s);
-        if (!stop) {
-            status = next_text(j, mine->text, &bytes, &too_long);
-            number = j->handed++;
-        }
-        pthread_mutex_unlock(&j->lock);
-        if (stop || (status == TULLE_OK && bytes == 0)) return;
-        if (thread == 0) tl_progress(b, "read", fraction);
+        tulle_status status;
+        int64_t number = take_piece(j, thread, &bytes, &too_long, &status);
+        if (number < 0) return;
+        if (thread == 0) tl_progress(b, "read", tl_source_fraction(j->s));
 
         if (status == TULLE_OK && !too_long)
             tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, all->head.entries, part);
 
         pthread_mutex_lock(&j->lock);
-        while (!j->stop && j->turn != number) pthread_cond_wait(&j->moved, &j->lock);
-        stop = j->stop;
+        while (!j->stop && j->turn != number) wait_for_others(j, thread);
+        bool stop = j->stop;
         int64_t at = j->entries;
         if (!stop) {
+            if (status != TULLE_OK) tl_fail(b, status, "%s", j->s->error);
             if (atomic_load_explicit(&b->cancelled, memory_order_relaxed))
                 status = tl_fail(b, TULLE_ECANCEL, "%s: reading was cancelled", j->s->name);
             else if (too_long)
@@ -278,7 +311,9 @@ tulle_status tl_mtx_read_all(tl_source *s, tl_mtx_all *all)
     if (threads > pieces) threads = (int)pieces;
     TRY(make_room(&j, threads));
     double start = tl_now();
+    s->defer = true;
     tl_team_run(b->team, threads, work, &j);
+    s->defer = s->by_worker = false;
     TRY(j.status);
     if (j.entries < all->head.entries) {
         status = tl_fail(b, TULLE_EFORMAT, "%s:%" PRId64 ": the file ends here with %" PRId64

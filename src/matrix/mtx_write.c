@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 1 << 14, HEADER_MAX = 256 };
+enum { PIECE = 1 << 14, HEAD_MAX = 256 };
 
 typedef struct scratch {
     char      *text, *packed;
@@ -25,7 +25,9 @@ typedef struct scratch {
 typedef struct job {
     tl_base         *b;
     const tulle_csr *A;
-    tl_out           out;
+    int64_t          first;                     /* row of the file that row 0 of A is */
+    const char      *head;                      /* stands before the first piece      */
+    tl_out          *out;
     bool             gz;
     int64_t          pieces, handed, turn, at;  /* at: bytes of the file so far */
     int64_t          packed_room;
@@ -36,12 +38,11 @@ typedef struct job {
     scratch         *scratch;
 } job;
 
-static int print_header(const tulle_csr *A, char *to)
+int tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols)
 {
-    const char *field = !A->values ? "pattern" : tl_type_complex(A->val_type) ? "complex" : "real";
-    return snprintf(to, HEADER_MAX,
-                    "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n%" PRId64
-                    " %" PRId64 " %" PRId64 "\n", field, TULLE_VERSION, A->rows, A->cols, A->nnz);
+    const char *field = !val_type ? "pattern" : tl_type_complex((tulle_type)val_type) ? "complex" : "real";
+    return snprintf(to, room, "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n%" PRId64 " %" PRId64
+                    " ", field, TULLE_VERSION, rows, cols);
 }
 
 static char *print_value(const tulle_csr *A, int64_t k, char *p)
@@ -75,18 +76,23 @@ static int64_t row_of(const tulle_csr *A, int64_t k)
     return low;
 }
 
-static int64_t print_piece(const tulle_csr *A, int64_t number, char *text)
+static int64_t print_piece(const job *j, int64_t number, char *text)
 {
+    const tulle_csr *A = j->A;
     int64_t from = number * PIECE, to = A->nnz - from < PIECE ? A->nnz : from + PIECE;
     char *p = text, row[TL_NUMBER_MAX];
-    if (number == 0) p += print_header(A, p);
+    if (number == 0) {
+        size_t n = strlen(j->head);
+        memcpy(p, j->head, n);
+        p += n;
+    }
     int64_t i = from < to ? row_of(A, from) : 0, end = from;
     int length = 0;
     for (int64_t k = from; k < to; k++) {
         if (k == from || k == end) {
             while (tl_row_begin(A, i + 1) <= k) i++;
             end = tl_row_begin(A, i + 1);
-            length = tl_print_index(row, i + 1);
+            length = tl_print_index(row, j->first + i + 1);
             row[length++] = ' ';
         }
         memcpy(p, row, (size_t)length);
@@ -115,7 +121,7 @@ static void work(void *arg, int thread, int threads)
         if (thread == 0) tl_progress(j->b, "write", (double)number / (double)j->pieces);
 
         const char *data = mine->text;
-        int64_t bytes = print_piece(j->A, number, mine->text);
+        int64_t bytes = print_piece(j, number, mine->text);
         if (j->gz) {
             bytes = tl_gz_pack(mine->packer, mine->text, bytes, mine->packed, j->packed_room);
             data = mine->packed;
@@ -132,7 +138,7 @@ static void work(void *arg, int thread, int threads)
         pthread_mutex_unlock(&j->lock);
         if (stop) return;
 
-        int error = tl_out_put(&j->out, data, bytes, at);
+        int error = tl_out_put(j->out, data, bytes, at);
         if (error == 0) continue;
         pthread_mutex_lock(&j->lock);
         j->error = error;
@@ -149,20 +155,21 @@ static int length_of(int64_t number)
     return tl_print_index(text, number);
 }
 
-tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz)
+tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz, int64_t *at)
 {
     tulle_status status = TULLE_OK;
+    tl_base *b = out->b;
     int threads = tl_team_size(b->team);
-    job j = {.b = b, .A = A, .gz = gz, .out = {.b = b, .fd = -1}};
+    job j = {.b = b, .A = A, .first = first, .head = head, .gz = gz, .out = out, .at = *at};
     pthread_mutex_init(&j.lock, NULL);
     pthread_cond_init(&j.moved, NULL);
     j.pieces = A->nnz / PIECE + (A->nnz % PIECE > 0);
-    if (j.pieces == 0) j.pieces = 1;                            /* the header */
+    if (j.pieces == 0 && *head) j.pieces = 1;
     if (threads > j.pieces) threads = (int)j.pieces;
-    int entry = length_of(A->rows) + length_of(A->cols) + 2
+    int entry = length_of(first + A->rows) + length_of(A->cols) + 2
               + (A->values ? (tl_type_complex(A->val_type) ? 2 : 1) * 28 : 0);
     int64_t most = A->nnz < PIECE ? A->nnz : PIECE;
-    int64_t room = HEADER_MAX + most * entry + TL_NUMBER_MAX;
+    int64_t room = HEAD_MAX + most * entry + TL_NUMBER_MAX;
     j.packed_room = tl_gz_bound(room);
     TRY(tl_calloc(b, &j.scratch, threads, sizeof *j.scratch, "pieces of text"));
     for (int t = 0; t < threads; t++) {
@@ -171,15 +178,13 @@ tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool
         TRY(tl_packer_create(b, &j.scratch[t].packer));
         TRY(tl_alloc(b, &j.scratch[t].packed, j.packed_room, 1, "a piece of packed text"));
     }
-    TRY(tl_out_open(b, path, &j.out));
     tl_progress(b, "write", 0);         /* the others may leave the calling thread no piece to tell of */
-    tl_team_run(b->team, threads, work, &j);
-    if (j.error) TRY(tl_out_fail(&j.out, j.error));
+    if (threads > 0) tl_team_run(b->team, threads, work, &j);
+    if (j.error) TRY(tl_out_fail(out, j.error));
     if (tl_progress(b, "write", 1)) j.cancelled = true;
-    if (j.cancelled) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", path));
-    TRY(tl_out_rename(&j.out));
+    if (j.cancelled) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", out->path));
+    *at = j.at;
 done:
-    tl_out_close(&j.out);
     for (int t = 0; j.scratch && t < threads; t++) {
         tl_free(b, j.scratch[t].text);
         tl_free(b, j.scratch[t].packed);
@@ -188,5 +193,21 @@ done:
     tl_free(b, j.scratch);
     pthread_cond_destroy(&j.moved);
     pthread_mutex_destroy(&j.lock);
+    return status;
+}
+
+tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz)
+{
+    tulle_status status = TULLE_OK;
+    tl_out out = {.b = b, .fd = -1};
+    char head[HEAD_MAX];
+    int64_t at = 0;
+    int n = tl_mtx_print_head(head, sizeof head, tl_value_type(A), A->rows, A->cols);
+    snprintf(head + n, sizeof head - (size_t)n, "%" PRId64 "\n", A->nnz);
+    TRY(tl_out_open(b, path, &out));
+    TRY(tl_mtx_put_rows(&out, A, 0, head, gz, &at));
+    TRY(tl_out_rename(&out));
+done:
+    tl_out_close(&out);
     return status;
 }

@@ -22,26 +22,28 @@ static tulle_status unknown(tl_source *s)
                    " begins with \"%s\"", s->name, seen);
 }
 
-tulle_status tl_read(tl_base *b, const char *path, tulle_matrix **out)
+tulle_status tl_read(tl_base *b, const char *path, bool map, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tl_source s;
     *out = NULL;
     status = tl_source_open(b, path, &s);
     if (status != TULLE_OK) return status;
-    if (tl_binary_begins(s.head, s.head_bytes)) {
-        if (s.gz) {
-            status = tl_fail(b, TULLE_EFORMAT, "%s: is a .tulle file packed with gzip; unpack it first",
-                             path);
-            goto done;
-        }
-        TRY(tl_binary_read(b, path, out));
+    bool archive = tl_tar_begins(s.head, s.head_bytes);
+    if (archive) TRY(tl_tar_enter(&s));
+    tl_source_go_on(&s);
+    if (!archive && tl_binary_begins(s.head, s.head_bytes)) {
+        TRY(tl_binary_read(&s, map, out));
         goto done;
     }
-    if (tl_tar_begins(s.head, s.head_bytes)) TRY(tl_tar_enter(&s));
-    else if (!tl_mtx_begins(s.head, s.head_bytes)) TRY(unknown(&s));
+    if (!archive && !tl_mtx_begins(s.head, s.head_bytes)) TRY(unknown(&s));
     TRY(tl_mtx_read(&s, out));
+    if (archive) TRY(tl_tar_leave(&s));
 done:
+    if (status != TULLE_OK) {
+        tl_matrix_free(b, *out);
+        *out = NULL;
+    }
     tl_source_close(&s);
     return status;
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * writer.c - a matrix to a file, block of rows by block of rows, for matrices larger than memory.
+ *
+ * The size line of Matrix Market comes first and needs the number of entries, which is known last.  The format allows
+ * spaces there: the line is written with a field wide enough for any count, and filled in at the end.  Blocks are
+ * printed by all threads, as whole matrices are (mtx_write.c). */
+#include "matrix/files.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT_FIELD = 20, HEAD_MAX = 256 };      /* digits of the largest int64_t, and one more */
+
+struct tulle_writer {
+    tl_base *b;
+    tl_out   out;
+    char    *path;
+    int64_t  rows, cols;                /* of the whole matrix */
+    int      val_type;                  /* 0: a pattern        */
+    int64_t  row, nnz;                  /* put so far          */
+    int64_t  at, count_at;              /* bytes of the file so far; where the number of entries belongs */
+    bool     broken, finished;
+};
+
+tl_base *tl_writer_base(const tulle_writer *w)
+{
+    return w->b;
+}
+
+static tulle_status begin(tulle_writer *w)
+{
+    tulle_status status = TULLE_OK;
+    char head[HEAD_MAX];
+    w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, w->rows, w->cols);
+    w->at = w->count_at + snprintf(head + w->count_at, sizeof head - (size_t)w->count_at, "%*s\n", (int)COUNT_FIELD, "");
+    TRY(tl_out_open(w->b, w->path, &w->out));
+    int error = tl_out_put(&w->out, head, w->at, 0);
+    if (error) TRY(tl_out_fail(&w->out, error));
+done:
+    return status;
+}
+
+tulle_status tl_writer_create(tl_base *b, const char *path, int64_t rows, int64_t cols, int val_type,
+                              tulle_writer **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_writer *w = NULL;
+    if (!tl_name_ends(path, ".mtx"))
+        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx; other files cannot be written in blocks of"
+                       " rows", path);
+    if (rows < 0 || cols < 0)
+        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be negative", path, rows,
+                       cols);
+    if (val_type && !tl_type_known(val_type))
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32, C64 or 0", path, val_type);
+    TRY(tl_calloc(b, &w, 1, sizeof *w, "a writer"));
+    *w = (tulle_writer){.b = b, .out = {.b = b, .fd = -1}, .rows = rows, .cols = cols, .val_type = val_type};
+    TRY(tl_alloc(b, &w->path, (int64_t)strlen(path) + 1, 1, "a file name"));
+    strcpy(w->path, path);
+    TRY(begin(w));
+    *out = w;
+    w = NULL;
+done:
+    tl_writer_free(w);
+    return status;
+}
+
+static tulle_status check_open(const tulle_writer *w)
+{
+    if (w->finished) return tl_fail(w->b, TULLE_EINVAL, "%s: is finished; nothing more can be put", w->path);
+    if (w->broken) return tl_fail(w->b, TULLE_EINVAL, "%s: writing failed before; nothing more can be put", w->path);
+    return TULLE_OK;
+}
+
+static tulle_status check_block(const tulle_writer *w, const tulle_csr *block)
+{
+    if (block->cols != w->cols)
+        return tl_fail(w->b, TULLE_ESHAPE, "%s: has %" PRId64 " columns, and a block of %" PRId64 " was put", w->path,
+                       w->cols, block->cols);
+    if (block->rows > w->rows - w->row)
+        return tl_fail(w->b, TULLE_ESHAPE, "%s: %" PRId64 " of %" PRId64 " rows were put, and a block of %" PRId64 " more",
+                       w->path, w->row, w->rows, block->rows);
+    if (tl_value_type(block) != w->val_type)
+        return tl_fail(w->b, TULLE_ETYPE, "%s: its values are %s, and a block of %s was put", w->path,
+                       w->val_type ? tl_type_name((tulle_type)w->val_type) : "none",
+                       block->values ? tl_type_name(block->val_type) : "none");
+    return TULLE_OK;
+}
+
+tulle_status tl_writer_put(tulle_writer *w, const tulle_csr *block)
+{
+    tulle_status status = TULLE_OK;
+    TRY(check_open(w));
+    TRY(check_block(w, block));
+    w->broken = true;                   /* until the block is there */
+    TRY(tl_mtx_put_rows(&w->out, block, w->row, "", false, &w->at));
+    w->broken = false;
+    w->row += block->rows;
+    w->nnz += block->nnz;
+done:
+    return status;
+}
+
+tulle_status tl_writer_finish(tulle_writer *w)
+{
+    tulle_status status = TULLE_OK;
+    char count[COUNT_FIELD + 1];
+    TRY(check_open(w));
+    if (w->row < w->rows)
+        TRY(tl_fail(w->b, TULLE_ESHAPE, "%s: only %" PRId64 " of %" PRId64 " rows were put", w->path, w->row, w->rows));
+    w->broken = true;
+    snprintf(count, sizeof count, "%*" PRId64, (int)COUNT_FIELD, w->nnz);
+    int error = tl_out_put(&w->out, count, COUNT_FIELD, w->count_at);
+    if (error) TRY(tl_out_fail(&w->out, error));
+    TRY(tl_out_rename(&w->out));
+    w->broken = false;
+    w->finished = true;
+done:
+    return status;
+}
+
+void tl_writer_free(tulle_writer *w)
+{
+    if (!w) return;
+    tl_out_close(&w->out);
+    tl_free(w->b, w->path);
+    tl_free(w->b, w);
+}

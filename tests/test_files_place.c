@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_files_place.c - how a file gets its name: through links, with the rights of the old one, whatever its length,
+ * never through a pipe or a device, and nothing is left of one that was not finished. */
+#define _XOPEN_SOURCE 700
+#include "files_help.h"
+#include <errno.h>
+#include <fcntl.h>
+
+static made m;
+
+static bool holds(const char *path, const char *text)
+{
+    size_t n;
+    char *data = get_bytes(path, &n);
+    bool same = n == strlen(text) && memcmp(data, text, n) == 0;
+    free(data);
+    return same;
+}
+
+/* Every way to write; each must treat a place alike. */
+static tulle_status write_in_way(int way, const char *path)
+{
+    tulle_writer *w = NULL;
+    tulle_status status;
+    switch (way) {
+    case 0: return tulle_write(ctx, path, &m.view);
+    case 1: return tulle_write_bytes(ctx, path, "new", 3);
+    default:
+        status = tulle_writer_create(ctx, path, m.view.rows, m.view.cols, m.view.val_type, &w);
+        if (status == TULLE_OK) status = tulle_writer_put(w, &m.view);
+        if (status == TULLE_OK) status = tulle_writer_finish(w);
+        tulle_writer_free(w);
+        return status;
+    }
+}
+
+enum { WAYS = 3 };
+
+static void a_link_stays_and_the_file_behind_it_is_replaced(void)
+{
+    struct stat st;
+    for (int way = 0; way < WAYS; way++) {
+        mkdir("d", 0777);
+        put_bytes("d/t.mtx", "old", 3);
+        CHECK(symlink("d/t.mtx", "l.mtx") == 0 && symlink("l.mtx", "ll.mtx") == 0, "no links");
+        CHECK(write_in_way(way, "ll.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(lstat("ll.mtx", &st) == 0 && S_ISLNK(st.st_mode) && lstat("l.mtx", &st) == 0 && S_ISLNK(st.st_mode),
+              "way %d: a link is gone", way);
+        CHECK(!holds("d/t.mtx", "old"), "way %d: the file is the old one", way);
+        CHECK(files_here() == 3, "%d files are here", files_here());
+        remove("d/t.mtx");
+        CHECK(rmdir("d") == 0, "something is left in the folder");
+        CHECK(write_in_way(way, "l.mtx") == TULLE_EIO, "a link to nothing");
+        SAYS("l.mtx: cannot be written: it is a link that cannot be followed: No such file or directory");
+        remove("l.mtx");
+        remove("ll.mtx");
+    }
+}
+
+/* As in /tmp: everybody may make names, and somebody made one that leads to a file of ours. */
+static void a_link_of_somebody_else_in_a_public_folder_is_no_way(void)
+{
+    if (geteuid() != 0) return;         /* only root can make one */
+    put_bytes("mine.mtx", "mine", 4);
+    mkdir("p", 0777);
+    CHECK(chmod("p", 01777) == 0 && symlink("../mine.mtx", "p/c.mtx") == 0 && lchown("p/c.mtx", 65534, 65534) == 0,
+          "no link");
+    for (int way = 0; way < WAYS; way++) {
+        CHECK(write_in_way(way, "p/c.mtx") == TULLE_EIO, "way %d: written", way);
+        SAYS("p/c.mtx: cannot be written: it is a link that somebody else made in a folder where everybody may write");
+    }
+    CHECK(holds("mine.mtx", "mine"), "it was written through");
+    remove("p/c.mtx");
+    rmdir("p");
+    remove("mine.mtx");
+}
+
+static void pipes_devices_and_folders_are_refused(void)
+{
+    CHECK(mkfifo("f.mtx", 0666) == 0 && symlink("/dev/null", "n.mtx") == 0 && mkdir("d.mtx", 0777) == 0, "not made");
+    static const char *const names[] = {"f.mtx", "n.mtx", "d.mtx"};
+    for (int way = 0; way < WAYS; way++)
+        for (int i = 0; i < 3; i++) {
+            char sentence[128];
+            snprintf(sentence, sizeof sentence, "%s: cannot be written: it is there and is not a plain file", names[i]);
+            CHECK(write_in_way(way, names[i]) == TULLE_EIO, "%s was written", names[i]);
+            SAYS(sentence);
+            CHECK(tulle_write_check(ctx, names[i]) == TULLE_EIO, "%s could be written", names[i]);
+        }
+    CHECK(tulle_write_bytes(ctx, "", "x", 1) == TULLE_EIO, "no name");
+    remove("f.mtx");
+    remove("n.mtx");
+    rmdir("d.mtx");
+}
+
+static void a_name_may_have_255_bytes(void)
+{
+    char name[300];
+    for (int length = 240; length <= 256; length++) {
+        memset(name, 'n', (size_t)length);
+        strcpy(name + length - 4, ".mtx");
+        bool fits = length <= 255;
+        CHECK(tulle_write_check(ctx, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length, tulle_ctx_error(ctx));
+        CHECK(files_here() == 0, "the check left something");
+        for (int way = 0; way < WAYS; way++) {
+            CHECK(write_in_way(way, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length, tulle_ctx_error(ctx));
+            CHECK(files_here() == fits, "%d files are here", files_here());
+        }
+        CHECK(fits || strstr(tulle_ctx_error(ctx), "File name too long"), "%s", tulle_ctx_error(ctx));
+        remove(name);
+    }
+}
+
+static void what_cannot_be_written_is_known_before(void)
+{
+    CHECK(tulle_write_check(ctx, "nowhere/c.mtx") == TULLE_EIO, "a folder that is not there");
+    SAYS("nowhere/c.mtx: cannot be written: No such file or directory");
+    put_bytes("old.mtx", "old", 3);
+    CHECK(tulle_write_check(ctx, "old.mtx/c.mtx") == TULLE_EIO, "a file as a folder");
+    CHECK(tulle_write_check(ctx, "old.mtx") == TULLE_OK && holds("old.mtx", "old"), "the check wrote");
+    if (geteuid() == 0) {               /* root may do everything; nobody may not */
+        mkdir("locked", 0755);
+        CHECK(seteuid(65534) == 0, "still root");
+        tulle_status folder = tulle_write_check(ctx, "locked/c.mtx"), file = tulle_write_check(ctx, "old.mtx");
+        CHECK(seteuid(0) == 0, "no longer root");
+        CHECK(folder == TULLE_EIO && file == TULLE_EIO, "%d, %d", (int)folder, (int)file);
+        rmdir("locked");
+    }
+    remove("old.mtx");
+}
+
+static void the_new_file_has_the_rights_of_the_old(void)
+{
+    struct stat st;
+    for (int way = 0; way < WAYS; way++) {
+        bool root = geteuid() == 0;
+        put_bytes("k.mtx", "old", 3);
+        CHECK(chmod("k.mtx", 0604) == 0 && (!root || chown("k.mtx", 65534, 65533) == 0), "not given away");
+        CHECK(write_in_way(way, "k.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0604, "way %d: %o", way, (unsigned)st.st_mode);
+        CHECK(!root || (st.st_uid == 65534 && st.st_gid == 65533), "way %d: of %d, %d", way, (int)st.st_uid, (int)st.st_gid);
+        remove("k.mtx");
+        mode_t mask = umask(027);
+        CHECK(write_in_way(way, "k.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        umask(mask);
+        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0640, "way %d: %o", way, (unsigned)st.st_mode);
+        remove("k.mtx");
+    }
+}
+
+/* ---- temporary files */
+
+typedef struct { int there, told, seen; char path[512]; } partial;
+
+static void note_partial(void *user, const char *path, int there)
+{
+    partial *p = user;
+    p->told++;
+    p->there += there ? 1 : -1;
+    snprintf(p->path, sizeof p->path, "%s", path);
+}
+
+static int look_at_partial(void *user, const char *stage, double fraction)
+{
+    partial *p = user;
+    (void)stage, (void)fraction;
+    p->seen += p->there == 1 && access(p->path, F_OK) == 0;
+    return 0;
+}
+
+static void who_asks_is_told_of_temporary_files(void)
+{
+    mkdir("d", 0777);
+    for (int way = 0; way < WAYS; way++) {
+        partial p = {0};
+        tulle_ctx_set_partial(ctx, note_partial, &p);
+        tulle_ctx_set_progress(ctx, look_at_partial, &p);
+        CHECK(write_in_way(way, "d/c.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(p.told == 2 && p.there == 0 && access(p.path, F_OK) != 0, "way %d: told %d times", way, p.told);
+        CHECK(strncmp(p.path, "d/tulle-", 8) == 0 && strstr(p.path, ".part"), "%s", p.path);
+        CHECK(way == 1 || p.seen > 0, "way %d: it was never there", way);
+    }
+    tulle_ctx_set_partial(ctx, NULL, NULL);
+    tulle_ctx_set_progress(ctx, NULL, NULL);
+    remove("d/c.mtx");
+    rmdir("d");
+}
+
+/* ---- blocks of rows */
+
+static tulle_csr rows_of(int32_t *ptr, int first, int count)
+{
+    for (int i = 0; i <= count; i++) ptr[i] = m.ptr[first + i] - m.ptr[first];
+    return tulle_csr_f64_i32(count, m.view.cols, ptr, m.col + m.ptr[first], m.val + m.ptr[first]);
+}
+
+static const char *entries_of(const char *text)
+{
+    for (int line = 0; line < 3; line++) text = strchr(text, '\n') + 1;
+    return text;
+}
+
+/* The same text as of the whole matrix, but for spaces in the line of sizes. */
+static void blocks_of_rows_make_the_same_file(void)
+{
+    int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
+    for (int threads = 1; threads <= THREADS; threads += THREADS - 1) {
+        tulle_writer *w = NULL;
+        tulle_matrix *B = NULL;
+        size_t n;
+        tulle_ctx_set_threads(ctx, threads);
+        REQUIRE(tulle_writer_create(ctx, "b.mtx", m.view.rows, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
+                tulle_ctx_error(ctx));
+        for (int first = 0, count = 0; first < m.view.rows; first += count) {
+            count = first % 7 == 3 ? 0 : 1 + first / 2;
+            if (count == 0) {           /* no rows at all, once */
+                tulle_csr none = rows_of(ptr, first, 0);
+                CHECK(tulle_writer_put(w, &none) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                count = 1;
+            }
+            if (count > m.view.rows - first) count = (int)m.view.rows - first;
+            tulle_csr block = rows_of(ptr, first, count);
+            CHECK(tulle_writer_put(w, &block) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        }
+        CHECK(access("b.mtx", F_OK) != 0, "it is there before it is whole");
+        CHECK(tulle_writer_finish(w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_writer_finish(w) == TULLE_EINVAL, "finished twice");
+        tulle_writer_free(w);
+        CHECK(tulle_read(ctx, "b.mtx", &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr v = tulle_matrix_view(B);
+        CHECK(same_matrix(&v, &m.view), "another matrix");
+        tulle_matrix_free(B);
+        CHECK(tulle_write(ctx, "a.mtx", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        char *blocks = get_bytes("b.mtx", &n), *whole = get_bytes("a.mtx", &n);
+        CHECK(strcmp(entries_of(blocks), entries_of(whole)) == 0, "other decimals");
+        free(blocks);
+        free(whole);
+        remove("a.mtx");
+        remove("b.mtx");
+    }
+    tulle_ctx_set_threads(ctx, 0);
+    free(ptr);
+}
+
+static void a_writer_refuses_what_does_not_belong(void)
+{
+    int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
+    tulle_csr block = rows_of(ptr, 0, 3), wide = block, other = block, wrong = block;
+    static const int32_t twice[] = {1, 1};
+    static const int32_t two[] = {0, 2};
+    static const double val[] = {1, 2};
+    wide.cols++;
+    other.values = NULL;
+    wrong = tulle_csr_f64_i32(1, m.view.cols, two, twice, val);
+    tulle_writer *w = NULL;
+    put_bytes("b.mtx", "old", 3);
+    CHECK(tulle_writer_create(ctx, "b.tulle", 5, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "another format");
+    SAYS("b.tulle: the name should end with .mtx; other files cannot be written in blocks of rows");
+    CHECK(tulle_writer_create(ctx, "b.mtx", -1, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "a negative size");
+    CHECK(tulle_writer_create(ctx, "b.mtx", 1, 5, (tulle_type)9, &w) == TULLE_ETYPE && !w, "a type that is none");
+    CHECK(tulle_writer_put(NULL, &block) == TULLE_EINVAL && tulle_writer_finish(NULL) == TULLE_EINVAL, "no writer");
+    REQUIRE(tulle_writer_create(ctx, "b.mtx", 5, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_writer_put(w, &wide) == TULLE_ESHAPE, "more columns");
+    CHECK(tulle_writer_put(w, &other) == TULLE_ETYPE, "no values");
+    SAYS("b.mtx: its values are f64, and a block of none was put");
+    CHECK(tulle_writer_put(w, &wrong) == TULLE_EPATTERN, "a column twice");
+    CHECK(tulle_writer_put(w, &block) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_writer_put(w, &block) == TULLE_ESHAPE, "too many rows");
+    SAYS("b.mtx: 3 of 5 rows were put, and a block of 3 more");
+    CHECK(tulle_writer_finish(w) == TULLE_ESHAPE, "too few rows");
+    SAYS("b.mtx: only 3 of 5 rows were put");
+    tulle_writer_free(w);
+    CHECK(files_here() == 1 && holds("b.mtx", "old"), "something is left, or the old file is not");
+    CHECK(tulle_writer_create(ctx, "b.mtx", 0, 7, (tulle_type)0, &w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_writer_finish(w) == TULLE_OK, "an empty pattern: %s", tulle_ctx_error(ctx));
+    tulle_writer_free(w);
+    tulle_writer_free(NULL);
+    tulle_matrix *B = NULL;
+    CHECK(tulle_read(ctx, "b.mtx", &B) == TULLE_OK && B->view.rows == 0 && B->view.cols == 7, "%s", tulle_ctx_error(ctx));
+    tulle_matrix_free(B);
+    remove("b.mtx");
+    free(ptr);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case cases[] = {
+        TEST(a_link_stays_and_the_file_behind_it_is_replaced),
+        TEST(a_link_of_somebody_else_in_a_public_folder_is_no_way),
+        TEST(pipes_devices_and_folders_are_refused),
+        TEST(a_name_may_have_255_bytes),
+        TEST(what_cannot_be_written_is_known_before),
+        TEST(the_new_file_has_the_rights_of_the_old),
+        TEST(who_asks_is_told_of_temporary_files),
+        TEST(blocks_of_rows_make_the_same_file),
+        TEST(a_writer_refuses_what_does_not_belong),
+        TEST(nothing_is_left_in_the_folder),
+    };
+    m = make_random(5000, 1000, 10);
+    int failed = files_main(argc, argv, cases, (int)(sizeof cases / sizeof *cases));
+    free_made(&m);
+    return failed;
+}
