@@ -5,7 +5,7 @@
 #   make            the libraries and the command, at build/tulle
 #   make demo       a first look: one product, checked, timed and drawn
 #   make check      every test, for every instruction set of this processor, also under ASan, UBSan and TSan
-#   make check-more the same by clang, for 64-bit ARM under qemu-user, and every instruction set under ASan and UBSan
+#   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set

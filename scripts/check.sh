@@ -6,15 +6,15 @@
 # Without a word, what every change must pass:
 #
 #   build/            the release build, warnings are errors: all tests, those of the CPU for each instruction set it has
-#   build/asan        address and undefined-behaviour sanitizers: the C programs, the fuzzers, the command; not those that
-#                     try kernels at length, which no sanitizer of the host sees
+#   build/asan        address and undefined-behaviour sanitizers: the C programs that need no device, the fuzzers, the command
 #   build/tsan        the thread sanitizer: the C programs that need no device
 #
 # With "more", other compilers and other instructions:
 #
 #   build/clang       the C programs, examples and the command by clang, warnings are errors
 #   build/aarch64     the C programs and examples for 64-bit ARM, under qemu-user
-#   build/asan-isas   address and undefined-behaviour sanitizers on the kernels of newer instructions
+#   build/asan-isas   address and undefined-behaviour sanitizers: the kernels of newer instructions, and the programs that need
+#                     a device; not those that try its kernels at length, which no sanitizer of the host sees
 #
 # Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all builds of this machine.
 #
@@ -116,8 +116,8 @@ sanitized() {                   # sanitized SANITIZERS PART_ARGUMENT...: a part 
 
 check() {
     part release "$build" "all tests" "unit|gpu|kernels|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
-    sanitized address,undefined "address and undefined-behaviour sanitizers" "$build/asan" tests \
-        "unit|gpu|example|fuzz|cli" -DTULLE_ISAS=base
+    sanitized address,undefined "address and undefined-behaviour sanitizers" "$build/asan" "unit_tests fuzzers tulle_command" \
+        "unit|example|fuzz|cli" -DTULLE_ISAS=base
     sanitized thread "thread sanitizer" "$build/tsan" unit_tests "unit|example" -DTULLE_ISAS=base
 }
 
@@ -125,10 +125,12 @@ check_more() {
     part clang "$build/clang" "all unit_tests" "unit|example|cli|fused" -DCMAKE_C_COMPILER=clang -DTULLE_WERROR=ON "$cache"
     part "64-bit ARM" "$build/aarch64" unit_tests "unit|example|fused" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" -DTULLE_WERROR=ON
-    case $(uname -m) in
-        x86_64) sanitized address,undefined "sanitizers, newer instructions" "$build/asan-isas" unit_tests "avx2|avx512" ;;
-        *) echo "== $(uname -m) has one instruction set: nothing more for the sanitizers" ;;
-    esac
+    local newer="avx2|avx512|"
+    if [ "$(uname -m)" != x86_64 ]; then
+        echo "== $(uname -m) has one instruction set: nothing newer for the sanitizers"
+        newer=""
+    fi
+    sanitized address,undefined "sanitizers, newer instructions and devices" "$build/asan-isas" tests "${newer}gpu"
 }
 
 case $mode in

@@ -128,8 +128,11 @@ while read -r object; do
     total=$((total + all))
     if [ "$found" -gt "$(allowed "$object")" ]; then
         bad "$name holds $found fused instructions of $all; the first of them:"
-        awk -v fused="$fused" '/^[0-9a-f]+ </ {at = $2} /^ *[0-9a-f]+:/ {for (i = 2; i <= NF; i++) if ($i ~ fused) {print "    " at $0; if (++n == 3) exit}}' \
-            "$work/text"
+        awk -v fused="$fused" '
+            /^[0-9a-f]+ </ { at = $2 }
+            /^ *[0-9a-f]+:/ {
+                for (i = 2; i <= NF; i++) if ($i ~ fused) { print "    " at $0; if (++n == 3) exit }
+            }' "$work/text"
     elif [ "$unknown" -gt 0 ]; then
         bad "$name: $objdump does not know $unknown instructions of $all"
     elif [ "$all" -eq 0 ] && [[ $name == *kernels.c.o ]]; then

@@ -47,7 +47,8 @@ read -r -a flags <<<"${CMAKE_FLAGS:-}"
 mkdir -p "$build"
 # shellcheck disable=SC2086
 if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
-       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record unit_tests $programs; } >"$work/log" 2>&1; then
+       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record \
+             unit_tests $programs; } >"$work/log" 2>&1; then
     tail -n 60 "$work/log"
     exit 1
 fi
