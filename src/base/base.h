@@ -81,6 +81,7 @@ int          tl_team_size(const tl_team *team);
 /* Runs on min(threads, size) threads; threads <= 0 means all. */
 void         tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg);
 int          tl_cores(void);
+int64_t      tl_process(void);          /* its number: another one in a child of fork() */
 void         tl_pause(void);            /* inside a spin loop */
 void         tl_yield(void);
 

@@ -105,7 +105,7 @@ done:
 
 void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
 {
-    if (!mem.handle) return;
+    if (!mem.handle || tl_gpu_lost(gpu)) return;
     lock(gpu);
     for (int i = 0; i < gpu->blocks; i++)
         if (gpu->block[i].handle == mem.handle && gpu->block[i].used) {
@@ -119,6 +119,7 @@ void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
 
 void tl_gpu_trim(tl_gpu *gpu)
 {
+    if (tl_gpu_lost(gpu)) return;
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;
