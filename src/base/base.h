@@ -121,5 +121,7 @@ void   tl_trace(tl_base *b, const char *format, ...)
 bool   tl_progress(tl_base *b, const char *stage, double fraction);
 double tl_now(void);                                    /* seconds, monotonic */
 const char *tl_env(const char *name);                   /* NULL when not set  */
+/* Whether a variable has a value that it may not have; why gets the sentence. */
+bool   tl_env_wrong(char *why, size_t bytes);
 
 #endif

@@ -128,6 +128,7 @@ bool         tl_gpu_spmm_in_bands(const tl_gpu_spmm *spmm);
 tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
                              tulle_stats *stats);
 /* Y = beta*Y. */
+bool         tl_spmm_shape_wrong(char *why, size_t bytes);      /* TULLE_SPMM_SHAPE has no shape; why gets the sentence */
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y);
 void         tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *spmm);
 
