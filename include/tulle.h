@@ -18,6 +18,10 @@
  * A context serves one thread at a time; different contexts may be used from different threads at once.
  * There is no global state.  Structures are set to all zero for the defaults.
  *
+ * A child of fork() may use and free the contexts, plans and matrices it was given, unless another thread was using
+ * them at that moment; threads of its own are started when they are needed.  What is on a GPU can only be freed there: the
+ * drivers do not survive a fork, and everything else gives TULLE_EDRIVER.
+ *
  * On the CPU the result of a product is the same bit for bit for any number of threads, any memory limit and
  * any policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.  A GPU
  * gives the same bits for every row that one team of threads serves; the long rows that several teams share

@@ -17,6 +17,8 @@
         if (!ctx) return TULLE_EINVAL;                                                            \
         ctx->base.error[0] = 0;                                                                   \
         atomic_store(&ctx->base.cancelled, 0);                                                    \
+        tulle_status here = tl_gpu_here(&ctx->base, ctx->gpu);                                    \
+        if (here != TULLE_OK) return here;                                                        \
     } while (0)
 
 /* ---- context and devices */

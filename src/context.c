@@ -10,6 +10,14 @@
 
 /* ---- contexts */
 
+/* A variable of the environment that nobody would heed is no small thing: it forces what tests and measurements rely on. */
+static tulle_status check_environment(tl_base *b)
+{
+    char why[256];
+    if (!tl_env_wrong(why, sizeof why) && !tl_isa_wrong(why, sizeof why) && !tl_spmm_shape_wrong(why, sizeof why)) return TULLE_OK;
+    return tl_fail(b, TULLE_EINVAL, "%s", why);
+}
+
 /* The device of a context that names none: the user's, or the best one that opens, or the CPU. */
 static tulle_status open_default(tulle_ctx *ctx)
 {
@@ -40,7 +48,8 @@ tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx *
         goto done;
     }
     ctx = (tulle_ctx *)(void *)base;
-    status = open_device(ctx, device);
+    status = check_environment(base);
+    if (status == TULLE_OK) status = open_device(ctx, device);
     if (status != TULLE_OK) {
         if (why) snprintf(why, bytes, "%s", base->error[0] ? base->error : tulle_status_text(status));
         goto done;
@@ -70,7 +79,7 @@ static void cpu_info(tulle_device *info)
     info->memory_bytes = tl_memory_total();
     info->memory_free = tl_memory_free();
     info->processors = info->threads = tl_cores();
-    info->usable = 1;
+    info->usable = !tl_isa_wrong(info->why_not, sizeof info->why_not);
 }
 
 static void gpu_info(const tl_gpu_line *line, tulle_device *info)

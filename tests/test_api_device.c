@@ -7,6 +7,7 @@
 #include "gpu.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FAILS(call, wanted, part)                                                                 \
@@ -563,6 +564,71 @@ static void sparse_times_dense_without_a_device(void)
     tulle_ctx_free(cpu);
 }
 
+/* ---- fork: drivers do not survive it, so a child frees what it was given and touches no device */
+
+typedef struct inherited {
+    tulle_ctx       *ctx;
+    tulle_matrix    *there;
+    tulle_plan      *plan;
+    tulle_spmm_plan *spmm;
+    const pair      *p;
+} inherited;
+
+static void free_inherited(inherited *f)
+{
+    tulle_plan_free(f->plan);
+    tulle_spmm_plan_free(f->spmm);
+    tulle_ctx_trim(f->ctx);
+    tulle_ctx_free(f->ctx);
+    tulle_matrix_free(f->there);        /* the last that holds the device */
+}
+
+static bool child_of_a_device(inherited *f)
+{
+    tulle_ctx *ctx = f->ctx, *own = NULL;
+    tulle_matrix *C = NULL;
+    tulle_csr there = tulle_matrix_view(f->there);
+    char values[16];
+    test_failures = 0;
+    FAILS(tulle_multiply(ctx, &f->p->A.view, &f->p->B.view, NULL, &C), TULLE_EDRIVER, "before fork()");
+    FAILS(tulle_csr_move(ctx, &there, TULLE_HOST, &C), TULLE_EDRIVER, "before fork()");
+    FAILS(tulle_csr_check(ctx, &there), TULLE_EDRIVER, "before fork()");
+    FAILS(tulle_plan_run(f->plan, values, values, values), TULLE_EDRIVER, "before fork()");
+    FAILS(tulle_spmm_plan_run(f->spmm, NULL, &(tulle_dense){0}, NULL, &(tulle_dense){0}), TULLE_EDRIVER, "before fork()");
+    if (strncmp(gpu_name(), "opencl", 6) == 0)
+        FAILS(tulle_opencl_set_queue(ctx, NULL), TULLE_EDRIVER, "before fork()");
+    free_inherited(f);
+    CHECK(tulle_ctx_create("cpu", NULL, &own) == TULLE_OK, "no context of its own");
+    CHECK(tulle_multiply(own, &f->p->A.view, &f->p->B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(own));
+    tulle_matrix_free(C);
+    tulle_ctx_free(own);
+    return test_failures == 0;
+}
+
+static void a_child_of_fork_frees_its_device_and_no_more(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = pair_at(15, REF_INTEGERS, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32}, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
+    inherited f = {.ctx = ctx, .p = &p};
+    tulle_matrix *C = NULL;
+    int status = -1;
+    WORKS(tulle_csr_move(ctx, &p.A.view, TULLE_DEVICE, &f.there));
+    WORKS(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &f.plan));
+    WORKS(tulle_spmm_plan_create(ctx, &p.A.view, NULL, &f.spmm));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(child_of_a_device(&f) ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          "the child ended with %d", status);
+    WORKS(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C));
+    tulle_matrix_free(C);
+    free_inherited(&f);
+    pair_free(&p);
+}
+
 TEST_MAIN(
     TEST(no_such_device_is_told_in_a_sentence),
     TEST(a_sentence_is_cut_to_its_room),
@@ -583,4 +649,5 @@ TEST_MAIN(
     TEST(estimates_and_checks_take_device_views),
     TEST(blocks_of_rows),
     TEST(plans_take_values_where_their_operands_were),
-    TEST(foreign_handles_are_for_their_driver_only))
+    TEST(foreign_handles_are_for_their_driver_only),
+    TEST(a_child_of_fork_frees_its_device_and_no_more))

@@ -113,7 +113,7 @@ static void every_alpha_and_beta(void)
 static void the_bits_of_a_whole_product(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    setenv("TULLE_SPMM_SHAPE", "2,0,1,64,0", 1);
+    setenv("TULLE_SPMM_SHAPE", "2,0,1,64,1,1", 1);
     for (int v = TULLE_F32; v <= TULLE_C64; v++) {
         tulle_type t = (tulle_type)v;
         ref A = ref_random(17, 230, 190, 9, REF_REALS, (ref_types){t, v % 2 ? TULLE_I32 : TULLE_I64, TULLE_I32});

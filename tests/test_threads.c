@@ -2,12 +2,14 @@
  *
  * test_threads.c - contexts in different threads at the same time, each with a team of its own: the
  * results are those of one alone, and matrices may be freed by another thread, after their context.  And a team itself: each
- * share of a round is run once, by whoever is awake. */
+ * share of a round is run once, by whoever is awake.  After fork() a team works in the child, too. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "ways.h"
 
@@ -253,6 +255,114 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
     sigaction(SIGUSR1, &before, NULL);
 }
 
+/* ---- fork: the child has the context, but none of its threads */
+
+/* The thread sanitizer would end a child that starts threads. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
+typedef struct family {
+    tulle_ctx    *ctx;
+    const shared *s;
+    tulle_matrix *C;                    /* made before the fork */
+    tulle_plan   *plan;
+    int           threads, depth;
+} family;
+
+/* Whether the child came to its end, with success, in time. */
+static bool child_does(bool (*fn)(family *), family *f)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(fn(f) ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool multiplies(tulle_ctx *ctx, const shared *s)
+{
+    handed h = {ctx, s, false};
+    use_once(&h);
+    return h.good;
+}
+
+static bool frees(family *f)
+{
+    tulle_plan_free(f->plan);
+    tulle_ctx_free(f->ctx);
+    tulle_matrix_free(f->C);
+    return true;
+}
+
+static bool multiplies_and_frees(family *f)
+{
+    bool good = multiplies(f->ctx, f->s) && multiplies(f->ctx, f->s);
+    double *values = malloc((size_t)f->s->want[1].view.nnz * sizeof *values);
+    const pair *p = &f->s->pairs[1];
+    good = good && tulle_plan_run(f->plan, p->A.view.values, p->B.view.values, values) == TULLE_OK
+        && ref_same_values(values, f->s->want[1].values, TULLE_F64, f->s->want[1].view.nnz, "plan");
+    free(values);
+    good = good && tulle_ctx_set_threads(f->ctx, 3) == TULLE_OK && multiplies(f->ctx, f->s);
+    return frees(f) && good;
+}
+
+static bool makes_its_own(family *f)
+{
+    tulle_ctx *ctx = ctx_with(f->threads);
+    bool good = multiplies(ctx, f->s);
+    tulle_ctx_free(ctx);
+    return frees(f) && good;
+}
+
+static bool forks_again(family *f)
+{
+    bool good = f->depth % 2 || multiplies(f->ctx, f->s);
+    if (++f->depth < 4) good = child_does(forks_again, f) && good;
+    return multiplies_and_frees(f) && good;
+}
+
+static bool every_share_is_run(family *f)
+{
+    tl_base *b = (tl_base *)(void *)f->ctx;
+    for (int round = 0; round < 200; round++) {
+        shares s = {0};
+        if (round == 100) sleep_ms(5);
+        tl_team_run(b->team, f->threads, note_share, &s);
+        for (int i = 0; i < f->threads; i++)
+            if (atomic_load(&s.runs[i]) != 1) return false;
+    }
+    return true;
+}
+
+static void a_child_may_use_and_free_what_it_was_given(void)
+{
+    static const struct { const char *name; bool (*fn)(family *); } children[] = {
+        {"free", frees}, {"multiply", multiplies_and_frees}, {"make its own", makes_its_own}, {"fork again", forks_again},
+        {"run every share", every_share_is_run},
+    };
+    shared s = shared_make();
+    for (int threads = 1; threads <= 4; threads++)
+        for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+            for (int pause = 0; pause < 2; pause++) {
+                family f = {.ctx = ctx_with(threads), .s = &s, .threads = threads};
+                const pair *p = &s.pairs[1];
+                REQUIRE(tulle_multiply(f.ctx, &p->A.view, &p->B.view, NULL, &f.C) == TULLE_OK
+                        && tulle_plan_create(f.ctx, &p->A.view, &p->B.view, NULL, &f.plan) == TULLE_OK, "%s", tulle_ctx_error(f.ctx));
+                CHECK(multiplies(f.ctx, &s), "before: %s", tulle_ctx_error(f.ctx));
+                if (pause) sleep_ms(5);         /* the workers sleep, or they spin */
+                CHECK(child_does(children[i].fn, &f), "%d threads: the child could not %s", threads, children[i].name);
+                CHECK(multiplies(f.ctx, &s), "after: %s", tulle_ctx_error(f.ctx));
+                frees(&f);
+            }
+    shared_free(&s);
+}
+
 TEST_MAIN(TEST(contexts_in_several_threads_at_once), TEST(a_context_may_wander_between_threads),
           TEST(contexts_come_and_go), TEST(each_share_is_run_once_and_the_first_by_the_caller),
-          TEST(nobody_waits_for_a_thread_that_does_not_wake_up))
+          TEST(nobody_waits_for_a_thread_that_does_not_wake_up), TEST(a_child_may_use_and_free_what_it_was_given))

@@ -96,6 +96,7 @@ int          tl_team_size(const tl_team *team);
 /* Runs on min(threads, size) threads; threads <= 0 means all. */
 void         tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg);
 int          tl_cores(void);
+int64_t      tl_process(void);          /* its number: another one in a child of fork() */
 void         tl_pause(void);            /* inside a spin loop */
 void         tl_yield(void);
 
@@ -135,5 +136,7 @@ void   tl_trace(tl_base *b, const char *format, ...)
 bool   tl_progress(tl_base *b, const char *stage, double fraction);
 double tl_now(void);                                    /* seconds, monotonic */
 const char *tl_env(const char *name);                   /* NULL when not set  */
+/* Whether a variable has a value that it may not have; why gets the sentence. */
+bool   tl_env_wrong(char *why, size_t bytes);
 
 #endif

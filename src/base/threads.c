@@ -8,7 +8,10 @@
  *
  * A round of work has a share for each thread.  Between two rounds a thread spins for some microseconds, then sleeps; to wake up
  * may take longer than a small product.  So nobody waits for a sleeper: the caller, done with its own share, takes those that
- * were not begun, and waits only for threads that are at work.  A thread that comes too late finds its share taken. */
+ * were not begun, and waits only for threads that are at work.  A thread that comes too late finds its share taken.
+ *
+ * fork() copies a team without its threads, and with its lock in whatever state it is.  The child finds another process
+ * number than the team's: it leaves all that behind, and starts threads of its own when there is work for them. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <pthread.h>
@@ -26,6 +29,7 @@ typedef struct worker {
 
 struct tl_team {
     int             size, started;
+    int64_t         process;            /* where the threads are                      */
     pthread_mutex_t lock;               /* of those that sleep                        */
     pthread_cond_t  wake, rest;
     atomic_int      sleepers;           /* workers that need to be woken              */
@@ -51,6 +55,11 @@ int tl_cores(void)
 #endif
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int)n : 1;
+}
+
+int64_t tl_process(void)
+{
+    return (int64_t)getpid();
 }
 
 void tl_pause(void)
@@ -134,6 +143,34 @@ static void wait_for(tl_team *team, int shares)
     pthread_mutex_unlock(&team->lock);
 }
 
+/* Threads up to the size of the team; false: not all could be had. */
+static bool start(tl_team *team)
+{
+    team->process = tl_process();
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->wake, NULL);
+    pthread_cond_init(&team->rest, NULL);
+    for (int i = 1; i < team->size; i++) {
+        worker *w = &team->workers[i];
+        *w = (worker){.team = team, .number = i};
+        if (pthread_create(&w->thread, NULL, serve, w) != 0) return false;
+        team->started++;
+    }
+    return true;
+}
+
+/* In a child of fork().  Where threads cannot be had the caller does their shares. */
+static void start_again(tl_team *team)
+{
+    team->started = 0;
+    atomic_store(&team->round, 0);
+    atomic_store(&team->sleepers, 0);
+    atomic_store(&team->waiting, false);
+    atomic_store(&team->closing, false);
+    for (int i = 1; i < team->size; i++) team->workers[i] = (worker){.team = team, .number = i};
+    start(team);
+}
+
 tulle_status tl_team_create(tl_base *b, int threads, tl_team **out)
 {
     tulle_status status = TULLE_OK;
@@ -142,19 +179,11 @@ tulle_status tl_team_create(tl_base *b, int threads, tl_team **out)
     *out = NULL;
     TRY(tl_calloc(b, &team, 1, sizeof *team, "a team of threads"));
     team->base = b;
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->wake, NULL);
-    pthread_cond_init(&team->rest, NULL);
     team->size = threads;
     TRY(tl_calloc(b, &team->workers, threads, sizeof *team->workers, "a team of threads"));
-    for (int i = 1; i < threads; i++) {
-        worker *w = &team->workers[i];
-        *w = (worker){.team = team, .number = i};
-        if (pthread_create(&w->thread, NULL, serve, w) != 0) {
-            status = tl_fail(b, TULLE_ENOMEM, "thread %d of %d could not be started", i + 1, threads);
-            goto done;
-        }
-        team->started++;
+    if (!start(team)) {
+        status = tl_fail(b, TULLE_ENOMEM, "thread %d of %d could not be started", team->started + 2, threads);
+        goto done;
     }
     *out = team;
     team = NULL;
@@ -166,11 +195,13 @@ done:
 void tl_team_free(tl_team *team)
 {
     if (!team) return;
-    begin_round(team, NULL, NULL, 0, true);
-    for (int i = 1; i <= team->started; i++) pthread_join(team->workers[i].thread, NULL);
-    pthread_cond_destroy(&team->rest);
-    pthread_cond_destroy(&team->wake);
-    pthread_mutex_destroy(&team->lock);
+    if (team->process == tl_process()) {
+        begin_round(team, NULL, NULL, 0, true);
+        for (int i = 1; i <= team->started; i++) pthread_join(team->workers[i].thread, NULL);
+        pthread_cond_destroy(&team->rest);
+        pthread_cond_destroy(&team->wake);
+        pthread_mutex_destroy(&team->lock);
+    }
     tl_base *b = team->base;
     tl_free(b, team->workers);
     tl_free(b, team);
@@ -188,6 +219,7 @@ void tl_team_run(tl_team *team, int threads, tl_work_fn fn, void *arg)
         fn(arg, 0, 1);
         return;
     }
+    if (team->process != tl_process()) start_again(team);
     uint64_t round = begin_round(team, fn, arg, threads, false);
     int theirs = threads - 1;
     fn(arg, 0, threads);

@@ -94,6 +94,7 @@ typedef struct tl_kernels {
 
 tl_kernels  tl_kernels_for(tulle_type value, tulle_index index);
 const char *tl_cpu_isa(void);
+bool        tl_isa_wrong(char *why, size_t bytes);      /* TULLE_ISA names what is not there; why gets the sentence */
 void        tl_cpu_text(char *text, size_t bytes);
 
 /* ---- crew.c: a scratch for each thread */

@@ -2,7 +2,8 @@
  *
  * dispatch.c - the kernels for two types on the processor that is there.
  *
- * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has. */
+ * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has.  A context is not made where it
+ * names some that the library or the processor does not have. */
 #include "cpu/cpu.h"
 #include "cpu/spmm.h"
 #include <stdio.h>
@@ -80,6 +81,22 @@ static const isa_table *table(void)
     for (int i = (int)(sizeof tables / sizeof *tables) - 1; i > 0; i--)
         if (supported(tables[i].name) && (!wanted || strcmp(wanted, tables[i].name) == 0)) return &tables[i];
     return &tables[0];
+}
+
+bool tl_isa_wrong(char *why, size_t bytes)
+{
+    const char *wanted = tl_env("TULLE_ISA");
+    char names[64] = "";
+    bool known = false;
+    size_t n = 0;
+    if (!wanted || strcmp(wanted, table()->name) == 0) return false;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) known = known || strcmp(wanted, tables[i].name) == 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && n < sizeof names; i++)
+        if (!known || supported(tables[i].name))
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", tables[i].name);
+    snprintf(why, bytes, "the variable TULLE_ISA is \"%.60s\"; %s %s", wanted,
+             known ? "this processor runs" : "this library has", names);
+    return true;
 }
 
 tl_kernels tl_kernels_for(tulle_type value, tulle_index index)

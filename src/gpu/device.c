@@ -79,6 +79,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
         return tl_fail(b, TULLE_EDEVICE, "\"%s\" is no device; names are cpu, cuda:0, opencl:0 and so on", name);
     TRY(tl_calloc(b, &gpu, 1, sizeof *gpu, "a device"));
     gpu->driver = driver;
+    gpu->process = tl_process();
     atomic_flag_clear(&gpu->busy);
     atomic_init(&gpu->users, 1);
     TRY(driver->open(b, index, &gpu->device));
@@ -108,10 +109,22 @@ tl_gpu *tl_gpu_retain(tl_gpu *gpu)
     return gpu;
 }
 
+bool tl_gpu_lost(const tl_gpu *gpu)
+{
+    return gpu->process != tl_process();
+}
+
+tulle_status tl_gpu_here(tl_base *b, const tl_gpu *gpu)
+{
+    if (!gpu || !tl_gpu_lost(gpu)) return TULLE_OK;
+    return tl_fail(b, TULLE_EDRIVER, "%s: this context was made before fork(); its driver works in the process that made it "
+                   "(%lld), not in this one (%lld)", gpu->name, (long long)gpu->process, (long long)tl_process());
+}
+
 void tl_gpu_release(tl_gpu *gpu)
 {
     if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1) return;
-    if (gpu->device) {
+    if (gpu->device && !tl_gpu_lost(gpu)) {
         tl_dmem_free(gpu, gpu->board);
         tl_gpu_trim(gpu);
         tl_gpu_unload(gpu);
@@ -134,7 +147,8 @@ const tl_caps *tl_gpu_caps(const tl_gpu *gpu)
 
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue)
 {
-    tulle_status status = gpu->driver->queue(b, gpu->device, queue);
+    tulle_status status = tl_gpu_here(b, gpu);
+    if (status == TULLE_OK) status = gpu->driver->queue(b, gpu->device, queue);
     if (status == TULLE_OK) gpu->foreign = queue != NULL;
     return status;
 }

@@ -172,6 +172,7 @@ struct tl_gpu {
     tl_device       *device;
     char             name[64];
     tl_caps          caps;
+    int64_t          process;           /* that opened it: drivers do not survive fork() */
     atomic_int       users;
     /* pool.c */
     atomic_flag      busy;

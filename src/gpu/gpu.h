@@ -38,6 +38,10 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **gpu);
 bool         tl_gpu_best(tl_base *b, char *name, size_t bytes);
 tl_gpu      *tl_gpu_retain(tl_gpu *gpu);
 void         tl_gpu_release(tl_gpu *gpu);       /* the last one closes the device; NULL is fine */
+/* In a child of fork() a device is lost: its driver does not work there, and what it holds is left alone.  tl_gpu_here():
+ * TULLE_EDRIVER with a sentence then; NULL is fine. */
+bool         tl_gpu_lost(const tl_gpu *gpu);
+tulle_status tl_gpu_here(tl_base *b, const tl_gpu *gpu);
 const char  *tl_gpu_name(const tl_gpu *gpu);    /* "cuda:0"                                     */
 const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the caller's; NULL: our own */
@@ -143,6 +147,7 @@ tulle_status tl_gpu_spmm_values(tl_base *b, tl_gpu_spmm *spmm, const tulle_csr *
 tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
                              tulle_stats *stats);
 /* Y = beta*Y. */
+bool         tl_spmm_shape_wrong(char *why, size_t bytes);      /* TULLE_SPMM_SHAPE has no shape; why gets the sentence */
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y);
 void         tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *spmm);
 

@@ -146,7 +146,7 @@ done:
 
 void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
 {
-    if (!mem.handle) return;
+    if (!mem.handle || tl_gpu_lost(gpu)) return;
     lock(gpu);
     for (int i = 0; i < gpu->blocks; i++) {
         tl_block *k = &gpu->block[i];
@@ -186,6 +186,7 @@ uint64_t tl_dmem_refused(const tl_gpu *gpu) { return gpu->refused; }
 
 void tl_gpu_trim(tl_gpu *gpu)
 {
+    if (tl_gpu_lost(gpu)) return;
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;

@@ -68,6 +68,15 @@ static tl_rows_shape forced_shape(void)
     return f;
 }
 
+bool tl_spmm_shape_wrong(char *why, size_t bytes)
+{
+    const char *text = tl_env("TULLE_SPMM_SHAPE");
+    if (!text || forced_shape().block) return false;
+    snprintf(why, bytes, "the variable TULLE_SPMM_SHAPE is \"%.60s\"; it takes six numbers, c_log2,k_log2,strips,block,way,turns, "
+             "such as 2,0,1,64,1,1", text);
+    return true;
+}
+
 /* A column of X and one of Y, which ELLPACK-R and blocks must leave room for. */
 static uint64_t column_bytes(const tulle_csr *A)
 {

@@ -186,7 +186,7 @@ static tulle_status check_size(tl_base *b, const tl_rows *g)
                  + g->max_row * 16 * tl_team_size(b->team);
     double have = (double)tl_memory_total();
     if (g->rows <= most && g->cols <= most && g->entries <= most && bytes <= have) return TULLE_OK;
-    return tl_fail(b, TULLE_EINVAL,
+    return tl_fail(b, TULLE_ENOMEM,
                    "%s: %.15g rows, %.15g columns and up to %.15g entries need up to %.6g GiB, this "
                    "machine has %.1f GiB", g->name, g->rows, g->cols, g->entries, bytes / 1073741824.0,
                    have / 1073741824.0);

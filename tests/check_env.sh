@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_env.sh ROOT - the variables of the environment are the same everywhere: in the table of src/base/env.c, where the
+# library reads them (tl_env), where tests, benches and examples set them, in docs/tulle.1 and in CONTRIBUTING.md.
+set -euo pipefail
+cd "${1:?usage: check_env.sh ROOT}"
+
+bad=0
+complain() { echo "$1"; bad=$((bad + 1)); }
+
+# each LIST WHY: a complaint for every line of a list
+each() { while read -r name; do [ -z "$name" ] || complain "$name: $2"; done <<<"$1"; }
+
+table() { sed -nE 's/^    \{"([A-Z0-9_]+)", .*, FOR_('"$1"'), .*/\1/p' src/base/env.c | sort; }
+users=$(table USERS) tests=$(table TESTS) all=$(table 'USERS|TESTS')
+[ "$(wc -l <<<"$all")" -gt 10 ] || complain "the table in src/base/env.c was not found"
+
+read=$(grep -rhoE 'tl_env\("[A-Z0-9_]+"\)' src --include=*.c | sed -E 's/.*"(.*)".*/\1/' | sort -u)
+each "$(comm -13 <(echo "$all") <(echo "$read"))" "is read, but not in the table of src/base/env.c"
+each "$(comm -23 <(echo "$all") <(echo "$read"))" "is in the table of src/base/env.c, but never read"
+
+# tl_env with anything but a name would go round all of this
+! grep -rnE 'tl_env\([^"]' src --include=*.c | grep -vE 'src/base/env\.c|const char \*name' || complain "tl_env takes a name in quotes"
+
+set_somewhere=$(grep -rhoE '((un)?setenv|gpu_ctx_env)\("TULLE_[A-Z0-9_]+"' tests bench examples --include=*.c --include=*.h |
+    grep -oE 'TULLE_[A-Z0-9_]+' | grep -vE '^TULLE_(TEST_|NO_SUCH)' | sort -u)
+each "$(comm -13 <(echo "$all") <(echo "$set_somewhere"))" "is set by tests or benches, but not in the table"
+
+programs=$(grep -rhoE '"TULLE_LIB[A-Z0-9_]+"' programs --include=*.c | tr -d '"' | sort -u)
+man=$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh EXIT/p' docs/tulle.1 | sed -nE 's/^\.It Ev //p' | tr -d ' ' | tr ',' '\n' | sort)
+each "$(comm -23 <(printf '%s\n' "$users" "$programs" | sort -u) <(echo "$man"))" "is for users, but not in docs/tulle.1"
+each "$(comm -13 <(printf '%s\n' "$users" "$programs" | sort -u) <(echo "$man"))" "is in docs/tulle.1, but not in the table"
+
+told=$(sed -nE 's/^\| `(TULLE_[A-Z0-9_]+)` \|.*/\1/p' CONTRIBUTING.md | sort)
+each "$(comm -23 <(echo "$tests") <(echo "$told"))" "is for tests, but not in CONTRIBUTING.md"
+each "$(comm -13 <(echo "$tests") <(echo "$told"))" "is in the table of CONTRIBUTING.md, but not for tests"
+
+echo "$(wc -l <<<"$all") variables, $bad complaints"
+[ $bad -eq 0 ]
