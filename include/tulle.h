@@ -234,6 +234,7 @@ typedef struct tulle_cache {
     int64_t     entries;
     uint64_t    bytes;
     int64_t     embedded;         /* images that came with the library              */
+    char        why_not[256];     /* why the folder is not used; empty: it is       */
 } tulle_cache;
 
 /* ----------------------------------------------------- context and devices */

@@ -14,6 +14,7 @@ static void print_cache(const tulle_cache *c, bool cleared)
         printf("cache      %s\n", c->path);
         printf("entries    %s\n", count_text(count, c->entries));
         printf("size       %s\n", bytes_text(size, c->bytes));
+        if (c->why_not[0]) printf("not used   %s\n", c->why_not);
     }
     if (!cleared) printf("embedded   %s images\n", count_text(count, c->embedded));
 }
@@ -26,6 +27,7 @@ static void json_cache(const tulle_cache *c, bool cleared)
     json_int(&j, cleared ? "removed_entries" : "entries", c->entries);
     json_int(&j, cleared ? "removed_bytes" : "bytes", (int64_t)c->bytes);
     json_int(&j, "embedded", c->embedded);
+    if (!cleared) json_text(&j, "why_not", c->why_not);
     json_end(&j);
 }
 

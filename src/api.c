@@ -117,6 +117,7 @@ static void cache_told(tulle_cache *to, const tl_cache_info *from)
     to->entries = from->entries;
     to->bytes = from->bytes;
     to->embedded = tl_embedded_count();
+    memcpy(to->why_not, from->why_not, sizeof to->why_not);
 }
 
 tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info)

@@ -105,6 +105,141 @@ static void a_damaged_entry_is_compiled_again_and_mended(void)
     close_base(b, held);
 }
 
+/* ---- what somebody else could have written is not run */
+
+static void own_files_are_private_whatever_the_umask(void)
+{
+    char path[512];
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    struct stat st;
+    char deep[600];
+    mode_t before = umask(0);
+    one(b, &c, &p, true, "first");
+    REQUIRE(files_like("", path, sizeof path) == 1 && stat(path, &st) == 0, "not one entry");
+    CHECK((st.st_mode & 07777) == 0600, "an entry has mode %o", (unsigned)st.st_mode & 07777);
+    snprintf(deep, sizeof deep, "%s/a/b", folder);
+    setenv("TULLE_CACHE", deep, 1);
+    one(b, &c, &p, true, "a new folder");
+    CHECK(stat(deep, &st) == 0 && (st.st_mode & 07777) == 0700, "a folder has mode %o", (unsigned)st.st_mode & 07777);
+    umask(before);
+    one(b, &c, &p, false, "a new folder");
+    close_base(b, held);
+}
+
+static void what_others_can_write_is_not_taken(void)
+{
+    static const struct { mode_t folder, entry; bool used; } modes[] = {
+        {0777, 0600, false}, {0770, 0600, false}, {0702, 0600, false}, {01777, 0600, false}, {0700, 0620, false},
+        {0700, 0602, false}, {0755, 0644, true}, {0700, 0600, true}};
+    char path[512], aside[600];
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    tl_cache_info info;
+    one(b, &c, &p, true, "first");
+    REQUIRE(files_like("", path, sizeof path) == 1, "not one entry");
+    for (int i = 0; i < (int)(sizeof modes / sizeof *modes); i++) {
+        bool open_folder = modes[i].folder & 022;
+        char when[64];
+        snprintf(when, sizeof when, "folder %o, entry %o", (unsigned)modes[i].folder, (unsigned)modes[i].entry);
+        REQUIRE(chmod(path, modes[i].entry) == 0 && chmod(folder, modes[i].folder) == 0, "%s", path);
+        traced[0] = 0;
+        told = 0;
+        one(b, &c, &p, !modes[i].used, when);
+        CHECK(told == open_folder, "%s: told %d times: %s", when, told, traced);
+        CHECK(modes[i].used || strstr(traced, "can be written by others"), "%s: %s", when, traced);
+        CHECK(tl_cache_look(b, &info) == TULLE_OK && !info.why_not[0] == !open_folder, "%s: %s", when, info.why_not);
+        if (open_folder) one(b, &c, &p, true, when);            /* and nothing was kept there */
+        else one(b, &c, &p, false, when);                       /* an entry is replaced */
+        struct stat st;
+        CHECK(stat(path, &st) == 0 && (modes[i].used || open_folder || (st.st_mode & 07777) == 0600), "%s", when);
+    }
+    REQUIRE(chmod(folder, 0700) == 0, "%s", folder);
+    snprintf(aside, sizeof aside, "%s/aside", folder);
+    REQUIRE(rename(path, aside) == 0 && symlink("aside", path) == 0, "%s", path);
+    one(b, &c, &p, true, "a link to an entry");
+    struct stat st;
+    CHECK(lstat(path, &st) == 0 && S_ISREG(st.st_mode), "the link is still there");
+    one(b, &c, &p, false, "after the link");
+    close_base(b, held);
+}
+
+/* A whole entry with another image behind the right key: what somebody would plant. */
+static void a_planted_entry_is_not_run(void)
+{
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    tl_cache cache;
+    char *text;
+    tl_image image, planted = {.data = (void *)(uintptr_t)"planted", .bytes = 7};
+    REQUIRE(tl_jit_source(b, c.dialect, &p, &text) == TULLE_OK, "%s", b->error);
+    tl_hash key = tl_cache_key(&c, text);
+    tl_free(b, text);
+    tl_cache_open(&cache);
+    tl_cache_put(&cache, &key, &planted);
+    REQUIRE(!cache.trouble[0] && tl_jit_images(b, &c, &p, 1, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.bytes == 7, "our own entry is not taken");
+    tl_image_free(b, &image);
+    REQUIRE(chmod(folder, 0777) == 0, "%s", folder);
+    one(b, &c, &p, true, "planted");
+    REQUIRE(chmod(folder, 0700) == 0, "%s", folder);
+    close_base(b, held);
+}
+
+/* Root can give files away; everybody else knows a folder of root's. */
+static void what_belongs_to_others_is_not_taken(void)
+{
+    enum { NOBODY = 65534 };
+    char path[512], home[300], want[64];
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    bool root = geteuid() == 0;
+    one(b, &c, &p, true, "first");
+    REQUIRE(files_like("", path, sizeof path) == 1, "not one entry");
+    snprintf(want, sizeof want, "belongs to user %d, and this process runs as user %u", root ? NOBODY : 0, (unsigned)geteuid());
+    if (root) {
+        REQUIRE(chown(path, NOBODY, NOBODY) == 0, "%s", path);
+        one(b, &c, &p, true, "an entry of another");
+        CHECK(told == 0 && strstr(traced, want), "%s", traced);
+        one(b, &c, &p, false, "replaced");
+        REQUIRE(chown(folder, NOBODY, NOBODY) == 0, "%s", folder);
+    } else {
+        setenv("TULLE_CACHE", "/usr", 1);
+    }
+    traced[0] = 0;
+    one(b, &c, &p, true, "a folder of another");
+    one(b, &c, &p, true, "a folder of another");
+    CHECK(told == 2 && strstr(traced, want), "%s", traced);
+    if (root) {                                 /* as in a container: HOME is somebody else's, and stays as it is */
+        const char *was = getenv("HOME");
+        char kept_home[512];
+        snprintf(kept_home, sizeof kept_home, "%s", was ? was : "/");
+        REQUIRE(chown(folder, 0, 0) == 0, "%s", folder);
+        snprintf(home, sizeof home, "%s/home", folder);
+        REQUIRE(mkdir(home, 0755) == 0 && chown(home, NOBODY, NOBODY) == 0, "%s", home);
+        unsetenv("TULLE_CACHE");
+        setenv("HOME", home, 1);
+        traced[0] = 0;
+        one(b, &c, &p, true, "HOME of another");
+        CHECK(strstr(traced, home) && strstr(traced, want), "%s", traced);
+        CHECK(rmdir(home) == 0, "something was made in it");
+        setenv("HOME", kept_home, 1);
+    }
+    close_base(b, held);
+}
+
 static void a_cache_that_cannot_be_written_only_costs_time(void)
 {
     char file[512], below[600], deep[600], first[700];
@@ -353,6 +488,10 @@ static void processes_share_a_cache(void)
 TEST_MAIN(TEST(the_second_time_it_comes_from_the_cache),
           TEST(every_part_of_the_key_counts),
           TEST(a_damaged_entry_is_compiled_again_and_mended),
+          TEST(own_files_are_private_whatever_the_umask),
+          TEST(what_others_can_write_is_not_taken),
+          TEST(a_planted_entry_is_not_run),
+          TEST(what_belongs_to_others_is_not_taken),
           TEST(a_cache_that_cannot_be_written_only_costs_time),
           TEST(a_disk_that_is_full_leaves_nothing_half_written),
           TEST(the_folder_follows_the_environment),

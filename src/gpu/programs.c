@@ -66,16 +66,18 @@ bool tl_program_ahead(int i, tl_program *p)
     return false;
 }
 
-/* An embedded image may be newer than the driver can load: then there is a compiler. */
+/* What was made before may be newer than the driver, or for another: then there is a compiler. */
 static tulle_status load(tl_base *b, tl_gpu *gpu, const tl_compiler *compiler, const tl_program *program,
                          tl_image *image, tl_module **module)
 {
     tulle_status status = gpu->driver->load(b, gpu->device, image, module);
-    if (status == TULLE_OK || image->origin != TL_EMBEDDED) return status;
-    tl_trace(b, "kernel %s: the embedded image cannot be loaded: %s", program->file, b->error);
-    tl_image_free(b, image);
-    TRY(tl_jit_compiled(b, compiler, program, 1, image));
-    TRY(gpu->driver->load(b, gpu->device, image, module));
+    while (status != TULLE_OK && status != TULLE_ENOMEM && image->origin != TL_COMPILED) {
+        tl_trace(b, "kernel %s: the driver refuses the %s image: %s", program->file,
+                 image->origin == TL_EMBEDDED ? "embedded" : "cached", b->error);
+        TRY(tl_jit_again(b, compiler, program, image));
+        b->error[0] = 0;
+        status = gpu->driver->load(b, gpu->device, image, module);
+    }
 done:
     return status;
 }

@@ -8,6 +8,10 @@
  * flushed to the disk for it, because a hash that does not match after a power cut is noticed.
  * Several processes may do all of this at once: the last rename wins, and both were right.
  *
+ * An image is code that this process will run, so it comes only from where nobody else could have put it: the folder and
+ * the entry must belong to the user the process runs as and be writable by nobody else, which is asked of the opened
+ * descriptors, and an entry is never reached through a link.  A hash proves that an entry is whole, not who wrote it.
+ *
  * No failure here is an error: what cannot be kept is compiled again.  The folder is kept below a limit; an entry
  * that is used gets the time of its use, and the ones longest unused go first.  Only files named as ours are ever
  * counted or removed, so that a folder of something else may be given by mistake. */
@@ -23,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME = 64, FORMAT = 1, STALE = 3600 };   /* STALE: seconds after which nobody writes any more */
+enum { NAME = 64, HALF = 6, FORMAT = 1, STALE = 3600 };   /* STALE: seconds after which nobody writes any more */
 static const char magic[8] = {'t', 'u', 'l', 'l', 'e', 'j', 'i', 't'};
 static const char ending[] = ".image", half[] = "half-";
 
@@ -59,13 +63,13 @@ static void note(tl_cache *cache, const char *what, int error)
         snprintf(cache->trouble, sizeof cache->trouble, "%.160s: %.80s", what, strerror(error));
 }
 
-typedef char name_text[1024 + NAME + 16];
+typedef char path_text[1024];
+typedef char name_text[NAME + 16];
 
-static void entry_name(const tl_cache *cache, const tl_hash *key, char *name)
+static void entry_name(const tl_hash *key, char *name)
 {
-    char *p = name + sprintf(name, "%s/", cache->path);
-    for (int i = 0; i < 32; i++) p += sprintf(p, "%02x", key->byte[i]);
-    strcpy(p, ending);
+    for (int i = 0; i < 32; i++) name += sprintf(name, "%02x", key->byte[i]);
+    strcpy(name, ending);
 }
 
 static bool is_entry(const char *name)
@@ -76,7 +80,7 @@ static bool is_entry(const char *name)
 
 static bool is_half(const char *name)
 {
-    return strncmp(name, half, sizeof half - 1) == 0 && strlen(name) == sizeof half - 1 + 6;
+    return strncmp(name, half, sizeof half - 1) == 0 && strlen(name) == sizeof half - 1 + HALF;
 }
 
 tl_hash tl_cache_key(const tl_compiler *compiler, const char *text)
@@ -127,21 +131,99 @@ static bool write_all(int file, const void *from, uint64_t bytes)
     return true;
 }
 
+/* ---- who else could have written it? */
+
+static bool only_ours(const char *what, const struct stat *st, char *why, size_t bytes)
+{
+    const unsigned long long owner = st->st_uid, we = geteuid();
+    if (owner != we)
+        snprintf(why, bytes, "%.130s belongs to user %llu, and this process runs as user %llu", what, owner, we);
+    else if (st->st_mode & (S_IWGRP | S_IWOTH))
+        snprintf(why, bytes, "%.130s can be written by others (mode %04o; chmod go-w changes that)", what,
+                 (unsigned)(st->st_mode & 07777));
+    else
+        return true;
+    return false;
+}
+
+/* A user's folder is no place for what root makes there, which that user could not remove. */
+static bool is_elsewhere(tl_cache *cache, const char *path)
+{
+    struct stat st;
+    return geteuid() == 0 && stat(path, &st) == 0 && st.st_uid != 0
+        && !only_ours(path, &st, cache->trouble, sizeof cache->trouble);
+}
+
+/* The folder and those above it that are not there. */
+static bool make_folder(tl_cache *cache)
+{
+    path_text part, there;                      /* there: the last one that is */
+    bool begun = false;
+    snprintf(part, sizeof part, "%s", cache->path);
+    snprintf(there, sizeof there, "%s", part[0] == '/' ? "/" : ".");
+    for (char *p = part + 1;; p++) {
+        const char was = *p;
+        if (was && was != '/') continue;
+        *p = 0;
+        if (access(part, F_OK) == 0) {
+            snprintf(there, sizeof there, "%s", part);
+        } else {
+            if (!begun && is_elsewhere(cache, there)) return false;
+            begun = true;
+            if (mkdir(part, 0700) != 0 && errno != EEXIST) return false;
+        }
+        *p = was;
+        if (!was) return true;
+    }
+}
+
+/* The folder, opened, if it may be used; -1: it may not, or is not there. */
+static int open_folder(tl_cache *cache, bool make)
+{
+    const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct stat st;
+    if (!cache->path[0]) return -1;
+    int folder = open(cache->path, how);
+    if (folder < 0 && errno == ENOENT && make && make_folder(cache)) folder = open(cache->path, how);
+    if (folder < 0) {
+        if (errno != ENOENT || make) note(cache, cache->path, errno);   /* not there yet is no trouble */
+        return -1;
+    }
+    if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble)) return folder;
+    close(folder);
+    return -1;
+}
+
+bool tl_cache_usable(tl_cache *cache)
+{
+    int folder = open_folder(cache, false);
+    if (folder >= 0) close(folder);
+    return !cache->trouble[0];
+}
+
+/* ---- one entry, read and written */
+
 bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image)
 {
     name_text name;
     struct stat st;
     head h;
     void *data = NULL;
+    char why[256];
     bool whole = false;
-    if (!cache->path[0]) return false;
-    entry_name(cache, key, name);
-    int file = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int file = -1, folder = open_folder(cache, false);
+    if (folder < 0) return false;
+    entry_name(key, name);
+    file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file < 0) {
-        if (errno != ENOENT) note(cache, cache->path, errno);
-        return false;
+        if (errno != ENOENT && errno != ELOOP) note(cache, cache->path, errno);
+        goto done;
     }
     if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof h) goto done;
+    if (!only_ours(name, &st, why, sizeof why)) {
+        tl_trace(b, "an entry of the cache is not taken: %s", why);
+        goto done;
+    }
     if (!read_all(file, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT
         || memcmp(&h.key, key, sizeof *key) != 0 || h.bytes != (uint64_t)st.st_size - sizeof h)
         goto done;
@@ -156,57 +238,62 @@ bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *ima
     data = NULL;
 done:
     tl_free(b, data);
-    close(file);
+    if (file >= 0) close(file);
+    close(folder);
     return whole;
 }
 
-/* The folder and those above it that are not there. */
-static bool make_folder(const char *path)
+/* A file under a name that nobody has; -1: there is none to be had. */
+static int open_half(int folder, char *name)
 {
-    name_text part;
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1; *p; p++) {
-        if (*p != '/') continue;
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    for (int tries = 0; tries < 100; tries++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        const uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)getpid(), (uint64_t)(uintptr_t)name};  /* a thread's own */
+        const tl_hash random = tl_sha256_of(parts, sizeof parts);
+        char *p = name + sprintf(name, "%s", half);
+        for (int i = 0; i < HALF; i++) *p++ = letters[random.byte[i] % (sizeof letters - 1)];
         *p = 0;
-        (void)mkdir(part, 0700);                /* what went wrong the last one tells */
-        *p = '/';
+        int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (file >= 0 || errno != EEXIST) return file;
     }
-    return mkdir(part, 0700) == 0 || errno == EEXIST;
+    return -1;
 }
 
 void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
 {
     name_text name, other;
     head h = {.format = FORMAT, .bytes = image->bytes, .key = *key};
-    int file = -1;
     bool written = false;
-    if (!cache->path[0] || image->bytes > TL_CACHE_LIMIT) return;
-    snprintf(other, sizeof other, "%s/%sXXXXXX", cache->path, half);
-    file = mkstemp(other);
-    if (file < 0 && errno == ENOENT && make_folder(cache->path)) {
-        snprintf(other, sizeof other, "%s/%sXXXXXX", cache->path, half);
-        file = mkstemp(other);
-    }
+    int error = 0;
+    if (image->bytes > TL_CACHE_LIMIT) return;
+    int file = -1, folder = open_folder(cache, true);
+    if (folder < 0) return;
+    file = open_half(folder, other);
     if (file < 0) {
         note(cache, cache->path, errno);
-        return;
+        goto done;
     }
     memcpy(h.magic, magic, sizeof magic);
     h.hash = hash_of(&h, image->data);
-    entry_name(cache, key, name);
+    entry_name(key, name);
     written = write_all(file, &h, sizeof h) && write_all(file, image->data, image->bytes);
-    int error = errno;
+    error = errno;
     if (close(file) != 0 && written) {
         written = false;
         error = errno;
     }
-    if (written && rename(other, name) != 0) {
+    if (written && renameat(folder, other, folder, name) != 0) {
         written = false;
         error = errno;
     }
-    if (written) return;
-    unlink(other);
-    note(cache, cache->path, error);
+    if (!written) {
+        unlinkat(folder, other, 0);
+        note(cache, cache->path, error);
+    }
+done:
+    close(folder);
 }
 
 /* ---- the whole folder */
@@ -283,18 +370,19 @@ void tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit)
 {
     listing l = {0};
     uint64_t bytes = 0;
-    name_text name;
+    int folder = open_folder(cache, false);
+    if (folder < 0) return;
     tulle_status status = for_files(b, cache->path, collect, &l);
     for (int64_t i = 0; i < l.count; i++) bytes += l.entries[i].bytes;
     if (status == TULLE_OK && bytes > limit) {
         qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_age);
         for (int64_t i = 0; i < l.count && bytes > limit; i++) {
-            snprintf(name, sizeof name, "%s/%s", cache->path, l.entries[i].name);
-            if (unlink(name) != 0 && errno != ENOENT) note(cache, name, errno);
+            if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT) note(cache, l.entries[i].name, errno);
             bytes -= l.entries[i].bytes;
         }
     }
     tl_free(b, l.entries);
+    close(folder);
 }
 
 static tulle_status count(tl_base *b, void *arg, int folder, const char *name, const struct stat *st)
@@ -320,6 +408,7 @@ static tulle_status walk(tl_base *b, tl_cache_info *info, file_fn fn)
     tl_cache_open(&cache);
     memset(info, 0, sizeof *info);
     memcpy(info->path, cache.path, sizeof info->path);
+    if (!tl_cache_usable(&cache)) snprintf(info->why_not, sizeof info->why_not, "%s", cache.trouble);
     return for_files(b, info->path, fn, info);
 }
 

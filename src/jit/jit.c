@@ -24,7 +24,7 @@ typedef struct job {
     tl_image          *images;
     task              *tasks;
     int                count;
-    bool               anew;            /* nothing embedded is taken                 */
+    tl_origin          best;            /* embedded, or no better than cached, or compiled */
     atomic_int         next;
     atomic_bool        stop;
 } job;
@@ -60,10 +60,10 @@ static tulle_status look(tl_base *b, const job *j, int i, tl_cache *cache)
     double begun = tl_now();
     bool found = false;
     TRY(tl_jit_source(b, j->compiler->dialect, &j->programs[i], &t->text));
-    if (!j->anew) TRY(take_embedded(b, j, i, &found));
+    if (j->best == TL_EMBEDDED) TRY(take_embedded(b, j, i, &found));
     if (!found) {
         t->key = tl_cache_key(j->compiler, t->text);
-        found = tl_cache_get(b, cache, &t->key, &j->images[i]);
+        found = j->best != TL_COMPILED && tl_cache_get(b, cache, &t->key, &j->images[i]);
         if (found) {
             j->images[i].origin = TL_CACHED;
             tl_trace(b, "kernel %s: from the cache", j->programs[i].file);
@@ -147,11 +147,11 @@ done:
 }
 
 static tulle_status images_of(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int number,
-                              bool anew, tl_image *images)
+                              tl_origin best, tl_image *images)
 {
     tulle_status status = TULLE_OK;
     tl_cache cache;
-    job j = {.b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .anew = anew};
+    job j = {.b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .best = best};
     memset(images, 0, (size_t)number * sizeof *images);
     tl_cache_open(&cache);
     TRY(tl_calloc(b, &j.tasks, number, sizeof *j.tasks, "a list of kernels"));
@@ -170,11 +170,18 @@ tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_pro
                            tl_image *images)
 {
     const char *wanted = tl_env("TULLE_IMAGES");
-    return images_of(b, compiler, programs, count, wanted && strcmp(wanted, "off") == 0, images);
+    return images_of(b, compiler, programs, count, wanted && strcmp(wanted, "off") == 0 ? TL_CACHED : TL_EMBEDDED, images);
 }
 
 tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
                              tl_image *images)
 {
-    return images_of(b, compiler, programs, count, true, images);
+    return images_of(b, compiler, programs, count, TL_CACHED, images);
+}
+
+tulle_status tl_jit_again(tl_base *b, const tl_compiler *compiler, const tl_program *program, tl_image *image)
+{
+    const tl_origin refused = image->origin;
+    tl_image_free(b, image);
+    return images_of(b, compiler, program, 1, refused == TL_EMBEDDED ? TL_CACHED : TL_COMPILED, image);
 }

@@ -43,9 +43,12 @@ typedef struct tl_program {
  * compiler's log. */
 tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
                            tl_image *images);
-/* The same but nothing embedded is taken: for a driver that is too old to load what the build has made. */
+/* The same but nothing embedded is taken: for the build, which makes what is. */
 tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
                              tl_image *images);
+/* The driver refused this image: another in its place.  Of one that was embedded (by a build newer than the driver) that of
+ * the cache, or compiled; of one from the cache (written by a driver that was another one) compiled, and kept instead. */
+tulle_status tl_jit_again(tl_base *b, const tl_compiler *compiler, const tl_program *program, tl_image *image);
 void         tl_image_free(tl_base *b, tl_image *image);
 
 /* The whole text that a compiler sees, from tl_alloc; for tests and for images built ahead of time. */
@@ -61,6 +64,7 @@ typedef struct tl_cache_info {
     char     path[1024];                /* empty: there is no cache                  */
     int64_t  entries;
     uint64_t bytes;
+    char     why_not[256];              /* why it is not used; empty: it is          */
 } tl_cache_info;
 
 tulle_status tl_cache_look(tl_base *b, tl_cache_info *info);
