@@ -43,7 +43,10 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     p->ctx = ctx;
     p->a = *A;
     p->b = *B;
-    TRY(tl_setup_make(ctx, A, B, options, TL_PERMS, &p->setup));
+    /* values come with each run: copies of the operands have none */
+    tulle_csr a_pattern = *A, b_pattern = *B;
+    if (!ctx->gpu) a_pattern.values = b_pattern.values = NULL;
+    TRY(tl_setup_make(ctx, &a_pattern, &b_pattern, options, TL_PERMS, &p->setup));
     const tl_operands *x = &p->setup.operands;
     int idx_type = p->setup.options.c_idx_type;
     if (idx_type && (tulle_index)idx_type != x->B.idx_type) {

@@ -234,6 +234,26 @@ static void views_beyond_the_limit_are_refused(void)
     tulle_ctx_free(ctx);
 }
 
+/* nnz says more than the rows have: nothing behind their entries is read, by a move either. */
+static void a_view_that_claims_more_entries_is_not_read(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    ref A = ref_random(9, 8, 8, 3, REF_INTEGERS, f64);
+    tulle_csr more = A.view, fewer = A.view;
+    tulle_matrix *M = NULL;
+    more.nnz += 100;
+    fewer.nnz -= 1;
+    CHECK(tulle_csr_move(ctx, &more, TULLE_HOST, &M) == TULLE_EPATTERN && !M, "%s", tulle_ctx_error(ctx));
+    CHECK(strstr(tulle_ctx_error(ctx), "row_ptr[8]") != NULL, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_csr_move(ctx, &fewer, TULLE_HOST, &M) == TULLE_EPATTERN && !M, "%s", tulle_ctx_error(ctx));
+    REQUIRE(tulle_csr_move(ctx, &A.view, TULLE_HOST, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr m = tulle_matrix_view(M);
+    CHECK(ref_same(&m, &A.view, "moved"), "%s", "another matrix");
+    tulle_matrix_free(M);
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
 static void conversions_refuse_what_does_not_fit(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -320,5 +340,6 @@ static void files_widen(void)
 TEST_MAIN(TEST(c_grows_wide_when_it_must), TEST(large_products_are_wide_and_right),
           TEST(zeros_that_are_dropped_do_not_count), TEST(columns_of_c_that_do_not_fit),
           TEST(transposed_operands_widen), TEST(plans_widen_and_refuse), TEST(blocks_have_their_own_widths),
-          TEST(views_beyond_the_limit_are_refused), TEST(conversions_refuse_what_does_not_fit),
+          TEST(views_beyond_the_limit_are_refused), TEST(a_view_that_claims_more_entries_is_not_read),
+          TEST(conversions_refuse_what_does_not_fit),
           TEST(coordinates_widen_the_pointers), TEST(the_gallery_widens), TEST(files_widen))

@@ -381,6 +381,55 @@ static void statistics_count_what_the_hooks_see(void)
     tulle_ctx_free(ctx);
 }
 
+/* ---- what is done with one matrix takes memory by its entries, and by the rows of the result */
+
+static tulle_status turn(tulle_ctx *ctx, const ref *A, tulle_matrix **M)
+{
+    return tulle_csr_transpose(ctx, &A->view, TULLE_TRANSPOSE, M);
+}
+
+static tulle_status put_in_order(tulle_ctx *ctx, const ref *A, tulle_matrix **M)
+{
+    return tulle_csr_sort(ctx, &A->view, M);
+}
+
+static tulle_status from_single_entry(tulle_ctx *ctx, const ref *A, tulle_matrix **M)
+{
+    static const int32_t at[] = {3};
+    static const double one[] = {1};
+    return tulle_csr_from_coo(ctx, A->view.cols, 4, 1, at, at, TULLE_I32, one, TULLE_F64, M);
+}
+
+static void one_matrix_takes_no_more_than_its_result(void)
+{
+    enum { WIDE = 1 << 19, SLACK = 4096 };
+    ref W = ref_random(8, 2, WIDE, 40, REF_INTEGERS, f64), D = ref_dense(300, 400, REF_INTEGERS, f64);
+    ref S = ref_shuffled(&W.view, 9, true), T = ref_shuffled(&D.view, 9, true);
+    long long rows = (WIDE + 1) * 4LL, dense = 12LL * T.view.nnz + 4LL * 301;
+    const struct { tulle_status (*run)(tulle_ctx *, const ref *, tulle_matrix **); const ref *A; long long most; } jobs[] = {
+        {turn, &W, rows + 12 * W.view.nnz}, {from_single_entry, &W, rows + 12},
+        {put_in_order, &S, 64 * S.view.nnz},                    /* not by its columns                 */
+        {put_in_order, &T, dense + 2 * 48 * 401},               /* and one copy where entries are added */
+    };
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        heap h = {0};
+        tulle_mem mem = mem_of(&h);
+        tulle_ctx *ctx = NULL;
+        tulle_matrix *M = NULL;
+        REQUIRE(tulle_ctx_create("cpu", &mem, &ctx) == TULLE_OK, "context");
+        REQUIRE(tulle_ctx_set_threads(ctx, 2) == TULLE_OK, "threads");
+        long long before = atomic_load(&h.bytes);
+        atomic_store(&h.peak, before);
+        REQUIRE(jobs[i].run(ctx, jobs[i].A, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        long long seen = atomic_load(&h.peak) - before;
+        CHECK(seen <= jobs[i].most + SLACK, "job %zu: the hooks saw %lld, %lld were expected", i, seen, jobs[i].most);
+        tulle_matrix_free(M);
+        tulle_ctx_free(ctx);
+    }
+    ref *all[] = {&W, &D, &S, &T};
+    for (int i = 0; i < 4; i++) ref_free(all[i]);
+}
+
 static void an_allocator_without_free_is_refused(void)
 {
     heap h = {0};
@@ -398,4 +447,5 @@ TEST_MAIN(TEST(torture_multiply), TEST(torture_multiply_all_options), TEST(tortu
           TEST(torture_sort), TEST(torture_convert), TEST(torture_from_coo), TEST(torture_read_binary),
           TEST(torture_read_mtx), TEST(torture_read_gz), TEST(torture_write_mtx), TEST(torture_write_gz),
           TEST(torture_write_binary), TEST(torture_more_threads), TEST(torture_gallery), TEST(torture_context),
-          TEST(statistics_count_what_the_hooks_see), TEST(an_allocator_without_free_is_refused))
+          TEST(statistics_count_what_the_hooks_see), TEST(one_matrix_takes_no_more_than_its_result),
+          TEST(an_allocator_without_free_is_refused))

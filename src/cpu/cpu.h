@@ -109,7 +109,7 @@ tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *prof
                           int threads, tl_crew *crew);
 void         tl_crew_done(tl_base *b, tl_crew *crew);
 uint64_t     tl_crew_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces, int threads);
-void         tl_crew_cut(tl_base *b, tl_crew *crew, int threads);       /* no more than so many are needed */
+tulle_status tl_crew_cut(tl_base *b, tl_crew *crew, int threads);       /* no more than so many are needed */
 /* The scratch of a thread, clean; called by that thread. */
 tl_scratch  *tl_crew_enter(tl_crew *crew, int thread);
 /* What each accumulator took of `products` products. */

@@ -21,9 +21,18 @@ uint64_t tl_crew_bytes(const tulle_csr *B, const tl_profile *p, const tl_pieces 
     return (uint64_t)threads * (sizeof(tl_scratch) + tl_scratch_bytes(B, p, pieces));
 }
 
-void tl_crew_cut(tl_base *b, tl_crew *crew, int threads)
+tulle_status tl_crew_cut(tl_base *b, tl_crew *crew, int threads)
 {
+    tulle_status status = TULLE_OK;
+    tl_scratch *fewer = NULL;
+    if (threads >= crew->threads) return TULLE_OK;
     for (; crew->threads > threads; crew->threads--) tl_scratch_done(b, &crew->scratch[crew->threads - 1]);
+    TRY(tl_alloc(b, &fewer, threads, sizeof *fewer, "scratch of the threads"));
+    memcpy(fewer, crew->scratch, (size_t)threads * sizeof *fewer);
+    tl_free(b, crew->scratch);
+    crew->scratch = fewer;
+done:
+    return status;
 }
 
 void tl_crew_done(tl_base *b, tl_crew *crew)

@@ -154,7 +154,7 @@ static tulle_status two_passes(const search *s, bool last, bool *found)
     if (threads > 0) {
         TRY(count(s, threads));
         threads = threads_beside(s, threads, road->nnz);
-        if (threads > 0) tl_crew_cut(s->b, &road->crew, threads);
+        if (threads > 0) TRY(tl_crew_cut(s->b, &road->crew, threads));
         else forget_places(s);
     }
     *found = threads > 0;

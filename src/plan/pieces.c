@@ -58,10 +58,12 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
     int64_t a_row = tl_row_begin(A, row + 1) - tl_row_begin(A, row);
     int64_t parts = products / limits->products + 1, most = products / (4 * a_row + 1) + 1;
     if (parts > most) parts = most;
-    int64_t width = ((hi - lo) / parts + 64) & ~(int64_t)63;
+    int64_t width = (hi - lo) / parts;
+    if (width < INT64_MAX - 64) width = (width + 64) & ~(int64_t)63;    /* columns may go up to the last number there is */
     if (width < 1024) width = 1024;
-    for (lo &= ~(int64_t)63; lo < hi; lo += width) {
-        bool more = hi - lo > width;
+    bool more = true;
+    for (lo &= ~(int64_t)63; more; lo += more ? width : 0) {
+        more = hi - lo > width;
         int64_t columns = more ? width : hi - lo;
         add(s, (tl_piece){row, row + 1, lo, lo + columns, more}, columns < products ? columns : products);
     }
