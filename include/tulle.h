@@ -138,8 +138,8 @@ typedef int (*tulle_progress_fn)(void *user, const char *stage, double fraction)
 /* Called with one line of text for each choice that was made ("policy auto: 97% of rows dense ..."). */
 typedef void (*tulle_trace_fn)(void *user, const char *line);
 
-/* Called with the name of a temporary file just before it is made (there is 1), and when it is gone or has got its
- * name (there is 0).  A program that may have to leave at once removes those that are there. */
+/* Called with the name of a temporary file just before it is made (there is 1), and when it is gone or has
+ * got its name (there is 0).  A program that may have to leave at once removes those that are there. */
 typedef void (*tulle_partial_fn)(void *user, const char *path, int there);
 
 typedef struct tulle_options {
@@ -323,7 +323,8 @@ TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A,
 TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
                                         tulle_dense_matrix **out);
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
- * array files (plain or gzipped; values become double or complex double), told apart by content. */
+ * array files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by
+ * content. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
 /* The format follows the name: .npy or .mtx. */
 TULLE_API tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A);
@@ -333,18 +334,20 @@ TULLE_API void         tulle_dense_free(tulle_dense_matrix *A);
 /* ------------------------------------------------------- files and gallery */
 
 /* .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content; pipes too.  Values become double or
- * complex double; indices are 32 bit where they fit.  tulle_csr_convert() changes that.  Of an archive it is the
- * member NAME/NAME.mtx, else the largest .mtx; "A.tar.gz:NAME" is the member of that name or path, with or without
- * .mtx.  The matrix is a copy: what happens to the file later does not matter. */
+ * complex double; indices are 32 bit where they fit.  tulle_csr_convert() changes that.  Of an archive it is
+ * the member NAME/NAME.mtx, else the largest .mtx; "A.tar.gz:NAME" is the member of that name or path, with
+ * or without .mtx.  The matrix is a copy: what happens to the file later does not matter. */
 TULLE_API tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A);
-/* The same, but a .tulle file is mapped where it can be (a plain file, not packed), verified and not copied: less
- * memory, and pages that are shared with other processes.  Nobody may write to the file or shorten it while the matrix
- * is there, or the matrix changes under way, or SIGBUS is raised; to replace it by renaming is safe. */
+/* The same, but a .tulle file is mapped where it can be (a plain file, not packed), verified and not copied:
+ * less memory, and pages that are shared with other processes.  Nobody may write to the file or shorten it
+ * while the matrix is there, or the matrix changes under way, or SIGBUS is raised; to replace it by renaming
+ * is safe. */
 TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle_matrix **A);
 
-/* Every file is written in one way: beside its place under another name (tulle-HEX.part), with the rights of the
- * file that it replaces, forced to the disk, and renamed when it is whole.  After a failure what stood there before is
- * untouched.  A link stays one, and the file it leads to is replaced; pipes, devices and folders are refused.
+/* Every file is written in one way: beside its place under another name (tulle-HEX.part), with the rights of
+ * the file that it replaces, forced to the disk, and renamed when it is whole.  After a failure what stood
+ * there before is untouched.  A link stays one, and the file it leads to is replaced; pipes, devices and
+ * folders are refused.
  *
  * The format follows the name: .mtx, .mtx.gz or .tulle. */
 TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
@@ -353,14 +356,16 @@ TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
 /* Bytes of any kind, such as a picture. */
 TULLE_API tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *data, size_t bytes);
 
-/* A matrix larger than memory, from blocks of rows in their order, such as those of tulle_multiply_blocks() (there
- * with a context of its own: the other one is at work).  The name ends with .mtx.  val_type 0: a pattern. */
+/* A matrix larger than memory, from blocks of rows in their order, such as those of tulle_multiply_blocks()
+ * (there with a context of its own: the other one is at work).  The name ends with .mtx.  val_type 0: a
+ * pattern. */
 TULLE_API tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
                                            tulle_type val_type, tulle_writer **writer);
 TULLE_API tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block);     /* the next rows */
 /* All rows were put: the file gets its name. */
 TULLE_API tulle_status tulle_writer_finish(tulle_writer *writer);
-TULLE_API void         tulle_writer_free(tulle_writer *writer);    /* before its context; not finished: no file */
+/* Before its context; of a file that was not finished nothing is left. */
+TULLE_API void         tulle_writer_free(tulle_writer *writer);
 /* "poisson2d:1000", "cage:12", "rmat:scale=16,edges=16,seed=1": see tulle_gallery_text(). */
 TULLE_API tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A);
 TULLE_API const char  *tulle_gallery_name(int i);                  /* NULL past the last */

@@ -64,7 +64,8 @@ static void print_usage(FILE *out)
     for (int i = 0; commands[i].name; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].text);
     fputs("\nAn operand is a file (.mtx, .mtx.gz, .tar.gz, .tulle) or a recipe such as poisson2d:1000;\n"
-          "gen:RECIPE is always a recipe.  \"tulle help COMMAND\" says more.\n\nexit codes\n", out);
+          "A.tar.gz:NAME is a member of an archive, gen:RECIPE always a recipe.  \"tulle help COMMAND\" says"
+          " more.\n\nexit codes\n", out);
     print_ends(out);
     fprintf(out, "\ntry: tulle multiply poisson2d:1000 --check\n");
 }
@@ -111,6 +112,7 @@ int main(int argc, char **argv)
     else code = c->run(&o);
     if (fflush(stdout) != 0 && code == END_OK)
         code = signal_caught() ? signal_end()
-                               : complain(END_FAILED, "standard output cannot be written: %s", strerror(errno));
+                               : complain(END_FAILED, "standard output cannot be written: %s",
+                                          strerror(errno));
     return code;
 }

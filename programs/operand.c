@@ -62,7 +62,8 @@ static int no_recipe(session *s, const char *recipe, bool forced)
     return complain(END_INPUT, "there is no file \"%s\", and %s", recipe, tulle_ctx_error(s->ctx));
 }
 
-/* A file, or a member of an archive: A.tar.gz:NAME.  A recipe of the gallery is one even where a file has its name. */
+/* A file, or a member of an archive: A.tar.gz:NAME.  A recipe of the gallery is one even where a file has its
+ * name. */
 static bool is_file(const char *name)
 {
     char part[4096];

@@ -32,8 +32,11 @@ enum {                                  /* benches that are named take some of t
     PAIRS   = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_MEMORY,
     LOADS   = PAIRS | FOR_INFO | FOR_CONVERT | FOR_SPY | FOR_SPMM | FOR_TUNE,
     TYPED   = LOADS | FOR_GEN,
+    REPEATS = FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS,
+    FORCED  = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
     WORKS   = TYPED | BENCHES,
-    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_DEVICES | FOR_CACHE | FOR_VERSION | FOR_GEN
+    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_DEVICES | FOR_CACHE
+              | FOR_VERSION
 };
 
 static const option table[] = {
@@ -89,7 +92,7 @@ static const option table[] = {
      "policies to time: names with commas, or all"},
     {"policies", 0, WORD, "LIST", AT(policies), 0, 0, TIMES,
      "the same"},
-    {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
+    {"accumulator", 0, WORD, "NAME", AT(product.accumulator), 0, 0, FORCED,
      "this accumulator for every row"},
     {"drop-zeros", 0, FLAG, NULL, AT(product.drop_zeros), 1, 0, FOR_MULTIPLY | TIMES | FOR_MEMORY,
      "leave entries of C out that came out as zero"},
@@ -99,7 +102,7 @@ static const option table[] = {
      "verify the product: C*x against A*(B*x) for random x"},
     {"check", 'c', FLAG, NULL, AT(check), 1, 0, FOR_SPMM,
      "verify the product: Y*w against A*(X*w) for random w"},
-    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS,
+    {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, REPEATS,
      "multiply N times and report the median"},
     {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_TUNE,
      "multiply N times in each shape, 5 when not given, and take the median"},

@@ -170,8 +170,8 @@ int64_t     csr_col(const tulle_csr *A, int64_t k);     /* the column of entry k
 
 bool ends_with(const char *name, const char *end);
 bool is_directory(const char *path);
-/* Says early, before hours of work, that the name or the place is wrong; path NULL: there is no output.  The name can
- * be told before there is a context. */
+/* Says early, before hours of work, that the name or the place is wrong; path NULL: there is no output.  The
+ * name can be told before there is a context. */
 typedef enum { MATRIX_FILE, DENSE_FILE, PICTURE_FILE } file_kind;
 int  output_name(const char *path, file_kind kind);
 int  output_place(session *s, const char *path);

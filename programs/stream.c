@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * stream.c - a product larger than memory, written as Matrix Market while it is computed (tulle_writer).  The check is
- * made block by block: a block of C is the product of the same rows of A with B.  Memory: one block,
+ * stream.c - a product larger than memory, written as Matrix Market while it is computed (tulle_writer).  The
+ * check is made block by block: a block of C is the product of the same rows of A with B.  Memory: one block,
  * and for the check the row pointers of a block. */
 #include "program.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 typedef struct stream {
     tulle_writer *writer;
     tulle_csr     a, b;         /* as multiplied: transposed already */
-    session       second;       /* a context of its own writes and checks: the first is busy in the callback */
+    session       second;       /* writes and checks: the first is busy in the callback */
     bool          check;
     streamed     *result;
     int           code;         /* what went wrong inside the callback */
@@ -83,7 +83,8 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
     }
     o.op_a = o.op_b = TULLE_KEEP;
     GO(session_open_on(&t.second, s->o, "cpu"));
-    GO(told(&t.second, tulle_writer_create(t.second.ctx, path, p->rows, p->cols, p->a.view.val_type, &t.writer)));
+    GO(told(&t.second, tulle_writer_create(t.second.ctx, path, p->rows, p->cols, p->a.view.val_type,
+                                           &t.writer)));
     tulle_status status = tulle_multiply_blocks(s->ctx, &t.a, &t.b, &o, take_block, &t);
     GO(t.code);
     GO(told(s, status));

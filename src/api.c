@@ -277,8 +277,8 @@ tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *dat
     return tl_write_bytes(&ctx->base, path, data, bytes);
 }
 
-tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols, tulle_type val_type,
-                                 tulle_writer **writer)
+tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
+                                 tulle_type val_type, tulle_writer **writer)
 {
     NEED_CTX;
     NEED(path);

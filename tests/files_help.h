@@ -55,7 +55,8 @@ static inline int files_here(void)
 {
     int n = 0;
     DIR *d = opendir(".");
-    for (struct dirent *e; d && (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     if (d) closedir(d);
     return n;
 }

@@ -89,6 +89,9 @@ static void a_binary_file_cut_or_flipped_anywhere_is_refused(void)
             CHECK(tulle_read(ctx, "b.tulle", &B) == TULLE_EFORMAT, "bit %d of byte %zu", bit, at);
             CHECK(strncmp(tulle_ctx_error(ctx), "b.tulle: ", 9) == 0, "%s", tulle_ctx_error(ctx));
             tulle_matrix_free(B);
+            CHECK(tulle_read_mapped(ctx, "b.tulle", &B) == TULLE_EFORMAT, "mapped: bit %d of byte %zu", bit,
+                  at);
+            tulle_matrix_free(B);
         }
     char *longer = calloc(1, n + 64);
     memcpy(longer, data, n);
@@ -123,7 +126,8 @@ static void a_matrix_outlives_its_file_and_context(void)
         tulle_matrix *B = NULL;
         REQUIRE(tulle_ctx_create("cpu", NULL, &other) == TULLE_OK, "no context");
         REQUIRE(tulle_write(other, "m.tulle", &m.view) == TULLE_OK, "%s", tulle_ctx_error(other));
-        REQUIRE((map ? tulle_read_mapped : tulle_read)(other, "m.tulle", &B) == TULLE_OK, "%s", tulle_ctx_error(other));
+        REQUIRE((map ? tulle_read_mapped : tulle_read)(other, "m.tulle", &B) == TULLE_OK, "%s",
+                tulle_ctx_error(other));
         CHECK((B->mapping != NULL) == map, "mapped or not");
         tulle_ctx_free(other);
         remove("m.tulle");

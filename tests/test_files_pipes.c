@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_pipes.c - every format through a named pipe, which can be opened and read only once; and reading that
- * waits for a pipe can be cancelled. */
+ * test_files_pipes.c - every format through a named pipe, which can be opened and read only once; and reading
+ * that waits for a pipe can be cancelled. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 #include <fcntl.h>
@@ -100,7 +100,8 @@ static void a_mapping_is_not_asked_of_a_pipe(void)
     made m = make_random(500, 500, 3);
     tulle_matrix *A = NULL;
     size_t n;
-    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "b.tulle", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "b.tulle", &m.view) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     char *data = get_bytes("b.tulle", &n);
     pid_t child = feed("pipe", data, n, 0);
     CHECK(tulle_read_mapped(ctx, "pipe", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
@@ -126,12 +127,14 @@ static int lose_patience(void *user, const char *stage, double fraction)
     return p->left-- <= 0 || tl_now() - p->begun > 1;
 }
 
-/* Nobody opens the other end; or somebody does and sends nothing, or a beginning that several threads read. */
+/* Nobody opens the other end; or somebody does and sends nothing, or a beginning that several threads
+ * read. */
 static void waiting_for_a_pipe_can_be_cancelled(void)
 {
     made m = make_random(30000, 1000, 10);
     size_t n;
-    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "p.mtx", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "p.mtx", &m.view) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     char *data = get_bytes("p.mtx", &n);
     REQUIRE(n > 1000000, "%zu bytes", n);
     static const struct { bool fed; size_t bytes; int calls; } cases[] = {
@@ -162,7 +165,8 @@ static void damage_in_a_pipe_has_its_sentence(void)
     size_t n;
     tulle_matrix *A = NULL;
     if (!tl_gz_here()) return;
-    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "p.mtx.gz", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(mkfifo("pipe", 0666) == 0 && tulle_write(ctx, "p.mtx.gz", &m.view) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     char *data = get_bytes("p.mtx.gz", &n);
     for (int i = 0; i < 5; i++) {
         CHECK(read_pipe(data, n - 1000, &A) == TULLE_EFORMAT && !A, "cut");

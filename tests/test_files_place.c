@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_place.c - how a file gets its name: through links, with the rights of the old one, whatever its length,
- * never through a pipe or a device, and nothing is left of one that was not finished. */
+ * test_files_place.c - how a file gets its name: through links, with the rights of the old one, whatever its
+ * length, never through a pipe or a device, and nothing is left of one that was not finished. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 #include <errno.h>
@@ -45,7 +45,8 @@ static void a_link_stays_and_the_file_behind_it_is_replaced(void)
         put_bytes("d/t.mtx", "old", 3);
         CHECK(symlink("d/t.mtx", "l.mtx") == 0 && symlink("l.mtx", "ll.mtx") == 0, "no links");
         CHECK(write_in_way(way, "ll.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(lstat("ll.mtx", &st) == 0 && S_ISLNK(st.st_mode) && lstat("l.mtx", &st) == 0 && S_ISLNK(st.st_mode),
+        CHECK(lstat("ll.mtx", &st) == 0 && S_ISLNK(st.st_mode) && lstat("l.mtx", &st) == 0
+              && S_ISLNK(st.st_mode),
               "way %d: a link is gone", way);
         CHECK(!holds("d/t.mtx", "old"), "way %d: the file is the old one", way);
         CHECK(files_here() == 3, "%d files are here", files_here());
@@ -64,11 +65,13 @@ static void a_link_of_somebody_else_in_a_public_folder_is_no_way(void)
     if (geteuid() != 0) return;         /* only root can make one */
     put_bytes("mine.mtx", "mine", 4);
     mkdir("p", 0777);
-    CHECK(chmod("p", 01777) == 0 && symlink("../mine.mtx", "p/c.mtx") == 0 && lchown("p/c.mtx", 65534, 65534) == 0,
+    CHECK(chmod("p", 01777) == 0 && symlink("../mine.mtx", "p/c.mtx") == 0
+          && lchown("p/c.mtx", 65534, 65534) == 0,
           "no link");
     for (int way = 0; way < WAYS; way++) {
         CHECK(write_in_way(way, "p/c.mtx") == TULLE_EIO, "way %d: written", way);
-        SAYS("p/c.mtx: cannot be written: it is a link that somebody else made in a folder where everybody may write");
+        SAYS("p/c.mtx: cannot be written: it is a link that somebody else made in a folder where"
+             " everybody may write");
     }
     CHECK(holds("mine.mtx", "mine"), "it was written through");
     remove("p/c.mtx");
@@ -78,12 +81,14 @@ static void a_link_of_somebody_else_in_a_public_folder_is_no_way(void)
 
 static void pipes_devices_and_folders_are_refused(void)
 {
-    CHECK(mkfifo("f.mtx", 0666) == 0 && symlink("/dev/null", "n.mtx") == 0 && mkdir("d.mtx", 0777) == 0, "not made");
+    CHECK(mkfifo("f.mtx", 0666) == 0 && symlink("/dev/null", "n.mtx") == 0 && mkdir("d.mtx", 0777) == 0,
+          "not made");
     static const char *const names[] = {"f.mtx", "n.mtx", "d.mtx"};
     for (int way = 0; way < WAYS; way++)
         for (int i = 0; i < 3; i++) {
             char sentence[128];
-            snprintf(sentence, sizeof sentence, "%s: cannot be written: it is there and is not a plain file", names[i]);
+            snprintf(sentence, sizeof sentence, "%s: cannot be written: it is there and is not a plain file",
+                     names[i]);
             CHECK(write_in_way(way, names[i]) == TULLE_EIO, "%s was written", names[i]);
             SAYS(sentence);
             CHECK(tulle_write_check(ctx, names[i]) == TULLE_EIO, "%s could be written", names[i]);
@@ -101,10 +106,12 @@ static void a_name_may_have_255_bytes(void)
         memset(name, 'n', (size_t)length);
         strcpy(name + length - 4, ".mtx");
         bool fits = length <= 255;
-        CHECK(tulle_write_check(ctx, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length, tulle_ctx_error(ctx));
+        CHECK(tulle_write_check(ctx, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length,
+              tulle_ctx_error(ctx));
         CHECK(files_here() == 0, "the check left something");
         for (int way = 0; way < WAYS; way++) {
-            CHECK(write_in_way(way, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length, tulle_ctx_error(ctx));
+            CHECK(write_in_way(way, name) == (fits ? TULLE_OK : TULLE_EIO), "%d bytes: %s", length,
+                  tulle_ctx_error(ctx));
             CHECK(files_here() == fits, "%d files are here", files_here());
         }
         CHECK(fits || strstr(tulle_ctx_error(ctx), "File name too long"), "%s", tulle_ctx_error(ctx));
@@ -122,7 +129,8 @@ static void what_cannot_be_written_is_known_before(void)
     if (geteuid() == 0) {               /* root may do everything; nobody may not */
         mkdir("locked", 0755);
         CHECK(seteuid(65534) == 0, "still root");
-        tulle_status folder = tulle_write_check(ctx, "locked/c.mtx"), file = tulle_write_check(ctx, "old.mtx");
+        tulle_status folder = tulle_write_check(ctx, "locked/c.mtx");
+        tulle_status file = tulle_write_check(ctx, "old.mtx");
         CHECK(seteuid(0) == 0, "no longer root");
         CHECK(folder == TULLE_EIO && file == TULLE_EIO, "%d, %d", (int)folder, (int)file);
         rmdir("locked");
@@ -138,13 +146,16 @@ static void the_new_file_has_the_rights_of_the_old(void)
         put_bytes("k.mtx", "old", 3);
         CHECK(chmod("k.mtx", 0604) == 0 && (!root || chown("k.mtx", 65534, 65533) == 0), "not given away");
         CHECK(write_in_way(way, "k.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0604, "way %d: %o", way, (unsigned)st.st_mode);
-        CHECK(!root || (st.st_uid == 65534 && st.st_gid == 65533), "way %d: of %d, %d", way, (int)st.st_uid, (int)st.st_gid);
+        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0604, "way %d: %o", way,
+              (unsigned)st.st_mode);
+        CHECK(!root || (st.st_uid == 65534 && st.st_gid == 65533), "way %d: of %d, %d", way, (int)st.st_uid,
+              (int)st.st_gid);
         remove("k.mtx");
         mode_t mask = umask(027);
         CHECK(write_in_way(way, "k.mtx") == TULLE_OK, "%s", tulle_ctx_error(ctx));
         umask(mask);
-        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0640, "way %d: %o", way, (unsigned)st.st_mode);
+        CHECK(stat("k.mtx", &st) == 0 && (st.st_mode & 07777) == 0640, "way %d: %o", way,
+              (unsigned)st.st_mode);
         remove("k.mtx");
     }
 }
@@ -258,9 +269,12 @@ static void a_writer_refuses_what_does_not_belong(void)
     CHECK(tulle_writer_create(ctx, "b.tulle", 5, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "another format");
     SAYS("b.tulle: the name should end with .mtx; other files cannot be written in blocks of rows");
     CHECK(tulle_writer_create(ctx, "b.mtx", -1, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "a negative size");
-    CHECK(tulle_writer_create(ctx, "b.mtx", 1, 5, (tulle_type)9, &w) == TULLE_ETYPE && !w, "a type that is none");
-    CHECK(tulle_writer_put(NULL, &block) == TULLE_EINVAL && tulle_writer_finish(NULL) == TULLE_EINVAL, "no writer");
-    REQUIRE(tulle_writer_create(ctx, "b.mtx", 5, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_writer_create(ctx, "b.mtx", 1, 5, (tulle_type)9, &w) == TULLE_ETYPE && !w,
+          "a type that is none");
+    CHECK(tulle_writer_put(NULL, &block) == TULLE_EINVAL && tulle_writer_finish(NULL) == TULLE_EINVAL,
+          "no writer");
+    REQUIRE(tulle_writer_create(ctx, "b.mtx", 5, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     CHECK(tulle_writer_put(w, &wide) == TULLE_ESHAPE, "more columns");
     CHECK(tulle_writer_put(w, &other) == TULLE_ETYPE, "no values");
     SAYS("b.mtx: its values are f64, and a block of none was put");
@@ -277,7 +291,8 @@ static void a_writer_refuses_what_does_not_belong(void)
     tulle_writer_free(w);
     tulle_writer_free(NULL);
     tulle_matrix *B = NULL;
-    CHECK(tulle_read(ctx, "b.mtx", &B) == TULLE_OK && B->view.rows == 0 && B->view.cols == 7, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_read(ctx, "b.mtx", &B) == TULLE_OK && B->view.rows == 0 && B->view.cols == 7, "%s",
+          tulle_ctx_error(ctx));
     tulle_matrix_free(B);
     remove("b.mtx");
     free(ptr);

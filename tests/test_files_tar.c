@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_tar.c - archives: which member is the matrix, names that do not fit a header, members that are asked for,
- * and what is said of all that. */
+ * test_files_tar.c - archives: which member is the matrix, names that do not fit a header, members that are
+ * asked for, and what is said of all that. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 
-static const char small_text[] = "%%MatrixMarket matrix coordinate real general\n% small\n3 4 4\n1 1 1.25\n2 3 -2\n"
-                                 "3 1 0.5\n3 4 8.125\n";
+static const char small_text[] = "%%MatrixMarket matrix coordinate real general\n% small\n3 4 4\n1 1 1.25\n"
+                                 "2 3 -2\n3 1 0.5\n3 4 8.125\n";
 
 static size_t tar_member(char *to, const char *name, const char *text, char type)
 {
@@ -25,8 +25,8 @@ static size_t tar_member(char *to, const char *name, const char *text, char type
     return 512 + padded;
 }
 
-static const char other_text[] = "%%MatrixMarket matrix array real general\n% a right-hand side, longer than the rest"
-    " ............................................................................................\n1 1\n9\n";
+static const char other_text[] = "%%MatrixMarket matrix array real general\n% a right-hand side, longer than"
+    " the rest ...................................................................................\n1 1\n9\n";
 
 static void archives_of_suitesparse_are_searched_for_their_matrix(void)
 {
@@ -61,7 +61,8 @@ static void errors_in_archives_name_the_member(void)
 {
     char tar[8192];
     tulle_matrix *A = NULL;
-    size_t n = tar_member(tar, "a/a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n2 1 1\n", '0');
+    size_t n = tar_member(tar, "a/a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n2 1 1\n",
+                          '0');
     put_bytes("x.tar", tar, n);
     CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_EFORMAT, "read");
     SAYS("x.tar(a/a.mtx):3:1: row index 2 is outside 1..1");
@@ -141,7 +142,8 @@ static void remarks_of_posix_are_taken_or_refused(void)
     put_archive(tar, n);
     CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_matrix_free(A);
-    static const char *const wrong[] = {"9 path=", "x path=a\n", "99 path=a\n", "3 p\n", "10 pathxa.m\n", "-1 path=a\n"};
+    static const char *const wrong[] = {"9 path=", "x path=a\n", "99 path=a\n", "3 p\n", "10 pathxa.m\n",
+                                        "-1 path=a\n"};
     for (int i = 0; i < 6; i++) {
         n = tar_member(tar, "h", wrong[i], 'x');
         n += tar_member(tar + n, "a.mtx", small_text, '0');
@@ -180,13 +182,14 @@ static void hear(void *user, const char *line)
 static void a_member_can_be_asked_for_by_its_name(void)
 {
     static const struct { const char *path; int64_t rows; } there[] = {
-        {"x.tar:a/a.mtx", 3}, {"x.tar:a/a", 3}, {"x.tar:a_b.mtx", 1}, {"x.tar:a_b", 1}, {"x.tar:./a/a_b.mtx", 1},
-        {"x.tar:b:c.mtx", 1}, {"x.tar", 3},
+        {"x.tar:a/a.mtx", 3}, {"x.tar:a/a", 3}, {"x.tar:a_b.mtx", 1}, {"x.tar:a_b", 1},
+        {"x.tar:./a/a_b.mtx", 1}, {"x.tar:b:c.mtx", 1}, {"x.tar", 3},
     };
     static const struct { const char *path, *sentence; } wrong[] = {
         {"x.tar:c", "x.tar: holds no \"c\"; there is a/a_b.mtx, a/a.mtx, b:c.mtx, other/a.mtx"},
         {"x.tar:a/", "x.tar: holds no \"a/\"; there is a/a_b.mtx, a/a.mtx, b:c.mtx, other/a.mtx"},
-        {"x.tar:a", "x.tar: \"a\" is the name of several: x.tar(a/a.mtx) and x.tar(other/a.mtx); say the path of one"},
+        {"x.tar:a", "x.tar: \"a\" is the name of several: x.tar(a/a.mtx) and x.tar(other/a.mtx); say the"
+                    " path of one"},
         {"m.mtx:a", "m.mtx: is no archive, so there is no \"a\" in it"},
     };
     char tar[8192];
@@ -226,8 +229,8 @@ static void of_several_matrices_the_trace_says_which_was_taken(void)
     put_archive(tar, n);
     tulle_ctx_set_trace(ctx, hear, &h);
     CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    CHECK(h.count == 1 && strcmp(h.line, "read x.tar(a/a.mtx): taken of 2 matrices, a/a.mtx, b/b.mtx; x.tar:NAME takes"
-                                         " another") == 0, "%d: %s", h.count, h.line);
+    CHECK(h.count == 1 && strcmp(h.line, "read x.tar(a/a.mtx): taken of 2 matrices, a/a.mtx, b/b.mtx;"
+                                         " x.tar:NAME takes another") == 0, "%d: %s", h.count, h.line);
     tulle_matrix_free(A);
     n = 0;
     for (int i = 0; i < 20; i++) {
@@ -237,8 +240,8 @@ static void of_several_matrices_the_trace_says_which_was_taken(void)
     }
     put_archive(tar, n);
     CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_OK && A->view.rows == 3, "%s", tulle_ctx_error(ctx));
-    CHECK(h.count == 2 && strstr(h.line, "taken of 20 matrices, long-") && strstr(h.line, " and 16 more"), "%d: %s",
-          h.count, h.line);
+    CHECK(h.count == 2 && strstr(h.line, "taken of 20 matrices, long-") && strstr(h.line, " and 16 more"),
+          "%d: %s", h.count, h.line);
     tulle_matrix_free(A);
     n = tar_member(tar, "a/a.mtx", small_text, '0');
     tar_member(tar + n, "b/b.mtx", tiny_text, '0');

@@ -2,10 +2,11 @@
  *
  * binary.c - .tulle: the three arrays of a matrix as they lie in memory, behind a header that proves it.
  *
- * Reading copies the arrays, block by block, and verifies the checksums (hash.c) of the copy and then its pattern, by
- * all threads; what happens to the file afterwards does not matter.  Where the caller asks for it, the file is mapped
- * instead and the matrix points into the mapping.  That is private: writing new values into the matrix never reaches
- * the file; but what is written to the file reaches the matrix.  docs/formats.md has the layout byte by byte.
+ * Reading copies the arrays, block by block, and verifies the checksums (hash.c) of the copy and then its
+ * pattern, by all threads; what happens to the file afterwards does not matter.  Where the caller asks for
+ * it, the file is mapped instead and the matrix points into the mapping.  That is private: writing new values
+ * into the matrix never reaches the file; but what is written to the file reaches the matrix.
+ * docs/formats.md has the layout byte by byte.
  *
  * An array's checksum is made of one per block of 1 MiB, so threads share the work and the result does
  * not depend on their number.  The zeros that pad an array to 64 bytes count as part of it: every byte
@@ -200,7 +201,8 @@ static tulle_status check_padding(tl_source *s, const header *h, int array, cons
 {
     for (uint64_t k = h->array[array].bytes; k < padded(h->array[array].bytes); k++)
         if (*zeros++)
-            return tl_fail(s->b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", s->path, array_names[array]);
+            return tl_fail(s->b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", s->path,
+                           array_names[array]);
     return TULLE_OK;
 }
 
@@ -214,7 +216,8 @@ static tulle_status check_sums(tl_source *s, const header *h, sums *u)
     int error = atomic_load(&u->error);
     if (error < 0) TRY(ends_early(s));
     if (error > 0)
-        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be read: %s", s->path, tl_errno_text(error, why, sizeof why)));
+        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be read: %s", s->path,
+                    tl_errno_text(error, why, sizeof why)));
     for (int i = 0; i < ARRAYS; i++)
         if (sum[i] != h->array[i].sum)
             TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: its %s are damaged", s->path, array_names[i]));
@@ -236,7 +239,8 @@ static tulle_status map_arrays(tl_source *s, const header *h, tulle_matrix *A)
     sums u = {.b = s->b, .stage = "read", .fd = -1};
     void *file = mmap(NULL, (size_t)h->file_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, s->fd, 0);
     if (file == MAP_FAILED)
-        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be mapped: %s", s->path, tl_errno_text(errno, why, sizeof why)));
+        TRY(tl_fail(s->b, TULLE_EIO, "%s: cannot be mapped: %s", s->path,
+                    tl_errno_text(errno, why, sizeof why)));
     A->mapping = file;
     A->mapping_bytes = (size_t)h->file_bytes;
     A->unmap = unmap;

@@ -2,12 +2,12 @@
  *
  * file.c - a file that appears under its name only when it is whole: the one way in which tulle writes.
  *
- * It is made in the folder of the target under a short name of its own, tulle-HEX.part, which never existed before
- * (O_EXCL: a link that somebody planted there is not followed), has the rights of the file it will replace, goes to
- * the disk, and is renamed.  What stood there before stays until then, and after any failure.  A link keeps leading
- * where it did: the file behind it is replaced.  Pipes, devices and folders are refused.
- * tl_out_close() removes what was not renamed; whoever may have to leave at once is told the name first
- * (tulle_ctx_set_partial()). */
+ * It is made in the folder of the target under a short name of its own, tulle-HEX.part, which never existed
+ * before (O_EXCL: a link that somebody planted there is not followed), has the rights of the file it will
+ * replace, goes to the disk, and is renamed.  What stood there before stays until then, and after any
+ * failure.  A link keeps leading where it did: the file behind it is replaced.  Pipes, devices and folders
+ * are refused. tl_out_close() removes what was not renamed; whoever may have to leave at once is told the
+ * name first (tulle_ctx_set_partial()). */
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64
 #include "matrix/files.h"
@@ -74,13 +74,13 @@ static tulle_status find_target(tl_out *o, struct stat *old, bool *there)
     if (!*there && errno != ENOENT) TRY(tl_out_fail(o, errno));
     if (*there && S_ISLNK(old->st_mode)) {
         if (is_trap(target, old))
-            TRY(tl_fail(o->b, TULLE_EIO, "%s: cannot be written: it is a link that somebody else made in a folder"
-                        " where everybody may write", target));
+            TRY(tl_fail(o->b, TULLE_EIO, "%s: cannot be written: it is a link that somebody else made in a"
+                        " folder where everybody may write", target));
         if (!realpath(target, real) || stat(real, old) != 0) {
             int error = errno;
             char why[128];
-            TRY(tl_fail(o->b, TULLE_EIO, "%s: cannot be written: it is a link that cannot be followed: %s", target,
-                        tl_errno_text(error, why, sizeof why)));
+            TRY(tl_fail(o->b, TULLE_EIO, "%s: cannot be written: it is a link that cannot be followed: %s",
+                        target, tl_errno_text(error, why, sizeof why)));
         }
         target = real;
         bytes = strlen(real) + 1;
@@ -106,14 +106,14 @@ static void name_temp(tl_out *o, size_t folder, size_t room, int number)
 {
     struct timespec now = {0};
     clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t words[8] = {(uint64_t)getpid(), (uint64_t)now.tv_sec, (uint64_t)now.tv_nsec, (uint64_t)(uintptr_t)o,
-                         (uint64_t)number};
+    uint64_t words[8] = {(uint64_t)getpid(), (uint64_t)now.tv_sec, (uint64_t)now.tv_nsec,
+                         (uint64_t)(uintptr_t)o, (uint64_t)number};
     memcpy(o->temp, o->target, folder);
     snprintf(o->temp + folder, room - folder, "tulle-%016" PRIx64 ".part", tl_hash(words, sizeof words, 0));
 }
 
-/* Nobody may read or write the new file who might not the old one: a group that could not be kept gets the rights
- * of everybody. */
+/* Nobody may read or write the new file who might not the old one: a group that could not be kept gets the
+ * rights of everybody. */
 static void copy_rights(int fd, const struct stat *old)
 {
     struct stat now;
@@ -176,7 +176,8 @@ static int to_disk(int fd)
     return rc == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;
 }
 
-/* The new name is on the disk too; not an error where the folder cannot be opened for it: the file is whole. */
+/* The new name is on the disk too; not an error where the folder cannot be opened for it: the file is
+ * whole. */
 static void folder_to_disk(const char *path)
 {
     char folder[PATH_MAX];
@@ -193,6 +194,8 @@ tulle_status tl_out_rename(tl_out *o)
     int error = to_disk(o->fd), fd = o->fd;
     o->fd = -1;
     if (close(fd) != 0 && errno != EINTR && error == 0) error = errno;
+    if (error == 0 && tl_progress(o->b, "write", 1))    /* it may have waited for the disk for long */
+        TRY(tl_fail(o->b, TULLE_ECANCEL, "%s: writing was cancelled", o->path));
     if (error == 0 && rename(o->temp, o->target) != 0) error = errno;
     if (error) TRY(tl_out_fail(o, error));
     o->made = false;

@@ -108,8 +108,8 @@ int64_t      tl_gz_bound(int64_t bytes);
 int64_t      tl_gz_pack(tl_packer *packer, const char *text, int64_t bytes, char *to, int64_t room);
 
 bool         tl_tar_begins(const char *head, int64_t bytes);
-/* Goes to the matrix in the archive: the member that was named, else NAME/NAME.mtx, else the largest .mtx with a
- * banner.  Where none was named and others follow, one line of the trace says which it is. */
+/* Goes to the matrix in the archive: the member that was named, else NAME/NAME.mtx, else the largest .mtx
+ * with a banner.  Where none was named and others follow, one line of the trace says which it is. */
 tulle_status tl_tar_enter(tl_source *s);
 /* Behind the matrix: were others meant by the same name, or left aside? */
 tulle_status tl_tar_leave(tl_source *s);
@@ -205,10 +205,12 @@ const char  *tl_errno_text(int error, char *text, size_t room);
 /* ---- mtx_write.c, writer.c */
 
 tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz);
-/* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are enough. */
+/* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are
+ * enough. */
 int          tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols);
 /* Prints the rows of A as rows first .. of a file, behind head, at *at, which moves on. */
-tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz, int64_t *at);
+tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz,
+                             int64_t *at);
 
 /* ---- npy.c, mtx_dense.c: dense matrices, ld never 0 */
 

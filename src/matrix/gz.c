@@ -81,7 +81,8 @@ static tulle_status next_member(tl_source *s, bool *end)
     *end = z->avail_in == 0;
     if (*end) return TULLE_OK;
     if (*z->next_in != 0x1f)
-        return tl_source_fail(s, TULLE_EFORMAT, "%s: something that is not gzip follows the packed data", s->path);
+        return tl_source_fail(s, TULLE_EFORMAT, "%s: something that is not gzip follows the packed data",
+                              s->path);
     inflateReset(z);
     s->gz->between = false;
     return TULLE_OK;
@@ -98,8 +99,8 @@ tulle_status tl_gz_read(tl_source *s, char *to, int64_t room, int64_t *got)
             TRY(tl_source_raw(s, s->gz->input, INPUT, &n));
             if (n == 0) {
                 if (!s->gz->between)
-                    status = tl_source_fail(s, TULLE_EFORMAT,
-                                            "%s: the packed data ends too early; the file is not whole", s->path);
+                    status = tl_source_fail(s, TULLE_EFORMAT, "%s: the packed data ends too early; the file"
+                                            " is not whole", s->path);
                 break;
             }
             z->next_in = s->gz->input;
@@ -119,7 +120,8 @@ tulle_status tl_gz_read(tl_source *s, char *to, int64_t room, int64_t *got)
             s->gz->between = true;
         } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
             status = tl_source_fail(s, rc == Z_MEM_ERROR ? TULLE_ENOMEM : TULLE_EFORMAT,
-                                    "%s: the packed data is damaged: %s", s->path, z->msg ? z->msg : "no reason");
+                                    "%s: the packed data is damaged: %s", s->path,
+                                    z->msg ? z->msg : "no reason");
             goto done;
         }
     }

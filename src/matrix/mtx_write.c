@@ -41,8 +41,8 @@ typedef struct job {
 int tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols)
 {
     const char *field = !val_type ? "pattern" : tl_type_complex((tulle_type)val_type) ? "complex" : "real";
-    return snprintf(to, room, "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n%" PRId64 " %" PRId64
-                    " ", field, TULLE_VERSION, rows, cols);
+    return snprintf(to, room, "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n"
+                    "%" PRId64 " %" PRId64 " ", field, TULLE_VERSION, rows, cols);
 }
 
 static char *print_value(const tulle_csr *A, int64_t k, char *p)
@@ -155,7 +155,8 @@ static int length_of(int64_t number)
     return tl_print_index(text, number);
 }
 
-tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz, int64_t *at)
+tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz,
+                             int64_t *at)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = out->b;

@@ -4,8 +4,9 @@
  *
  * Read rather than mapped: a file that shrinks while it is read then ends early instead of raising a
  * signal, pipes work, and text that was parsed occupies no memory.  Copying costs a tenth of parsing.
- * The file is opened once, and what it is is decided from what comes; an archive from a pipe is kept in memory, packed,
- * while it is searched.  Whoever waits for a pipe is asked ten times a second whether to go on. */
+ * The file is opened once, and what it is is decided from what comes; an archive from a pipe is kept in
+ * memory, packed, while it is searched.  Whoever waits for a pipe is asked ten times a second whether to go
+ * on. */
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
 #include "matrix/files.h"
@@ -248,7 +249,8 @@ tulle_status tl_source_open(tl_base *b, const char *path, tl_source *s)
     s->keeping = s->file_bytes < 0;
     TRY(begin(s));
     if (s->member && !tl_tar_begins(s->head, s->head_bytes))
-        TRY(tl_source_fail(s, TULLE_EFORMAT, "%s: is no archive, so there is no \"%s\" in it", s->path, s->member));
+        TRY(tl_source_fail(s, TULLE_EFORMAT, "%s: is no archive, so there is no \"%s\" in it", s->path,
+                           s->member));
 done:
     if (status != TULLE_OK) tl_source_close(s);
     return status;

@@ -4,8 +4,8 @@
  *
  * NAME.tar.gz holds NAME/NAME.mtx and often NAME/NAME_b.mtx, NAME_coord.mtx and so on beside it.  The
  * first member whose folder has its own name is the matrix, and reading goes on from there.  When there
- * is none, the archive is read once more for the largest .mtx that begins with the banner.  ARCHIVE:NAME is the member
- * of that name.  Names too long for a header come as GNU and as POSIX (pax) write them. */
+ * is none, the archive is read once more for the largest .mtx that begins with the banner.  ARCHIVE:NAME is
+ * the member of that name.  Names too long for a header come as GNU and as POSIX (pax) write them. */
 #include "matrix/files.h"
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,8 @@ static void set_name(member *m, const char *name, int64_t length)
     m->name[length] = 0;
 }
 
-/* Remarks of POSIX on the next member: "LENGTH KEY=VALUE\n" again and again, LENGTH in decimal and counting all of it. */
+/* Remarks of POSIX on the next member: "LENGTH KEY=VALUE\n" again and again, LENGTH in decimal and counting
+ * all of it. */
 static tulle_status take_remarks(tl_source *s, const char *text, int64_t bytes, member *m, remarks *r)
 {
     for (const char *p = text, *end = text + bytes; p < end && *p;) {
@@ -109,7 +110,8 @@ static tulle_status take_remarks(tl_source *s, const char *text, int64_t bytes, 
     return TULLE_OK;
 }
 
-/* What stands before a member in place of what its header has no room for: GNU's long name ('L'), or remarks ('x'). */
+/* What stands before a member in place of what its header has no room for: GNU's long name ('L'), or remarks
+ * ('x'). */
 static tulle_status read_remarks(tl_source *s, char type, int64_t bytes, member *m, remarks *r)
 {
     tulle_status status = TULLE_OK;
@@ -156,7 +158,8 @@ static tulle_status next_member(tl_source *s, member *m)
         }
         bool prefix = memcmp(block + 257, "ustar\0", 6) == 0 && block[PREFIX_AT];
         if (!r.name) {
-            snprintf(name, sizeof name, "%.155s%s%.100s", prefix ? block + PREFIX_AT : "", prefix ? "/" : "", block);
+            snprintf(name, sizeof name, "%.155s%s%.100s", prefix ? block + PREFIX_AT : "", prefix ? "/" : "",
+                     block);
             set_name(m, name, (int64_t)strlen(name));
         }
         m->is_file = type == '0' || type == 0 || type == '7';
@@ -192,7 +195,8 @@ static bool is_main(const char *name)
     return folder == n || base[-(ptrdiff_t)n - 2] == '/';
 }
 
-/* Is it what was asked for?  With a slash that is a path, without one the last part of it; .mtx may be missing. */
+/* Is it what was asked for?  With a slash that is a path, without one the last part of it; .mtx may be
+ * missing. */
 static bool is_wanted(const char *name, const char *wanted)
 {
     if (!strchr(wanted, '/')) name = base_of(name);
@@ -206,7 +210,8 @@ static bool is_wanted(const char *name, const char *wanted)
 static void print_name(char *to, size_t room, const char *name)
 {
     size_t n = 0;
-    for (; name[n] && n + 1 < room; n++) to[n] = (unsigned char)name[n] < ' ' || name[n] == 127 ? '?' : name[n];
+    for (; name[n] && n + 1 < room; n++)
+        to[n] = (unsigned char)name[n] < ' ' || name[n] == 127 ? '?' : name[n];
     if (room > 0) to[n] = 0;
 }
 
@@ -230,7 +235,8 @@ static const char *and_more(const tl_source *s, char *to, size_t room)
 {
     to[0] = 0;
     if (s->matrices_count > s->matrices_named)
-        snprintf(to, room, "%s%d more", s->matrices_named > 0 ? " and " : "", s->matrices_count - s->matrices_named);
+        snprintf(to, room, "%s%d more", s->matrices_named > 0 ? " and " : "",
+                 s->matrices_count - s->matrices_named);
     return to;
 }
 
@@ -294,8 +300,8 @@ tulle_status tl_tar_enter(tl_source *s)
     if (u.found) goto done;
     s->searched = true;
     if (s->member && s->matrices_count > 0)
-        TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: holds no \"%.200s\"; there is %s%s", s->path, s->member, s->matrices,
-                    and_more(s, more, sizeof more)));
+        TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: holds no \"%.200s\"; there is %s%s", s->path, s->member,
+                    s->matrices, and_more(s, more, sizeof more)));
     if (u.largest < 0) TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: the archive holds no .mtx file", s->path));
     TRY(tl_source_rewind(s));
     u = (search){.number = u.largest, .again = true, .largest = -1};
@@ -317,7 +323,8 @@ static tulle_status look_behind(tl_source *s, const char *taken)
         TRY(tl_source_skip(s, s->behind));
         TRY(look(s, &u));
         if (s->member && u.found)
-            TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: \"%.200s\" is the name of several: %s and %s; say the path of one",
+            TRY(tl_fail(s->b, TULLE_EFORMAT,
+                        "%s: \"%.200s\" is the name of several: %s and %s; say the path of one",
                         s->path, s->member, taken, s->name));
     }
 done:

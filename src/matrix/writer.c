@@ -2,9 +2,9 @@
  *
  * writer.c - a matrix to a file, block of rows by block of rows, for matrices larger than memory.
  *
- * The size line of Matrix Market comes first and needs the number of entries, which is known last.  The format allows
- * spaces there: the line is written with a field wide enough for any count, and filled in at the end.  Blocks are
- * printed by all threads, as whole matrices are (mtx_write.c). */
+ * The size line of Matrix Market comes first and needs the number of entries, which is known last.  The
+ * format allows spaces there: the line is written with a field wide enough for any count, and filled in at
+ * the end.  Blocks are printed by all threads, as whole matrices are (mtx_write.c). */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ static tulle_status begin(tulle_writer *w)
     tulle_status status = TULLE_OK;
     char head[HEAD_MAX];
     w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, w->rows, w->cols);
-    w->at = w->count_at + snprintf(head + w->count_at, sizeof head - (size_t)w->count_at, "%*s\n", (int)COUNT_FIELD, "");
+    w->at = w->count_at + snprintf(head + w->count_at, sizeof head - (size_t)w->count_at, "%*s\n",
+                                   (int)COUNT_FIELD, "");
     TRY(tl_out_open(w->b, w->path, &w->out));
     int error = tl_out_put(&w->out, head, w->at, 0);
     if (error) TRY(tl_out_fail(&w->out, error));
@@ -47,13 +48,14 @@ tulle_status tl_writer_create(tl_base *b, const char *path, int64_t rows, int64_
     tulle_status status = TULLE_OK;
     tulle_writer *w = NULL;
     if (!tl_name_ends(path, ".mtx"))
-        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx; other files cannot be written in blocks of"
-                       " rows", path);
+        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx; other files cannot be written in"
+                       " blocks of rows", path);
     if (rows < 0 || cols < 0)
-        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be negative", path, rows,
-                       cols);
+        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be"
+                       " negative", path, rows, cols);
     if (val_type && !tl_type_known(val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32, C64 or 0", path, val_type);
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32, C64 or 0", path,
+                       val_type);
     TRY(tl_calloc(b, &w, 1, sizeof *w, "a writer"));
     *w = (tulle_writer){.b = b, .out = {.b = b, .fd = -1}, .rows = rows, .cols = cols, .val_type = val_type};
     TRY(tl_alloc(b, &w->path, (int64_t)strlen(path) + 1, 1, "a file name"));
@@ -69,17 +71,19 @@ done:
 static tulle_status check_open(const tulle_writer *w)
 {
     if (w->finished) return tl_fail(w->b, TULLE_EINVAL, "%s: is finished; nothing more can be put", w->path);
-    if (w->broken) return tl_fail(w->b, TULLE_EINVAL, "%s: writing failed before; nothing more can be put", w->path);
+    if (w->broken)
+        return tl_fail(w->b, TULLE_EINVAL, "%s: writing failed before; nothing more can be put", w->path);
     return TULLE_OK;
 }
 
 static tulle_status check_block(const tulle_writer *w, const tulle_csr *block)
 {
     if (block->cols != w->cols)
-        return tl_fail(w->b, TULLE_ESHAPE, "%s: has %" PRId64 " columns, and a block of %" PRId64 " was put", w->path,
-                       w->cols, block->cols);
+        return tl_fail(w->b, TULLE_ESHAPE, "%s: has %" PRId64 " columns, and a block of %" PRId64 " was put",
+                       w->path, w->cols, block->cols);
     if (block->rows > w->rows - w->row)
-        return tl_fail(w->b, TULLE_ESHAPE, "%s: %" PRId64 " of %" PRId64 " rows were put, and a block of %" PRId64 " more",
+        return tl_fail(w->b, TULLE_ESHAPE,
+                       "%s: %" PRId64 " of %" PRId64 " rows were put, and a block of %" PRId64 " more",
                        w->path, w->row, w->rows, block->rows);
     if (tl_value_type(block) != w->val_type)
         return tl_fail(w->b, TULLE_ETYPE, "%s: its values are %s, and a block of %s was put", w->path,
@@ -108,7 +112,8 @@ tulle_status tl_writer_finish(tulle_writer *w)
     char count[COUNT_FIELD + 1];
     TRY(check_open(w));
     if (w->row < w->rows)
-        TRY(tl_fail(w->b, TULLE_ESHAPE, "%s: only %" PRId64 " of %" PRId64 " rows were put", w->path, w->row, w->rows));
+        TRY(tl_fail(w->b, TULLE_ESHAPE, "%s: only %" PRId64 " of %" PRId64 " rows were put", w->path, w->row,
+                    w->rows));
     w->broken = true;
     snprintf(count, sizeof count, "%*" PRId64, (int)COUNT_FIELD, w->nnz);
     int error = tl_out_put(&w->out, count, COUNT_FIELD, w->count_at);
