@@ -162,6 +162,7 @@ _Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLAS
 
 typedef struct tl_block {
     uint64_t handle, bytes;
+    uint64_t asked;                     /* by its user, at most bytes                */
     uint64_t product;                   /* number of the product that took it        */
     uint64_t freed;                     /* when, in frees of this device; the oldest waits longest */
     bool     used;

@@ -131,12 +131,13 @@ tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *
     }
     tl_block *k = &gpu->block[i];
     k->used = true;
+    k->asked = bytes;
     k->product = gpu->product;
     mem->handle = k->handle;
     gpu->waiting -= k->bytes;
-    gpu->held += k->bytes;
+    gpu->held += bytes;
     if (gpu->held > gpu->peak) gpu->peak = gpu->held;
-    gpu->taken += k->bytes;
+    gpu->taken += bytes;
     if (gpu->taken > gpu->most) gpu->most = gpu->taken;
     give_back(gpu, may_wait(gpu));
 done:
@@ -154,8 +155,8 @@ void tl_dmem_free(tl_gpu *gpu, tl_dmem mem)
         k->used = false;
         k->freed = ++gpu->frees;
         gpu->waiting += k->bytes;
-        gpu->held -= k->bytes;
-        if (k->product == gpu->product) gpu->taken -= k->bytes;
+        gpu->held -= k->asked;
+        if (k->product == gpu->product) gpu->taken -= k->asked;
         give_back(gpu, may_wait(gpu));
         break;
     }
