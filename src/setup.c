@@ -33,6 +33,7 @@ static tulle_status make_request(tl_base *b, tl_setup *s, bool values)
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
     TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
+    if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
                               .copies = x->bytes, .ptr_type = o->c_ptr_type, .drop_zeros = o->drop_zeros,

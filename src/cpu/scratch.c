@@ -19,6 +19,16 @@ static int64_t slots_for(const tulle_csr *B)
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
+/* Room for the patterns of rows that come again; what a vector writes behind the last product has room, too. */
+static void size_patterns(tl_scratch *s, int64_t max_products, size_t index)
+{
+    s->pattern_most = smaller(max_products, TL_PATTERN);
+    s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
+    s->pattern_bytes = (64 + s->pattern_room * (int64_t)(2 * index + 2 * sizeof(uint16_t)) + 63) & ~(int64_t)63;
+    s->pattern_count = 128;
+    while (s->pattern_count > 8 && s->pattern_count * s->pattern_bytes > 64 << 10) s->pattern_count /= 2;
+}
+
 /* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */
 static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64_t piece_rows)
 {
@@ -36,6 +46,7 @@ static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64
         {&s->product, s->items, value},
         {&s->key, s->table, index},
         {&s->sum, s->table, value},
+        {&s->patterns, s->pattern_count, (size_t)s->pattern_bytes},
         {&s->row_end, piece_rows + 1, sizeof *s->row_end},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -57,9 +68,11 @@ tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p
     s->items = smaller(p->max_products + p->max_a_row + 16, TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * s->items) s->table *= 2;
+    if (p->repeats) size_patterns(s, p->max_products, index);
     size_t bytes = lay_out(s, NULL, value, index, piece_rows);
     TRY(tl_alloc(b, &s->memory, (int64_t)bytes, 1, "scratch of a thread"));
     lay_out(s, s->memory, value, index, piece_rows);
+    s->fresh = tl_is_zero(s->memory);
 done:
     return status;
 }
@@ -67,9 +80,11 @@ done:
 /* By the thread that will use it, so that the memory is near. */
 void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 {
-    memset(s->slot, 0, (size_t)s->slots * value);
-    memset(s->mark, 0, (size_t)s->slots + 64);
-    memset(s->block, 0, (size_t)(s->slots / 64 + 64));
+    if (!s->fresh) {                    /* windows are narrower than all columns: what none reaches is not paid for */
+        memset(s->slot, 0, (size_t)s->slots * value);
+        memset(s->mark, 0, (size_t)s->slots + 64);
+        memset(s->block, 0, (size_t)(s->slots / 64 + 64));
+    }
     memset(s->key, 0xff, (size_t)s->table * index);
     memset(s->rows, 0, sizeof s->rows);
     memset(s->products, 0, sizeof s->products);
