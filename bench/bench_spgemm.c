@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench_spgemm.c - C = A*A (A*A^T where A is rectangular) by tulle, SuiteSparse:GraphBLAS and Eigen, in one
- * run, at equal threads, double, sorted rows, over a suite of gallery matrices of all kinds, and the products that
- * multigrid makes of one level (operands.h).
+ * run, at equal threads, double, sorted rows, over a suite of gallery matrices of all kinds, and the products
+ * that multigrid makes of one level (operands.h).
  *
  * For each matrix every contestant first makes one product that is checked (rows sorted, the same number
  * of entries for all, C*x against A*(B*x)) and serves as warm-up.  Then they take turns, one product each,
  * until each has run for about a second and at least three times; the median counts.  Freeing C is not
  * timed, allocating it is.  A peer with two ways to sorted rows runs both, and its better median counts.
  *
- * tulle runs twice: in a context that is kept, and with its memory what it kept of the product before ("tulle"); and in a context
- * that is made for the one product and freed after it, both timed ("fresh").
+ * tulle runs twice: in a context that keeps the memory of the product before ("tulle"), and in one that is made
+ * for the one product and freed after it, both timed ("fresh").
  *
- * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line before has the same of
- * fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace than 16 bytes a row and 32 MiB a thread. */
+ * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line before has
+ * the same of fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace than 16 bytes a
+ * row and 32 MiB a thread. */
 #define _POSIX_C_SOURCE 200809L
 #include <malloc.h>
 #include <math.h>
@@ -241,7 +242,7 @@ static double multiply_tulle(tulle_ctx *kept, problem *p, contestant *c, bool ch
 {
     tulle_options options = {.policy = c->policy, .threads = c->threads};
     tulle_matrix *C = NULL;
-    tulle_ctx *ctx = kept;
+    tulle_ctx *ctx = c->fresh ? NULL : kept;
     tulle_stats stats = {0};
     char who[96], why[256] = "";
     label(c, who, sizeof who);
@@ -250,7 +251,8 @@ static double multiply_tulle(tulle_ctx *kept, problem *p, contestant *c, bool ch
     if (c->fresh) status = tulle_ctx_create("cpu", NULL, &ctx);
     if (c->fresh && status == TULLE_OK) status = tulle_ctx_set_threads(ctx, c->threads);
     if (status == TULLE_OK) status = tulle_multiply(ctx, &p->A, &p->B, &options, &C);
-    if (status != TULLE_OK) snprintf(why, sizeof why, "%s", ctx ? tulle_ctx_error(ctx) : tulle_status_text(status));
+    const char *text = ctx ? tulle_ctx_error(ctx) : tulle_status_text(status);
+    if (status != TULLE_OK) snprintf(why, sizeof why, "%s", text);
     else if (check) tulle_ctx_stats(ctx, &stats);
     if (c->fresh) tulle_ctx_free(ctx);
     double seconds = peer_now() - start;
@@ -362,7 +364,8 @@ static void print_policies(const problem *p, const contestant *all, int count)
 static bool measure(tulle_ctx *ctx, const settings *s, problem *p, result *r)
 {
     enum { FRESH = 1 };
-    contestant all[MAX_CONTESTANTS] = {{.threads = s->threads}, [FRESH] = {.threads = s->threads, .fresh = true}};
+    contestant all[MAX_CONTESTANTS] = {{.threads = s->threads},
+                                       [FRESH] = {.threads = s->threads, .fresh = true}};
     void *state[8] = {NULL};
     int count = 2;
     for (int k = 0; peers[k] && !s->no_peers; k++) {
@@ -395,8 +398,8 @@ static bool measure(tulle_ctx *ctx, const settings *s, problem *p, result *r)
     if (r->eigen > 0 && (better == 0 || r->eigen < better)) better = r->eigen;
     if (better > 0 && r->tulle > 0) r->ratio = better / r->tulle;
     if (better > 0 && r->fresh > 0) r->fresh_ratio = better / r->fresh;
-    printf("%-16s %8lld %9lld %11lld %7.2f %9.2f %9.2f %9.2f %9.2f %8.2f %6.2f %6.2f\n", r->name, (long long)r->rows,
-           (long long)r->nnz, (long long)r->products,
+    printf("%-16s %8lld %9lld %11lld %7.2f %9.2f %9.2f %9.2f %9.2f %8.2f %6.2f %6.2f\n", r->name,
+           (long long)r->rows, (long long)r->nnz, (long long)r->products,
            r->c_nnz > 0 ? (double)r->products / (double)r->c_nnz : 0.0, r->tulle * 1e3, r->fresh * 1e3,
            r->graphblas * 1e3, r->eigen * 1e3, r->tulle > 0 ? 2e-9 * (double)r->products / r->tulle : 0.0,
            r->ratio, r->fresh_ratio);

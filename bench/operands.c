@@ -60,7 +60,8 @@ static tulle_status smoother(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **
 static tulle_status multigrid(tulle_ctx *ctx, const char *product, operands *o)
 {
     tulle_status status = TULLE_OK;
-    tulle_matrix *A = NULL, *T = NULL, *S = NULL, *P = NULL, *R = NULL, *AP = NULL, **left = NULL, **right = NULL;
+    tulle_matrix *A = NULL, *T = NULL, *S = NULL, *P = NULL, *R = NULL, *AP = NULL;
+    tulle_matrix **left = NULL, **right = NULL;
     char recipe[32];
     snprintf(recipe, sizeof recipe, "poisson3d:%d", EDGE);
     TRY(tulle_gallery(ctx, recipe, &A));

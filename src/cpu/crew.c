@@ -65,7 +65,8 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
         .twins = choice ? !p->repeats && (p->a_twins * 8 > A->rows || p->b_twins * 8 > B->rows)
                         : recipe->forced == TL_TWINS,
         .stencils = p->a_like && p->b_like
-                    && (choice ? !p->repeats && p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows : stencil),
+                    && (choice ? !p->repeats && p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows
+                               : stencil),
         .narrow = p->max_b_row <= 1,
         .far = (uint64_t)B->nnz * (tl_index_size(B->idx_type) + tl_type_size(B->val_type)) > 2u << 20,
         .a_nnz = A->nnz,

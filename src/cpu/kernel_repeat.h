@@ -2,13 +2,14 @@
  *
  * kernel_repeat.h - the accumulator "stencil" where B does not go on by one column with A.
  *
- * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products of a row then lie as
- * those of some row shortly before did, all of them some columns on, and the row is short: to find its columns costs more than to
- * add it up.  So a thread remembers the last patterns, as the columns of all products relative to the first, with the columns of C
- * and the place of each product among them.  A row that has one of them is written without marks, search or sort.
+ * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products of a
+ * row then lie as those of some row shortly before did, all of them some columns on, and rows are short: to find the
+ * columns of one costs more than to add it up.  So a thread remembers the last patterns: the columns of all products
+ * relative to the first, the columns of C, and which products each of them adds up.  A row that has one of them is
+ * written without marks, search or sort.
  *
- * Rows of B are copied eight entries at a time, however short they are: the number of steps does not depend on their lengths, and no
- * branch is guessed wrong.  The pattern that came after the last one a time ago is tried first.
+ * Rows of B are taken eight entries at a time, however short they are: the number of steps does not depend on their
+ * lengths, and no branch is guessed wrong.  The pattern that followed the last one before is tried first.
  *
  * Memory: 128 patterns, fewer where they are long, in about 64 KiB; each piece begins without any. */
 #ifndef TL_KERNEL_REPEAT_H
@@ -17,7 +18,7 @@
 
 typedef idx lanes8 __attribute__((vector_size(8 * sizeof(idx)), aligned(sizeof(idx)), may_alias));
 
-/* A pattern; behind it the arrays whose places pattern_arrays() tells. */
+/* A pattern; the arrays that arrays_of() gives lie behind it. */
 typedef struct pattern {
     int64_t products;                   /* -1: none */
     int32_t count, next;                /* entries of C; the pattern that came after it */
@@ -26,7 +27,7 @@ typedef struct pattern {
 
 typedef struct pattern_arrays {
     idx      *product, *col;            /* relative to the first product */
-    uint16_t *order, *place;            /* products by columns of C, in their order there; and which of those */
+    uint16_t *order, *place;            /* products by the column of C they belong to, and its place */
 } pattern_arrays;
 
 INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
@@ -53,14 +54,16 @@ INLINE idx first_column(const shape sh, const tl_job *job, int64_t a_begin)
     return from < job->b_nnz ? b_cols(job)[from] : 0;
 }
 
-/* The columns of a row's products, relative, and zeros until a vector is full; their number, or -1 where they are too
- * many to be remembered. */
-static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begin, int64_t a_end, idx *restrict x)
+/* The columns of a row's products, relative, and zeros until a vector is full; their number, or -1 where they
+ * are too many to be remembered. */
+static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begin, int64_t a_end,
+                          idx *restrict x)
 {
     const idx *restrict col = b_cols(job), first = first_column(ANY, job, a_begin);
     int64_t n = 0;
     for (int64_t k = a_begin; k < a_end; k++) {
-        int64_t j = col_at(ANY, &job->a, k), from = ptr_at(ANY, &job->b, j), to = ptr_at(ANY, &job->b, j + 1);
+        int64_t j = col_at(ANY, &job->a, k);
+        int64_t from = ptr_at(ANY, &job->b, j), to = ptr_at(ANY, &job->b, j + 1);
         if (n + to - from > s->pattern_most) return -1;
         for (; from < to; from++) x[n++] = col[from] - first;
     }
@@ -76,21 +79,24 @@ INLINE bool any_lane(lanes8 d)
     return any != 0;
 }
 
-/* Has a row the pattern?  Its products go to v meanwhile, one after the other.  With W = 8 rows of B are taken eight entries at a time,
- * with W = 1 none of them has more; the last ones of B are taken one by one, for there is nothing behind them. */
-INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job *job, const tl_scratch *s, pattern *p,
-                        int64_t a_begin, int64_t a_end, val *restrict v)
+/* Has a row the pattern?  Its products go to v meanwhile, one after the other.  With W = 8 rows of B are taken eight
+ * entries at a time, with W = 1 none of them has more than one; the last entries of B are taken one by one, for
+ * there is nothing behind them. */
+INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job *job, const tl_scratch *s,
+                        pattern *p, int64_t a_begin, int64_t a_end, val *restrict v)
 {
     static const idx ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     const tl_operand ma = job->a, mb = job->b;
-    const idx *restrict col = mb.col, *restrict product = arrays_of(s, p).product, first = first_column(sh, job, a_begin);
+    const idx *restrict col = mb.col, *restrict product = arrays_of(s, p).product;
+    const idx first = first_column(sh, job, a_begin);
     const val *restrict a = ma.val, *restrict b = mb.val;
     const int64_t most = p->products, safe = job->b_nnz - W;
     lanes8 wrong = {0}, firsts = wrong + first;
     idx wrong_one = 0;
     int64_t n = 0;
     for (int64_t k = a_begin; k < a_end; k++) {
-        int64_t j = col_at(sh, &ma, k), from = ptr_at(sh, &mb, j), to = ptr_at(sh, &mb, j + 1), end = n + to - from;
+        int64_t j = col_at(sh, &ma, k), from = ptr_at(sh, &mb, j), to = ptr_at(sh, &mb, j + 1);
+        int64_t end = n + to - from;
         if (end > most) return false;
         if (to > safe) {
             for (; from < to; from++, n++) {
@@ -103,7 +109,8 @@ INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job 
         } else {
             do {
                 int64_t left = to - from < 8 ? to - from : 8;
-                lanes8 c = *(const lanes8 *)(const void *)(col + from), want = *(const lanes8 *)(const void *)(product + n);
+                lanes8 c = *(const lanes8 *)(const void *)(col + from);
+                lanes8 want = *(const lanes8 *)(const void *)(product + n);
                 wrong |= ((c - firsts) ^ want) & *(const lanes8 *)(const void *)(ones + 8 - left);
                 if (m != SYMBOLIC)
                     for (int i = 0; i < 8; i++) v[n + i] = mul(a[k], b[from + i]);
@@ -125,13 +132,14 @@ static int32_t pattern_place(const tl_scratch *s, const idx *restrict x, int64_t
     place[1] = place[0] ^ 1;
     for (int i = 0; i < 2; i++) {
         pattern *p = pattern_at(s, place[i]);
-        if (p->products == n && memcmp(arrays_of(s, p).product, x, (size_t)n * sizeof *x) == 0) return place[i];
+        if (p->products == n && !memcmp(arrays_of(s, p).product, x, (size_t)n * sizeof *x)) return place[i];
     }
     return place[pattern_at(s, place[1])->used < pattern_at(s, place[0])->used];
 }
 
 /* The row that has the pattern: its columns, unless they are known, and its values. */
-INLINE void write_repeat(const mode m, const tl_job *job, const tl_scratch *s, pattern *p, idx first, const val *restrict v, out o)
+INLINE void write_repeat(const mode m, const tl_job *job, const tl_scratch *s, pattern *p, idx first,
+                         const val *restrict v, out o)
 {
     const pattern_arrays a = arrays_of(s, p);
     const int64_t n = p->count, all = m == NUMERIC || job->exact ? n : (n + 7) & ~(int64_t)7;
@@ -144,7 +152,7 @@ INLINE void write_repeat(const mode m, const tl_job *job, const tl_scratch *s, p
     val *restrict value = o.val;
     val sum = zero();
     int before = -1;
-    for (int64_t k = 0; k < p->products; k++) {         /* the sum stays in a register: a value is not loaded again */
+    for (int64_t k = 0; k < p->products; k++) {         /* the sum stays in a register: no load waits for a store */
         int place = a.place[k];
         sum = add(place == before ? sum : zero(), v[a.order[k]]);
         value[place] = sum;
@@ -161,8 +169,8 @@ INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x
 }
 
 /* And what came out: n columns at col, NULL where they were only counted. */
-INLINE void note_places(const mode m, tl_scratch *s, pattern *p, int64_t products, const row *r, idx first, int64_t n,
-                        const idx *restrict col)
+INLINE void note_places(const mode m, tl_scratch *s, pattern *p, int64_t products, const row *r, idx first,
+                        int64_t n, const idx *restrict col)
 {
     const pattern_arrays a = arrays_of(s, p);
     int32_t *restrict rank = s->slot;           /* zero again when we leave */
@@ -171,6 +179,7 @@ INLINE void note_places(const mode m, tl_scratch *s, pattern *p, int64_t product
     p->count = (int32_t)n;
     if (!col) return;
     for (int64_t i = 0; i < n; i++) a.col[i] = col[i] - first;
+    for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) a.col[i] = 0;
     if (m == SYMBOLIC) return;
     for (int64_t i = 0; i < n; i++) rank[col[i] - r->lo] = (int32_t)i;
     uint16_t from[TL_PATTERN + 1] = {0};

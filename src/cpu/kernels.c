@@ -113,9 +113,10 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
     return total;
 }
 
-/* The same where rows repeat patterns of rows shortly before them.  A piece in which they do not is computed without looking. */
-INLINE int64_t run_repeats(const mode m, const shape sh, const int W, const tl_job *job, tl_scratch *s, const tl_piece *piece,
-                           void *c_col, void *c_val, int64_t *row_end)
+/* The same where rows repeat patterns of rows shortly before them.  A piece in which most do not goes on without
+ * looking. */
+INLINE int64_t run_repeats(const mode m, const shape sh, const int W, const tl_job *job, tl_scratch *s,
+                           const tl_piece *piece, void *c_col, void *c_val, int64_t *row_end)
 {
     enum { CREDIT = 64, MISS = 2 };
     out o = {c_col, c_val};
@@ -125,8 +126,8 @@ INLINE int64_t run_repeats(const mode m, const shape sh, const int W, const tl_j
     pattern *last = pattern_at(s, 0);
     forget_patterns(s);
     for (int64_t i = piece->row0; i < piece->row1; i++) {
-        int64_t end = ptr_at(sh, &job->a, i + 1), known = m == NUMERIC ? row_end[i - piece->row0] - total : 0, n;
-        int64_t products = 0;
+        int64_t end = ptr_at(sh, &job->a, i + 1), products = 0, n;
+        int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
         const bool look = end - begin > 1 && credit > 0;
         pattern *p = pattern_at(s, last->next);
         bool again = look && has_pattern(m, sh, W, job, s, p, begin, end, v);

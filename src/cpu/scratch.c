@@ -3,7 +3,8 @@
  * scratch.c - what a thread needs beside A, B and C.
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table: under 20 MiB, less for small matrices.  With the slots of
+ * and a value an entry of the hash table, 64 KiB of patterns where they come again: under 20 MiB, less for small
+ * matrices.  With the slots of
  * queue.c a thread stays below 32 MiB. */
 #include "cpu/cpu.h"
 #include <string.h>
@@ -19,7 +20,7 @@ static int64_t slots_for(const tulle_csr *B)
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
-/* Room for the patterns of rows that come again; what a vector writes behind the last product has room, too. */
+/* Room for patterns that come again, and for what a vector reads behind the last product of one. */
 static void size_patterns(tl_scratch *s, int64_t max_products, size_t index)
 {
     s->pattern_most = smaller(max_products, TL_PATTERN);
@@ -80,7 +81,7 @@ done:
 /* By the thread that will use it, so that the memory is near. */
 void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 {
-    if (!s->fresh) {                    /* windows are narrower than all columns: what none reaches is not paid for */
+    if (!s->fresh) {                    /* else what no window reaches is not paid for */
         memset(s->slot, 0, (size_t)s->slots * value);
         memset(s->mark, 0, (size_t)s->slots + 64);
         memset(s->block, 0, (size_t)(s->slots / 64 + 64));

@@ -9,8 +9,8 @@
  * columns are those of the row before, one on, as stencils on grids have them.  A row that is neither
  * usually shows it in its first column, and a sample decides whether the rest is looked at.
  *
- * Where neither takes most rows, a second sample tells whether the products of a row lie as those of some row shortly before,
- * as they do where a stencil meets an interpolation; then nothing else is looked for. */
+ * Where neither takes most rows, a second sample tells whether the products of a row lie as those of some row
+ * shortly before, as they do where a stencil meets an interpolation; then nothing else is looked for. */
 #include "plan/plan.h"
 #include <string.h>
 
@@ -68,13 +68,10 @@ static int64_t equal_length(const tulle_csr *B)
 {
     enum { BURST = 1024 };
     int64_t length = B->rows > 0 ? tl_row_begin(B, 1) : -1;
-    if (length < 0 || length > B->nnz || length * B->rows != B->nnz) return -1;
+    if (length < 0 || B->nnz / B->rows != length || B->nnz % B->rows != 0) return -1;
     for (int64_t from = 0; from < B->rows; from += BURST) {
         int64_t to = B->rows - from < BURST ? B->rows : from + BURST, wrong = 0;
-        if (B->ptr_type == TULLE_I32)
-            for (int64_t i = from; i < to; i++) wrong |= ((const int32_t *)B->row_ptr)[i] ^ (int32_t)(i * length);
-        else
-            for (int64_t i = from; i < to; i++) wrong |= ((const int64_t *)B->row_ptr)[i] ^ (i * length);
+        for (int64_t i = from; i < to; i++) wrong |= tl_row_begin(B, i) ^ (i * length);
         if (wrong) return -1;
     }
     return length;
@@ -177,7 +174,7 @@ static bool has_likes(const looks *found)
 
 enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 8 << 10, ROW_PRODUCTS = 128 };
 
-/* Tells rows apart by the columns of their products, relative to the first; 0: a row that nobody would remember. */
+/* Tells rows apart by the columns of their products, relative to the first; 0: a row not worth remembering. */
 static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *seen)
 {
     uint64_t hash = 0;
