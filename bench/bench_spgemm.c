@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench_spgemm.c - C = A*A (A*A^T where A is rectangular) by tulle, SuiteSparse:GraphBLAS and Eigen, in one
- * run, at equal threads, double, sorted rows, over a suite of gallery matrices of all kinds.
+ * run, at equal threads, double, sorted rows, over a suite of gallery matrices of all kinds, and the products
+ * that multigrid makes of one level (operands.h).
  *
  * For each matrix every contestant first makes one product that is checked (rows sorted, the same number
  * of entries for all, C*x against A*(B*x)) and serves as warm-up.  Then they take turns, one product each,
  * until each has run for about a second and at least three times; the median counts.  Freeing C is not
  * timed, allocating it is.  A peer with two ways to sorted rows runs both, and its better median counts.
  *
- * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle.  Ends with 1
- * when a product was wrong or tulle held more workspace than 16 bytes a row and 32 MiB a thread. */
+ * tulle runs twice: in a context that keeps the memory of the product before ("tulle"), and in one that is made
+ * for the one product and freed after it, both timed ("fresh").
+ *
+ * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line before has
+ * the same of fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace than 16 bytes a
+ * row and 32 MiB a thread. */
 #define _POSIX_C_SOURCE 200809L
 #include <malloc.h>
 #include <math.h>
@@ -19,6 +24,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "operands.h"
 #include "peers.h"
 #include "tulle.h"
 
@@ -56,6 +62,9 @@ static const struct { const char *name, *recipe; bool quick; } suite[] = {
     {"prolongator_700", "prolongator:700", false},
     {"tall_60k",        "tall:60000,cols=20000,per_row=5", true},
     {"wide_2k",         "wide:2000,cols=50000,per_row=200", false},
+    {"multigrid_ST",    "multigrid:S*T", true},
+    {"multigrid_AP",    "multigrid:A*P", true},
+    {"multigrid_RAP",   "multigrid:R*(A*P)", true},
 };
 
 enum { SUITE = sizeof suite / sizeof *suite, MAX_RUNS = 60, MAX_CONTESTANTS = 24 };
@@ -77,6 +86,7 @@ typedef struct {
     void       *state;
     int         way, threads, runs;
     const char *policy;
+    bool        fresh;              /* in a context of its own */
     double      run[MAX_RUNS], total, median;
     bool        out;
 } contestant;
@@ -84,8 +94,8 @@ typedef struct {
 typedef struct {
     const char *name;
     int64_t     rows, nnz, products, c_nnz;
-    double      tulle, graphblas, eigen, one_thread;    /* seconds, 0: not there */
-    double      ratio;
+    double      tulle, fresh, graphblas, eigen, one_thread;     /* seconds, 0: not there */
+    double      ratio, fresh_ratio;
     uint64_t    workspace;
     tulle_stats stats;
 } result;
@@ -213,7 +223,8 @@ static void check_tulle(problem *p, const char *who, const tulle_csr *C)
 static void label(const contestant *c, char *text, size_t size)
 {
     if (c->peer) snprintf(text, size, "%s (%s)", c->peer->name, c->peer->way[c->way]);
-    else snprintf(text, size, "tulle (%s, threads=%d)", c->policy ? c->policy : "auto", c->threads);
+    else snprintf(text, size, "tulle (%s, threads=%d%s)", c->policy ? c->policy : "auto", c->threads,
+                  c->fresh ? ", fresh" : "");
 }
 
 static void check_workspace(const problem *p, const char *who, const contestant *c, uint64_t bytes)
@@ -226,22 +237,30 @@ static void check_workspace(const problem *p, const char *who, const contestant 
     wrong(p->name, who, text);
 }
 
-static double multiply_tulle(tulle_ctx *ctx, problem *p, contestant *c, bool check)
+/* The product of a contestant that is tulle.  C outlives a fresh context. */
+static double multiply_tulle(tulle_ctx *kept, problem *p, contestant *c, bool check)
 {
     tulle_options options = {.policy = c->policy, .threads = c->threads};
     tulle_matrix *C = NULL;
-    char who[96];
-    double start = peer_now();
-    tulle_status status = tulle_multiply(ctx, &p->A, &p->B, &options, &C);
-    double seconds = peer_now() - start;
+    tulle_ctx *ctx = c->fresh ? NULL : kept;
+    tulle_stats stats = {0};
+    char who[96], why[256] = "";
     label(c, who, sizeof who);
+    double start = peer_now();
+    tulle_status status = TULLE_OK;
+    if (c->fresh) status = tulle_ctx_create("cpu", NULL, &ctx);
+    if (c->fresh && status == TULLE_OK) status = tulle_ctx_set_threads(ctx, c->threads);
+    if (status == TULLE_OK) status = tulle_multiply(ctx, &p->A, &p->B, &options, &C);
+    const char *text = ctx ? tulle_ctx_error(ctx) : tulle_status_text(status);
+    if (status != TULLE_OK) snprintf(why, sizeof why, "%s", text);
+    else if (check) tulle_ctx_stats(ctx, &stats);
+    if (c->fresh) tulle_ctx_free(ctx);
+    double seconds = peer_now() - start;
     if (status != TULLE_OK) {
-        wrong(p->name, who, tulle_ctx_error(ctx));
+        wrong(p->name, who, why);
         c->out = true;
     } else if (check) {
         tulle_csr view = tulle_matrix_view(C);
-        tulle_stats stats;
-        tulle_ctx_stats(ctx, &stats);
         check_tulle(p, who, &view);
         check_workspace(p, who, c, stats.workspace_bytes);
     }
@@ -344,9 +363,11 @@ static void print_policies(const problem *p, const contestant *all, int count)
 
 static bool measure(tulle_ctx *ctx, const settings *s, problem *p, result *r)
 {
-    contestant all[MAX_CONTESTANTS] = {{.threads = s->threads}};
+    enum { FRESH = 1 };
+    contestant all[MAX_CONTESTANTS] = {{.threads = s->threads},
+                                       [FRESH] = {.threads = s->threads, .fresh = true}};
     void *state[8] = {NULL};
-    int count = 1;
+    int count = 2;
     for (int k = 0; peers[k] && !s->no_peers; k++) {
         state[k] = peers[k]->open(&p->a, p->B.row_ptr == p->A.row_ptr ? &p->a : &p->b, s->threads);
         for (int way = 0; way < peers[k]->ways; way++)
@@ -368,6 +389,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, problem *p, result *r)
     r->products = p->products;
     r->c_nnz = p->c_nnz;
     r->tulle = all[0].median;
+    r->fresh = all[FRESH].median;
     r->graphblas = best_of(all, count, "GraphBLAS");
     r->eigen = best_of(all, count, "Eigen");
     if (s->scaling && s->threads > 1) r->one_thread = all[single].median;
@@ -375,44 +397,37 @@ static bool measure(tulle_ctx *ctx, const settings *s, problem *p, result *r)
     double better = r->graphblas;
     if (r->eigen > 0 && (better == 0 || r->eigen < better)) better = r->eigen;
     if (better > 0 && r->tulle > 0) r->ratio = better / r->tulle;
-    printf("%-16s %8lld %9lld %11lld %7.2f %9.2f %9.2f %9.2f %8.2f %6.2f\n", r->name, (long long)r->rows,
-           (long long)r->nnz, (long long)r->products,
-           r->c_nnz > 0 ? (double)r->products / (double)r->c_nnz : 0.0, r->tulle * 1e3,
+    if (better > 0 && r->fresh > 0) r->fresh_ratio = better / r->fresh;
+    printf("%-16s %8lld %9lld %11lld %7.2f %9.2f %9.2f %9.2f %9.2f %8.2f %6.2f %6.2f\n", r->name,
+           (long long)r->rows, (long long)r->nnz, (long long)r->products,
+           r->c_nnz > 0 ? (double)r->products / (double)r->c_nnz : 0.0, r->tulle * 1e3, r->fresh * 1e3,
            r->graphblas * 1e3, r->eigen * 1e3, r->tulle > 0 ? 2e-9 * (double)r->products / r->tulle : 0.0,
-           r->ratio);
+           r->ratio, r->fresh_ratio);
     print_policies(p, all, count);
     for (int k = 0; peers[k]; k++)
         if (state[k]) peers[k]->close(state[k]);
     return r->tulle > 0;
 }
 
-/* Values at random, so that no library finds them all equal or finds zeros. */
 static bool run_matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, result *r)
 {
-    char text[256];
-    tulle_matrix *A = NULL, *T = NULL;
+    operands o;
     problem p = {.name = name};
     bool ok = false;
-    snprintf(text, sizeof text, "%s%svalues=random", recipe, strchr(recipe, ':') ? "," : ":");
-    if (tulle_gallery(ctx, text, &A)) goto failed;
-    p.A = p.B = tulle_matrix_view(A);
-    if (p.A.rows != p.A.cols) {
-        if (tulle_csr_transpose(ctx, &p.A, TULLE_TRANSPOSE, &T)) goto failed;
-        p.B = tulle_matrix_view(T);
+    if (operands_open(ctx, recipe, &o)) {
+        wrong(name, recipe, tulle_ctx_error(ctx));
+        return false;
     }
+    p.A = o.A;
+    p.B = o.B;
     if (p.A.ptr_type != TULLE_I32 || p.A.idx_type != TULLE_I32 || p.A.val_type != TULLE_F64) {
         printf("%s: not a matrix of doubles with 32-bit indices\n", name);
         wrongs++;
     } else if (problem_open(&p)) {
         ok = measure(ctx, s, &p, r);
     }
-    goto done;
-failed:
-    wrong(name, text, tulle_ctx_error(ctx));
-done:
     problem_close(&p);
-    tulle_matrix_free(T);
-    tulle_matrix_free(A);
+    operands_close(&o);
     return ok;
 }
 
@@ -433,20 +448,37 @@ static void print_scaling(const result *all, int count, int threads)
     if (worst < INFINITY) printf("smallest speedup at %d threads: %.2f\n", threads, worst);
 }
 
-static void write_json(FILE *f, const result *all, int count, int threads, double geomean, double least)
+typedef struct {
+    double logs, least;
+    int    count;
+} summary;
+
+static void add_ratio(summary *s, double ratio)
+{
+    if (ratio <= 0) return;
+    s->logs += log(ratio);
+    if (s->count++ == 0 || ratio < s->least) s->least = ratio;
+}
+
+static double geomean(const summary *s)
+{
+    return s->count ? exp(s->logs / s->count) : 0;
+}
+
+static void write_json(FILE *f, const result *all, int count, int threads, const summary *s)
 {
     fprintf(f, "{\n  \"threads\": %d, \"geomean_vs_best_peer\": %.4f, \"min\": %.4f,\n  \"matrices\": [\n",
-            threads, geomean, least);
+            threads, geomean(s), s->least);
     for (int i = 0; i < count; i++) {
         const result *r = &all[i];
         fprintf(f, "    {\"name\": \"%s\", \"rows\": %lld, \"nnz\": %lld, \"products\": %lld, \"c_nnz\": %lld,\n"
-                   "     \"tulle_ms\": %.4f, \"graphblas_ms\": %.4f, \"eigen_ms\": %.4f, "
-                   "\"tulle_one_thread_ms\": %.4f,\n     \"ratio\": %.4f, \"workspace_bytes\": %llu,\n"
+                   "     \"tulle_ms\": %.4f, \"tulle_fresh_ms\": %.4f, \"graphblas_ms\": %.4f, \"eigen_ms\": %.4f, "
+                   "\"tulle_one_thread_ms\": %.4f,\n     \"ratio\": %.4f, \"fresh_ratio\": %.4f, \"workspace_bytes\": %llu,\n"
                    "     \"check_ms\": %.4f, \"analyze_ms\": %.4f, \"symbolic_ms\": %.4f, \"numeric_ms\": %.4f, "
                    "\"finish_ms\": %.4f}%s\n",
                 r->name, (long long)r->rows, (long long)r->nnz, (long long)r->products,
-                (long long)r->c_nnz, r->tulle * 1e3, r->graphblas * 1e3, r->eigen * 1e3,
-                r->one_thread * 1e3, r->ratio, (unsigned long long)r->workspace,
+                (long long)r->c_nnz, r->tulle * 1e3, r->fresh * 1e3, r->graphblas * 1e3, r->eigen * 1e3,
+                r->one_thread * 1e3, r->ratio, r->fresh_ratio, (unsigned long long)r->workspace,
                 r->stats.sec_check * 1e3, r->stats.sec_analyze * 1e3, r->stats.sec_symbolic * 1e3,
                 r->stats.sec_numeric * 1e3, r->stats.sec_finish * 1e3, i + 1 < count ? "," : "");
     }
@@ -503,8 +535,7 @@ int main(int argc, char **argv)
     static result all[SUITE + 1];
     settings s = {.threads = 2, .only = ""};
     tulle_ctx *ctx = NULL;
-    int count = 0, rated = 0;
-    double logs = 0, least = INFINITY;
+    int count = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!read_settings(argc, argv, &s)) {
         usage();
@@ -526,8 +557,8 @@ int main(int argc, char **argv)
     }
     printf("C = A*A (A*A^T if rectangular), double, sorted rows; tulle %s and GraphBLAS at %d threads, Eigen "
            "at 1; medians%s\n", tulle_version(), s.threads, s.cpu_time ? " of CPU time, not of time" : "");
-    printf("%-16s %8s %9s %11s %7s %9s %9s %9s %8s %6s\n", "matrix", "rows", "nnz", "products", "compr.",
-           "tulle ms", "GrB ms", "Eigen ms", "GFLOPS", "ratio");
+    printf("%-16s %8s %9s %11s %7s %9s %9s %9s %9s %8s %6s %6s\n", "matrix", "rows", "nnz", "products", "compr.",
+           "tulle ms", "fresh ms", "GrB ms", "Eigen ms", "GFLOPS", "ratio", "fresh");
     if (s.recipe) {
         if (run_matrix(ctx, &s, s.recipe, s.recipe, &all[count])) count++;
     } else {
@@ -536,21 +567,19 @@ int main(int argc, char **argv)
                 run_matrix(ctx, &s, suite[i].name, suite[i].recipe, &all[count]))
                 count++;
     }
+    summary warm = {0}, fresh = {0};
     for (int i = 0; i < count; i++) {
-        if (all[i].ratio <= 0) continue;
-        logs += log(all[i].ratio);
-        if (all[i].ratio < least) least = all[i].ratio;
-        rated++;
+        add_ratio(&warm, all[i].ratio);
+        add_ratio(&fresh, all[i].fresh_ratio);
     }
-    double geomean = rated ? exp(logs / rated) : 0;
-    if (!rated) least = 0;
     if (s.scaling) print_scaling(all, count, s.threads);
     if (s.json) {
-        write_json(s.json, all, count, s.threads, geomean, least);
+        write_json(s.json, all, count, s.threads, &warm);
         fclose(s.json);
     }
     tulle_ctx_free(ctx);
     if (wrongs) printf("\n%d things were WRONG, see above\n", wrongs);
-    printf("\ngeomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean, least, rated);
+    printf("\nfresh: geomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean(&fresh), fresh.least, fresh.count);
+    printf("geomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean(&warm), warm.least, warm.count);
     return wrongs || !count ? 1 : 0;
 }

@@ -46,6 +46,7 @@ static tulle_status make_request(tl_base *b, tl_setup *s, bool values)
     const tl_operands *x = &s->operands;
     TRY(check_profile(b, s));
     TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
+    if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
                               .held = s->held, .ptr_type = o->c_ptr_type, .idx_type = o->c_idx_type,

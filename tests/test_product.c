@@ -15,7 +15,7 @@ static const ref_types f64_i64 = {TULLE_F64, TULLE_I64, TULLE_I64};
 /* Both operands in each of the four index combinations, independently. */
 static void every_value_and_index_type(void)
 {
-    static const int pairs[] = {3, 12, 14, 15};
+    static const int pairs[] = {3, 12, 14, 15, 26, 27};
     tulle_ctx *ctx = ctx_with(3);
     for (int v = TULLE_F32; v <= TULLE_C64; v++)
         for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
@@ -463,10 +463,31 @@ static void a_forced_accumulator_takes_the_rows(void)
     tulle_ctx_free(ctx);
 }
 
+/* Where a grid meets its aggregates, rows have the patterns of rows before them: the default sees it, and other rows are few. */
+static void patterns_that_come_again_are_remembered(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    for (int i = 26; i < 28; i++) {
+        pair p = pair_at(i, REF_REALS, f64, f64);
+        tulle_matrix *C = NULL;
+        tulle_stats s;
+        int64_t again = 0;
+        REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_ctx_stats(ctx, &s);
+        for (int k = 0; k < s.shares; k++)
+            if (strcmp(s.share[k].name, "stencil") == 0) again = s.share[k].rows;
+        CHECK(again > p.A.view.rows / 2, "%s: %" PRId64 " of %" PRId64 " rows", p.name, again, p.A.view.rows);
+        tulle_matrix_free(C);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(every_value_and_index_type), TEST(every_shape_on_any_number_of_threads),
           TEST(options_threads_counts_below_the_context), TEST(squares), TEST(columns_up_to_the_largest_index),
           TEST(a_heavy_row_over_far_columns), TEST(special_values_go_the_plain_way),
           TEST(minus_zero_products_give_plus_zero), TEST(zeros_stay_unless_they_are_dropped),
           TEST(transposed_and_adjoint_operands), TEST(a_times_its_own_transpose), TEST(algebra_holds),
           TEST(disorder_is_refused_or_sorted), TEST(trusted_inputs_give_the_same),
-          TEST(types_of_c_follow_the_options), TEST(statistics_add_up), TEST(a_forced_accumulator_takes_the_rows))
+          TEST(types_of_c_follow_the_options), TEST(statistics_add_up), TEST(a_forced_accumulator_takes_the_rows),
+          TEST(patterns_that_come_again_are_remembered))

@@ -44,7 +44,7 @@ static inline bool way_at(int i, tulle_options *o, char *name, size_t bytes)
 
 typedef struct pair { ref A, B; const char *name; } pair;
 
-enum { SMALL_PAIRS = 15, PAIRS = 26 };
+enum { SMALL_PAIRS = 15, PAIRS = 28 };
 
 static inline ref full_row_and_singles(int64_t rows, int64_t cols, int64_t full, ref_kind kind, ref_types t)
 {
@@ -56,6 +56,42 @@ static inline ref full_row_and_singles(int64_t rows, int64_t cols, int64_t full,
         ref_set_ptr(&A, i + 1, at);
     }
     ref_fill(&A, kind, 11);
+    return A;
+}
+
+/* Five points on a grid of w x h. */
+static inline ref grid(int64_t w, int64_t h, ref_kind kind, ref_types t)
+{
+    ref A = ref_new(w * h, w * h, 5 * w * h - 2 * w - 2 * h, t);
+    int64_t at = 0;
+    for (int64_t i = 0; i < w * h; i++) {
+        if (i >= w) ref_set_col(&A, at++, i - w);
+        if (i % w > 0) ref_set_col(&A, at++, i - 1);
+        ref_set_col(&A, at++, i);
+        if (i % w < w - 1) ref_set_col(&A, at++, i + 1);
+        if (i < w * h - w) ref_set_col(&A, at++, i + w);
+        ref_set_ptr(&A, i + 1, at);
+    }
+    ref_fill(&A, kind, 12);
+    return A;
+}
+
+/* Each of its points belongs to an aggregate of 3 x 3; with `more` to the next one of its line, too, where there is one, but
+ * for every 41st, which belongs to none. */
+static inline ref aggregates(int64_t w, int64_t h, bool more, ref_kind kind, ref_types t)
+{
+    int64_t across = (w + 2) / 3, down = (h + 2) / 3, at = 0;
+    for (int64_t i = 0; i < w * h; i++)
+        if (!more || i % 41) at += more && i % w / 3 + 1 < across ? 2 : 1;
+    ref A = ref_new(w * h, across * down, at, t);
+    at = 0;
+    for (int64_t i = 0; i < w * h; i++) {
+        int64_t x = i % w / 3, y = i / w / 3;
+        if (!more || i % 41) ref_set_col(&A, at++, y * across + x);
+        if (more && i % 41 && x + 1 < across) ref_set_col(&A, at++, y * across + x + 1);
+        ref_set_ptr(&A, i + 1, at);
+    }
+    ref_fill(&A, kind, 13);
     return A;
 }
 
@@ -95,8 +131,10 @@ static inline pair pair_at(int i, ref_kind kind, ref_types ta, ref_types tb)
                            "a row heavy enough to be cut"};
     case 24: return (pair){full_row_and_singles(4, 33000, 2, kind, ta), ref_random(15, 33000, 300, 1, kind, tb),
                            "a row with many entries of A"};
-    default: return (pair){ref_random(16, 3000, 2500, 5, kind, ta), ref_random(17, 2500, 100000, 5, kind, tb),
+    case 25: return (pair){ref_random(16, 3000, 2500, 5, kind, ta), ref_random(17, 2500, 100000, 5, kind, tb),
                            "scattered short rows"};
+    case 26: return (pair){grid(90, 40, kind, ta), aggregates(90, 40, false, kind, tb), "grid * aggregates"};
+    default: return (pair){grid(90, 40, kind, ta), aggregates(90, 40, true, kind, tb), "grid * interpolation"};
     }
 }
 

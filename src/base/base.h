@@ -59,6 +59,8 @@ tulle_status tl_fail(tl_base *b, tulle_status status, const char *format, ...)
  * count gives a valid pointer. */
 tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
+/* A block that was just made: is it zero as the system gave it?  Then clearing it would only touch all of it. */
+bool         tl_is_zero(void *p);
 /* b may be NULL when the base is gone: then only the count is missed.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
 /* Address space for at most count * size bytes, paid for only where it is touched; TULLE_ENOMEM

@@ -32,6 +32,7 @@ typedef enum { HOOK, HEAP, MAP } block_kind;
 
 typedef struct block {
     block_kind  kind;
+    bool        zero;                   /* MAP: nobody wrote to it yet         */
     void       *raw;                    /* HOOK, HEAP: what to free            */
     uint64_t    counted;                /* bytes counted in base->held         */
     uint64_t    mapped;                 /* MAP: bytes of address space         */
@@ -95,7 +96,7 @@ static block *map_new(uint64_t mapped)
     if (tail > 0) munmap(at + mapped, tail);
     if (mapped >= huge) madvise(at, mapped, MADV_HUGEPAGE);
     block *h = (block *)(void *)at;
-    *h = (block){.kind = MAP, .raw = at, .mapped = mapped};
+    *h = (block){.kind = MAP, .zero = true, .raw = at, .mapped = mapped};
     return h;
 }
 
@@ -164,6 +165,7 @@ static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
         h = pool->free[best];
         pool->kept_bytes -= h->touched;
         pool->free[best] = pool->free[--pool->kept];
+        h->zero = false;
         pool->users++;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -281,8 +283,13 @@ tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const cha
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what)
 {
     tulle_status status = tl_alloc(b, p, count, size, what);
-    if (status == TULLE_OK) memset(*(void **)p, 0, (size_t)count * size);
+    if (status == TULLE_OK && !tl_is_zero(*(void **)p)) memset(*(void **)p, 0, (size_t)count * size);
     return status;
+}
+
+bool tl_is_zero(void *p)
+{
+    return header_of(p)->zero;
 }
 
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)

@@ -26,8 +26,9 @@ typedef struct tl_job {
     const tl_recipe *recipe;
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* are there enough of them to look? */
+    bool             repeats, narrow;   /* patterns of rows come again; rows of B have at most one entry */
     bool             far;               /* rows of B are best fetched ahead of their use */
-    int64_t          a_nnz;
+    int64_t          a_nnz, b_nnz;
     bool             drop_zeros;
     bool             exact;             /* nothing is written behind the last entry of a piece */
 } tl_job;
@@ -54,7 +55,11 @@ typedef struct tl_scratch {
     void       *item[2], *product;
     int64_t     table;                  /* entries of the hash table         */
     void       *key, *sum;
+    void       *patterns;               /* of rows that may come again, kernel_repeat.h */
+    int64_t     pattern_count, pattern_bytes;
+    int64_t     pattern_most, pattern_room;     /* products of one; entries of its arrays */
     int64_t    *row_end;                /* of the rows of a piece            */
+    bool        fresh;                  /* the memory was zero when it came  */
     bool        clear;
     int64_t     rows[TL_ACCUMULATORS], products[TL_ACCUMULATORS];
 } tl_scratch;
@@ -63,6 +68,8 @@ enum {
     TL_STRETCHES = 1 << 15,             /* entries of a row of A             */
     TL_ITEMS = 1 << 15,                 /* products of a row for sort, hash  */
     TL_TABLE = TL_ITEMS * 2,
+    TL_PATTERN = 128,                   /* products of a row whose pattern is remembered */
+    TL_PATTERN_PAD = 16,                /* and behind them */
     TL_SLOTS = 2 << 20,                 /* at most, see scratch.c            */
     TL_SLACK = 16                       /* entries a kernel may write behind the last */
 };

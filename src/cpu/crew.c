@@ -73,19 +73,24 @@ void tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats)
 
 tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *recipe, const tl_profile *p)
 {
-    return (tl_job){
+    const bool choice = recipe->forced < 0, stencil = recipe->forced == TL_STENCIL;
+    tl_job job = {
         .a = {A->row_ptr, A->col_idx, A->values, A->ptr_type == TULLE_I64, A->idx_type == TULLE_I64},
         .b = {B->row_ptr, B->col_idx, B->values, B->ptr_type == TULLE_I64, B->idx_type == TULLE_I64},
         .recipe = recipe,
         .a_like = p->a_like,
         .b_like = p->b_like,
         /* looking costs a little in every row; a few do not pay for it */
-        .twins = recipe->forced >= 0 ? recipe->forced == TL_TWINS
-                                     : p->a_twins * 8 > A->rows || p->b_twins * 8 > B->rows,
+        .twins = choice ? !p->repeats && (p->a_twins * 8 > A->rows || p->b_twins * 8 > B->rows)
+                        : recipe->forced == TL_TWINS,
         .stencils = p->a_like && p->b_like
-                    && (recipe->forced >= 0 ? recipe->forced == TL_STENCIL
-                                            : p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows),
+                    && (choice ? !p->repeats && p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows
+                               : stencil),
+        .narrow = p->max_b_row <= 1,
         .far = (uint64_t)B->nnz * (tl_index_size(B->idx_type) + tl_type_size(B->val_type)) > 2u << 20,
         .a_nnz = A->nnz,
+        .b_nnz = B->nnz,
     };
+    job.repeats = p->repeats && !job.stencils && (choice || stencil);
+    return job;
 }

@@ -3,8 +3,9 @@
  * scratch.c - what a thread needs beside A, B and C.
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table: under 20 MiB, less for small matrices.  With the slots of
- * queue.c a thread stays below 32 MiB.  A lean one, for limits below that, takes 100 to 250 KiB. */
+ * and a value an entry of the hash table, 64 KiB of patterns where they come again: under 20 MiB, less for small
+ * matrices.  With the slots of queue.c a thread stays below 32 MiB.  A lean one, for limits below that, takes
+ * 100 to 250 KiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -19,6 +20,16 @@ static int64_t slots_for(const tulle_csr *B)
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
+/* Room for patterns that come again, and for what a vector reads behind the last product of one. */
+static void size_patterns(tl_scratch *s, int64_t max_products, size_t index, int64_t room)
+{
+    s->pattern_most = smaller(max_products, TL_PATTERN);
+    s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
+    s->pattern_bytes = (64 + s->pattern_room * (int64_t)(2 * index + 2 * sizeof(uint16_t)) + 63) & ~(int64_t)63;
+    s->pattern_count = 128;
+    while (s->pattern_count > 8 && s->pattern_count * s->pattern_bytes > room) s->pattern_count /= 2;
+}
+
 /* How much of everything.  A hash table holds no more columns than there are. */
 static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bool lean)
 {
@@ -28,6 +39,7 @@ static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bo
     s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
+    if (p->repeats) size_patterns(s, p->max_products, tl_index_size(B->idx_type), lean ? 8 << 10 : 64 << 10);
 }
 
 /* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */
@@ -47,6 +59,7 @@ static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64
         {&s->product, s->items, value},
         {&s->key, s->table, index},
         {&s->sum, s->table, value},
+        {&s->patterns, s->pattern_count, (size_t)s->pattern_bytes},
         {&s->row_end, piece_rows + 1, sizeof *s->row_end},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -73,6 +86,7 @@ tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *p
     size_t bytes = lay_out(s, NULL, value, index, pieces->max_rows);
     TRY(tl_alloc(b, &s->memory, (int64_t)bytes, 1, "scratch of a thread"));
     lay_out(s, s->memory, value, index, pieces->max_rows);
+    s->fresh = tl_is_zero(s->memory);
 done:
     return status;
 }
@@ -80,9 +94,11 @@ done:
 /* By the thread that will use it, so that the memory is near. */
 void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 {
-    memset(s->slot, 0, (size_t)s->slots * value);
-    memset(s->mark, 0, (size_t)s->slots + 64);
-    memset(s->block, 0, (size_t)(s->slots / 64 + 64));
+    if (!s->fresh) {                    /* else what no window reaches is not paid for */
+        memset(s->slot, 0, (size_t)s->slots * value);
+        memset(s->mark, 0, (size_t)s->slots + 64);
+        memset(s->block, 0, (size_t)(s->slots / 64 + 64));
+    }
     memset(s->key, 0xff, (size_t)s->table * index);
     memset(s->rows, 0, sizeof s->rows);
     memset(s->products, 0, sizeof s->products);

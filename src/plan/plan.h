@@ -18,7 +18,7 @@ enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
     X(DIRECT,    "direct",   TL_ON_BOTH, "one row of B, scaled; rows of A with a single entry")                      \
     X(DENSE,     "dense",    TL_ON_BOTH, "an array over the row's column window, byte map and rank, no sort")        \
     X(TWINS,     "twins",    TL_ON_CPU,  "dense for 2 to 4 rows of A with equal pattern at once")                    \
-    X(STENCIL,   "stencil",  TL_ON_CPU,  "rows that repeat the row before, one column on: places found once")        \
+    X(STENCIL,   "stencil",  TL_ON_CPU,  "rows whose products lie as in a row before, some columns on: places found once") \
     X(SORT,      "sort",     TL_ON_CPU,  "products merged by column; short rows scattered over many columns")        \
     X(HASH,      "hash",     TL_ON_BOTH, "open addressing in cache, columns sorted afterwards")                      \
     X(HEAP,      "heap",     TL_ON_GPU,  "GPU, bhSPARSE: a heapsort that fuses, a thread a row; up to 32 products")  \
@@ -139,6 +139,7 @@ typedef struct tl_profile {
     int64_t  upper, lower;              /* bounds of nnz(C)                           */
     int64_t  max_products, max_a_row, max_b_row;
     int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* how many rows              */
+    bool     repeats;                   /* products of most rows lie as those of a row shortly before, some columns on */
 } tl_profile;
 
 /* 8 bytes a row of A, and 1 a row of A and of B where rows are alike. */

@@ -7,7 +7,10 @@
  * those rows of B anyway.  Two kinds of neighbours are worth knowing: twins, rows with the columns of
  * the row before them, as finite elements with several unknowns a node have them, and rows whose
  * columns are those of the row before, one on, as stencils on grids have them.  A row that is neither
- * usually shows it in its first column, and a sample decides whether the rest is looked at. */
+ * usually shows it in its first column, and a sample decides whether the rest is looked at.
+ *
+ * Where neither takes most rows, a second sample tells whether the products of a row lie as those of some row
+ * shortly before, as they do where a stencil meets an interpolation; then nothing else is looked for. */
 #include "plan/plan.h"
 #include <string.h>
 
@@ -21,6 +24,7 @@ typedef struct job {
     const tulle_csr *A, *B;
     tl_profile      *p;
     totals          *part;
+    int64_t          length;            /* of all rows of B; -1: they differ */
 } job;
 
 static int64_t at_most(int64_t x, int64_t limit)
@@ -58,6 +62,36 @@ SUM_ROWS(sum_i32_i32, int32_t, int32_t)
 SUM_ROWS(sum_i32_i64, int32_t, int64_t)
 SUM_ROWS(sum_i64_i32, int64_t, int32_t)
 SUM_ROWS(sum_i64_i64, int64_t, int64_t)
+
+/* The length of all rows of B, where they have the same; else -1.  Then no row of A needs to be looked at. */
+static int64_t equal_length(const tulle_csr *B)
+{
+    enum { BURST = 1024 };
+    int64_t length = B->rows > 0 ? tl_row_begin(B, 1) : -1;
+    if (length < 0 || B->nnz / B->rows != length || B->nnz % B->rows != 0) return -1;
+    for (int64_t from = 0; from < B->rows; from += BURST) {
+        int64_t to = B->rows - from < BURST ? B->rows : from + BURST, wrong = 0;
+        for (int64_t i = from; i < to; i++) wrong |= tl_row_begin(B, i) ^ (i * length);
+        if (wrong) return -1;
+    }
+    return length;
+}
+
+static void sum_equal(const job *j, totals *t, int64_t row0, int64_t row1, int64_t length)
+{
+    int64_t begin = tl_row_begin(j->A, row0);
+    for (int64_t i = row0; i < row1; i++) {
+        int64_t end = tl_row_begin(j->A, i + 1), sum = (end - begin) * length;
+        j->p->products[i - j->p->row0] = sum;
+        t->upper += at_most(sum, j->B->cols);
+        t->lower += end > begin ? length : 0;
+        t->max_a_row = end - begin > t->max_a_row ? end - begin : t->max_a_row;
+        begin = end;
+    }
+    t->total = (begin - tl_row_begin(j->A, row0)) * length;
+    t->max_products = t->max_a_row * length;
+    t->max_b_row = t->max_a_row > 0 ? length : 0;
+}
 
 /* What row i > 0 has in common with row i - 1; the first column usually tells. */
 #define LIKENESS(name, PTR, INDEX)                                                                \
@@ -104,18 +138,80 @@ static void find_likes(const tulle_csr *A, uint8_t *like, int64_t row0, int64_t 
 
 /* A look at some rows: is it worth going through all of them?  They are not evenly spaced: the lines of
  * a grid are. */
-static bool has_likes(const tulle_csr *A)
+typedef struct looks {
+    int64_t count, twins, shifted;
+} looks;
+
+/* Any row from 1 on. */
+static int64_t some_row(const tulle_csr *A, uint64_t *random)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return 1 + (int64_t)((*random >> 11) % (uint64_t)(A->rows - 1));
+}
+
+static looks look_at(const tulle_csr *A)
 {
     enum { LOOKS = 512 };
-    int64_t found = 0, looks = A->rows - 1 < LOOKS ? A->rows - 1 : LOOKS;
+    looks found = {.count = A->rows - 1 < LOOKS ? A->rows - 1 : LOOKS};
     uint64_t random = 1;
     likeness_fn likeness = likeness_for(A);
-    for (int64_t k = 0; k < looks; k++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        int64_t i = 1 + (int64_t)((random >> 11) % (uint64_t)(A->rows - 1));
-        found += tl_row_begin(A, i) < tl_row_begin(A, i + 1) && likeness(A, i) != 0;
+    for (int64_t k = 0; k < found.count; k++) {
+        int64_t i = some_row(A, &random);
+        if (tl_row_begin(A, i) == tl_row_begin(A, i + 1)) continue;
+        uint8_t like = likeness(A, i);
+        found.twins += like == TL_TWIN;
+        found.shifted += like == TL_SHIFTED;
     }
-    return found * 8 > looks;
+    return found;
+}
+
+static bool has_likes(const looks *found)
+{
+    return (found->twins + found->shifted) * 8 > found->count;
+}
+
+/* ---- patterns of products that come again */
+
+enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 8 << 10, ROW_PRODUCTS = 128 };
+
+/* Tells rows apart by the columns of their products, relative to the first; 0: a row not worth remembering. */
+static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *seen)
+{
+    uint64_t hash = 0;
+    int64_t begin = tl_row_begin(A, row), end = tl_row_begin(A, row + 1), first = -1, n = 0;
+    if (end - begin < 2) return 0;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t j = tl_get(A->col_idx, A->idx_type, k);
+        for (int64_t t = tl_row_begin(B, j); t < tl_row_begin(B, j + 1); t++, n++) {
+            int64_t c = tl_get(B->col_idx, B->idx_type, t);
+            if (first < 0) first = c;
+            if (n == ROW_PRODUCTS) return 0;
+            hash = (hash + (uint64_t)(c - first) + 1) * 0x9E3779B97F4A7C15u;
+            hash ^= hash >> 29;
+        }
+    }
+    *seen += n;
+    return n > 0 ? hash | 1 : 0;
+}
+
+/* Of some rows that follow each other: are at least two thirds like one of them before? */
+static bool has_repeats(const tulle_csr *A, const tulle_csr *B)
+{
+    uint64_t random = 1, hash[PLACE_ROWS];
+    int64_t rows = 0, again = 0;
+    if (A->rows < 4 * PLACE_ROWS) return false;
+    for (int place = 0; place < PLACES; place++) {
+        int64_t row = some_row(A, &random), seen = 0, count = 0;
+        for (; count < PLACE_ROWS && row + count < A->rows && seen < PLACE_PRODUCTS; count++) {
+            hash[count] = products_hash(A, B, row + count, &seen);
+            int64_t k = 0;
+            while (k < count && hash[k] != hash[count]) k++;
+            again += k < count && hash[count] != 0;
+        }
+        rows += count;
+        if (again * 2 < rows) return false;         /* the other places would not change that */
+    }
+    return again * 3 > rows * 2;
 }
 
 static void analyze(void *arg, int thread, int threads)
@@ -127,7 +223,8 @@ static void analyze(void *arg, int thread, int threads)
     int64_t row0 = p->row0 + tl_part(rows, thread, threads);
     int64_t row1 = p->row0 + tl_part(rows, thread + 1, threads);
     bool a64 = j->A->idx_type == TULLE_I64, b64 = j->B->ptr_type == TULLE_I64;
-    (a64 ? (b64 ? sum_i64_i64 : sum_i64_i32) : (b64 ? sum_i32_i64 : sum_i32_i32))(j, &t, row0, row1);
+    if (j->length >= 0) sum_equal(j, &t, row0, row1, j->length);
+    else (a64 ? (b64 ? sum_i64_i64 : sum_i64_i32) : (b64 ? sum_i32_i64 : sum_i32_i32))(j, &t, row0, row1);
     if (p->a_like) find_likes(j->A, p->a_like, tl_part(j->A->rows, thread, threads),
                               tl_part(j->A->rows, thread + 1, threads), &t.a_twins, &t.a_shifted);
     if (p->b_like && p->b_like != p->a_like)
@@ -136,11 +233,27 @@ static void analyze(void *arg, int thread, int threads)
     j->part[thread] = t;
 }
 
+/* Decides what is looked for in all rows. */
+static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, tl_profile *p)
+{
+    tulle_status status = TULLE_OK;
+    bool same = tl_same_arrays(A, B);
+    const looks la = look_at(A), lb = same ? la : look_at(B);
+    bool stencils = la.shifted * 2 > la.count && lb.shifted * 2 > lb.count, twins = la.twins * 8 > la.count;
+    p->repeats = !stencils && !twins && has_repeats(A, B);
+    if (p->repeats) return TULLE_OK;
+    if (has_likes(&la)) TRY(tl_alloc(b, &p->a_like, A->rows, 1, "marks of rows alike"));
+    if (same) p->b_like = p->a_like;
+    else if (has_likes(&lb)) TRY(tl_alloc(b, &p->b_like, B->rows, 1, "marks of rows alike"));
+done:
+    return status;
+}
+
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
                              tl_profile *p)
 {
     tulle_status status = TULLE_OK;
-    job j = {.A = A, .B = B, .p = p};
+    job j = {.A = A, .B = B, .p = p, .length = equal_length(B)};
     int n = tl_team_size(b->team);
     if (threads <= 0 || threads > n) threads = n;
     if (A->nnz < 20000) threads = 1;
@@ -148,10 +261,7 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     p->row1 = A->rows;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
-    bool same = tl_same_arrays(A, B);
-    if (alike && has_likes(A)) TRY(tl_alloc(b, &p->a_like, A->rows, 1, "marks of rows alike"));
-    if (alike && same) p->b_like = p->a_like;
-    else if (alike && has_likes(B)) TRY(tl_alloc(b, &p->b_like, B->rows, 1, "marks of rows alike"));
+    if (alike) TRY(prepare_likes(b, A, B, p));
     tl_team_run(b->team, threads, analyze, &j);
     for (int t = 0; t < threads; t++) {
         const totals *s = &j.part[t];
