@@ -154,6 +154,16 @@ void print_options(unsigned bit, FILE *out)
 
 /* ---- values */
 
+/* The transpose and the adjoint of one operand cannot both be meant. */
+static int set_flag(const option *e, int *to)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (*to && *to != e->number && table[i].where == e->where && table[i].number == *to)
+            return complain(END_USAGE, "--%s and --%s exclude each other", table[i].name, e->name);
+    *to = e->number;
+    return END_OK;
+}
+
 static int set_number(const option *e, const char *value, int *to)
 {
     char *end;
@@ -213,7 +223,7 @@ static int set(const option *e, const char *value, options *o)
 {
     void *to = (char *)o + e->where;
     switch (e->kind) {
-    case FLAG:   *(int *)to = e->number; return END_OK;
+    case FLAG:   return set_flag(e, to);
     case WORD:   *(const char **)to = value; return END_OK;
     case NUMBER: return set_number(e, value, to);
     case BYTES:  return set_bytes(e, value, to);

@@ -117,6 +117,7 @@ static int load_x(session *s, outcome *r)
         return random_dense(s, rows, o->columns ? o->columns : 32, (int)A->val_type, (uint64_t)o->seed, &r->x_own);
     }
     if (o->columns) return complain(END_USAGE, "-n is for a random X; \"%s\" has its columns", o->operand[1]);
+    if (o->seed && (!o->beta || o->y)) return complain(END_USAGE, "--seed is for a random X or Y, and none is random");
     r->x_name = o->operand[1];
     GO(read_dense(s, r->x_name, &r->x_own));
     tulle_dense X = tulle_dense_view(r->x_own);
@@ -126,6 +127,12 @@ static int load_x(session *s, outcome *r)
     r->sec_read = seconds() - begun;
 done:
     return code;
+}
+
+/* Whether a factor that is not zero became zero. */
+static bool lost(number given, number rounded)
+{
+    return (given.re != 0 && rounded.re == 0) || (given.im != 0 && rounded.im == 0);
 }
 
 /* "1.5", or "1.5,-2" for a complex number. */
@@ -147,8 +154,11 @@ static int scalar(const char *name, const char *text, int type, double otherwise
             return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type c64 makes them so", name,
                             text);
     }
-    put_value(to, type, 0, *value);
+    number given = *value;
+    put_value(to, type, 0, given);
     *value = value_at(to, type, 0);             /* rounded to the type */
+    if ((isinf(value->re) && !isinf(given.re)) || (isinf(value->im) && !isinf(given.im)) || (text && lost(given, *value)))
+        return complain(END_USAGE, "--%s %s is out of the range of %s", name, text, type_name(type));
     return END_OK;
 }
 
