@@ -5,12 +5,13 @@
 #
 # Without a word, what every change must pass:
 #
-#   build/            the release build, warnings are errors: all tests, those of the CPU for each instruction set it has
+#   build/            the release build, warnings are errors: tests, those of the CPU for each instruction set it has
 #   build/asan        address and undefined-behaviour sanitizers: the C programs that need no device, the fuzzers, the command
 #   build/tsan        the thread sanitizer: the C programs that need no device
 #
-# With "more", other compilers and other instructions:
+# With "more", other compilers, other instructions, and what takes long and looks at GPU kernels alone:
 #
+#   build/            the release build: kernels by CUDA's compiler, and on oclgrind, which watches each access
 #   build/clang       the C programs, examples and the command by clang, warnings are errors
 #   build/aarch64     the C programs and examples for 64-bit ARM, under qemu-user
 #   build/asan-isas   address and undefined-behaviour sanitizers: the kernels of newer instructions, and the programs that need
@@ -41,12 +42,13 @@ step() {                        # step WHAT COMMAND...: says what runs and how l
 }
 
 compile() {                     # compile DIR TARGETS CMAKE_OPTION...
-    local dir=$1 targets=$2
+    local dir=$1 targets=$2 log=$1/compile.log
     shift 2
-    cmake -S . -B "$dir" ${flags[@]+"${flags[@]}"} "$@" >"$dir.log" 2>&1 || { cat "$dir.log"; return 1; }
+    mkdir -p "$dir"
+    cmake -S . -B "$dir" ${flags[@]+"${flags[@]}"} "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
     # shellcheck disable=SC2086
-    cmake --build "$dir" --parallel "$jobs" --target $targets >"$dir.log" 2>&1 ||
-        { grep -vE '^\[ *[0-9]+%\]' "$dir.log" | tail -n 60; return 1; }
+    cmake --build "$dir" --parallel "$jobs" --target $targets >"$log" 2>&1 ||
+        { grep -vE '^\[ *[0-9]+%\]' "$log" | tail -n 60; return 1; }
 }
 
 run() {                         # run DIR CTEST_OPTION...
@@ -115,13 +117,14 @@ sanitized() {                   # sanitized SANITIZERS PART_ARGUMENT...: a part 
 }
 
 check() {
-    part release "$build" "all tests" "unit|gpu|kernels|nvrtc|oclgrind|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
+    part release "$build" "all tests" "unit|gpu|kernels|fuzz|example|cli|oracle|script" -DTULLE_WERROR=ON "$cache"
     sanitized address,undefined "address and undefined-behaviour sanitizers" "$build/asan" "unit_tests fuzzers tulle_command" \
         "unit|example|fuzz|cli" -DTULLE_ISAS=base
     sanitized thread "thread sanitizer" "$build/tsan" unit_tests "unit|example" -DTULLE_ISAS=base
 }
 
 check_more() {
+    part "release, GPU kernels" "$build" "all tests" "nvrtc|oclgrind" -DTULLE_WERROR=ON "$cache"
     part clang "$build/clang" "all unit_tests" "unit|example|cli|fused" -DCMAKE_C_COMPILER=clang -DTULLE_WERROR=ON "$cache"
     part "64-bit ARM" "$build/aarch64" unit_tests "unit|example|fused" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" -DTULLE_WERROR=ON

@@ -54,10 +54,10 @@ find_missing() {
             missing+=(libeigen3-dev)
         has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
         ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/pocl*.icd >/dev/null 2>&1 || missing+=(pocl-opencl-icd)
-        has oclgrind || missing+=(oclgrind)
         has objdump || has llvm-objdump || missing+=(binutils)
     fi
     if [ "$goal" = check-more ]; then
+        has oclgrind || missing+=(oclgrind)
         links clang || missing+=(clang)
         links aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
         has qemu-aarch64 || missing+=(qemu-user)
@@ -66,7 +66,7 @@ find_missing() {
 
 # NVRTC is not free software: it is named, never installed.
 say_nvrtc() {
-    if [ "$goal" != check ] || has_library libnvrtc.so; then return; fi
+    if [ "$goal" != check-more ] || has_library libnvrtc.so; then return; fi
     echo "tulle: NVRTC (libnvrtc.so) is not on this machine, so the test of the CUDA kernels will fail." >&2
     echo "It comes with the CUDA toolkit, with \`pip install nvidia-cuda-nvrtc\`, or in Debian's non-free part:" >&2
     echo "    sudo apt-get install nvidia-cuda-toolkit" >&2
