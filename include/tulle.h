@@ -136,9 +136,10 @@ typedef void (*tulle_trace_fn)(void *user, const char *line);
 typedef struct tulle_options {
     const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
     const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
-    uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands, all that the call holds
-                                     beside A and B; 0: what the device has free.  TULLE_ELIMIT names a number
-                                     that is enough; a call so refused may have taken up to 64 MiB to find it */
+    uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands: all that the
+                                     call holds beside A and B; 0: what the device has free.
+                                     TULLE_ELIMIT names a number that is enough; a call so
+                                     refused may have taken up to 64 MiB to find it           */
     int         threads;          /* 0: the context's; a small limit may take fewer           */
     int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
@@ -201,7 +202,8 @@ typedef struct tulle_stats {
 
 typedef struct tulle_forecast {
     int64_t     products;                          /* exact                       */
-    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict (lower: 0 with drop_zeros) */
+    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict, the
+                                                      lower one 0 with drop_zeros */
     uint64_t    bytes_estimate, bytes_upper;       /* peak on the CPU, C included; of a plan, too */
     int         shares;                            /* what would be chosen        */
     tulle_share share[TULLE_MAX_SHARES];

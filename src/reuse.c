@@ -90,8 +90,8 @@ static void permute(void *arg, int thread, int threads)
 
 /* *values of an operand in the order the plan wants them.  Those of a transposed operand on a device come
  * to the host for that, with the pattern they belong to. */
-static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count, bool conjugate,
-                             void *copy, const void **values)
+static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count,
+                             bool conjugate, void *copy, const void **values)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
