@@ -7,8 +7,8 @@
  * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's
  * product is estimated on the host, too: what it would choose, only it knows.
  *
- * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes the
- * same copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
+ * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes
+ * the same copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
  * their missing values would take in copies is added. */
 #include "ctx.h"
 #include <string.h>
@@ -38,8 +38,8 @@ static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t produc
     f->shares = sample->shares;
 }
 
-/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps of
- * them. */
+/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps
+ * of them. */
 static uint64_t missing(const tl_operands *x)
 {
     const tulle_csr *view[] = {&x->A, &x->B};

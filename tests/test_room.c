@@ -279,7 +279,8 @@ static void other_widths_take_no_second_copy(void)
     tulle_ctx *ctx = ctx_with(2);
     for (int w = 0; w < 2; w++) {
         sample s = {.A = ref_dense(400, 2, REF_INTEGERS, types[w]),
-                    .B = ref_dense(2, 2000, REF_INTEGERS, types[w]), .o.c_idx_type = w ? TULLE_I32 : TULLE_I64, .name = "another width"};
+                    .B = ref_dense(2, 2000, REF_INTEGERS, types[w]),
+                    .o.c_idx_type = w ? TULLE_I32 : TULLE_I64, .name = "another width"};
         s.want = ref_product(&s.A.view, &s.B.view);
         uint64_t c = 400 * 2000 * 16 + 401 * 4;         /* 16 while they are 64 bit */
         CHECK(kept(ctx, whole, &s, c + (256 << 10)), "%s", tulle_ctx_error(ctx));
