@@ -43,6 +43,8 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     p->ctx = ctx;
     p->a = *A;
     p->b = *B;
+    TRY(tl_view_check(ctx, A, "A"));
+    TRY(tl_view_check(ctx, B, "B"));
     /* values come with each run: copies of the operands have none */
     tulle_csr a_pattern = *A, b_pattern = *B;
     if (!ctx->gpu) a_pattern.values = b_pattern.values = NULL;
