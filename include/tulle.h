@@ -212,7 +212,8 @@ typedef struct tulle_stats {
 
 typedef struct tulle_forecast {
     int64_t     products;                          /* exact                       */
-    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict (lower: 0 with drop_zeros) */
+    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict, the
+                                                      lower one 0 with drop_zeros */
     uint64_t    bytes_estimate, bytes_upper;       /* peak on the CPU, C included; of a plan, too */
     int         shares;                            /* what would be chosen        */
     tulle_share share[TULLE_MAX_SHARES];

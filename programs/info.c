@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, one transpose to see whether it is
- * symmetric, and a forecast of its product.  Where there is no memory for one of the last two, it says so instead. */
+ * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, one transpose to see
+ * whether it is symmetric, and a forecast of its product.  Where there is no memory for one of the last
+ * two, it says so instead. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static int look_at_product(session *s, const tulle_csr *A, facts *f)
 {
     tulle_options o = {.op_b = f->square ? TULLE_KEEP : TULLE_TRANSPOSE};
     strcpy(f->product, f->square ? "A*A" : "A*A^T");
-    return unless_too_large(s, tulle_estimate(s->ctx, A, A, &o, &f->forecast), f->no_product, sizeof f->no_product);
+    return unless_too_large(s, tulle_estimate(s->ctx, A, A, &o, &f->forecast), f->no_product,
+                            sizeof f->no_product);
 }
 
 static void bin_name(figure t, int bin)

@@ -31,7 +31,8 @@ static int64_t block_end(const tl_request *r, int64_t row0, uint64_t room)
     return row1;
 }
 
-/* Bytes that a block of C may take beside all threads, or, where that is little, beside one with little scratch. */
+/* Bytes that a block of C may take beside all threads, or, where that is little, beside one with little
+ * scratch. */
 static uint64_t room_for(const tulle_ctx *ctx, const tl_setup *s)
 {
     const tl_request *r = &s->request;
@@ -97,7 +98,8 @@ done:
 static uint64_t row_need(const tl_base *b, const tl_request *r, int64_t row)
 {
     enum { ROOM = 64, PIECE = 1 << 14 };        /* pieces come with room for some more */
-    uint64_t pieces = 2 * ((uint64_t)r->profile->products[row] / PIECE + ROOM) * (sizeof(tl_piece) + 3 * sizeof(int64_t));
+    uint64_t count = 2 * ((uint64_t)r->profile->products[row] / PIECE + ROOM);
+    uint64_t pieces = count * (sizeof(tl_piece) + 3 * sizeof(int64_t));
     const tl_pieces lean = {.count = 1, .max_rows = 1, .lean = true};
     uint64_t base = tl_bytes_sum(tl_cpu_base(b, r), pieces + sizeof(tulle_matrix));
     return tl_bytes_sum(tl_cpu_need(b, r, &lean, base, 1, false, 0, TULLE_I64), row_bytes(r, row));
@@ -116,8 +118,8 @@ static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s)
         TRY(tl_cpu_least(b, &r, &bytes));
         if (bytes > most) most = bytes, worst = r.row0;
     }
-    status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes even in blocks of one row (row %" PRId64
-                     " takes most), the limit is %" PRIu64, most, worst, r.memory_limit);
+    status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes even in blocks of one row (row %"
+                     PRId64 " takes most), the limit is %" PRIu64, most, worst, r.memory_limit);
 done:
     return status;
 }
@@ -137,8 +139,8 @@ static tulle_status try_row(tulle_ctx *ctx, const tl_setup *s, int64_t row, uint
     return status;
 }
 
-/* The same on a device: what it takes is seen when it is done, so the row that was refused, the one with most products and the
- * one with most entries by their bound are tried. */
+/* The same on a device: what it takes is seen when it is done, so the row that was refused, the one with
+ * most products and the one with most entries by their bound are tried. */
 static tulle_status refuse_gpu(tulle_ctx *ctx, const tl_setup *s)
 {
     tulle_status status = TULLE_OK;
@@ -154,8 +156,9 @@ static tulle_status refuse_gpu(tulle_ctx *ctx, const tl_setup *s)
         TRY(try_row(ctx, s, rows[i], &bytes));
         if (bytes > most) most = bytes, worst = rows[i];
     }
-    status = tl_fail(&ctx->base, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device even in blocks of one row (row %"
-                     PRId64 " takes most), the limit is %" PRIu64, most, worst, s->options.memory_limit);
+    status = tl_fail(&ctx->base, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device even in "
+                     "blocks of one row (row %" PRId64 " takes most), the limit is %" PRIu64, most, worst,
+                     s->options.memory_limit);
 done:
     return status;
 }

@@ -4,12 +4,12 @@
  *
  * Products are exact.  nnz(C) lies between the sum over rows of the longest row of B it uses and the sum of
  * min(products, columns); the estimate counts a sample of the pieces exactly, all of them when the
- * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's product is
- * estimated on the host, too: what it would choose, only it knows.
+ * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's
+ * product is estimated on the host, too: what it would choose, only it knows.
  *
- * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes the same copies of
- * the operands and the same profile as the product.  Patterns are enough for an estimate; what their missing values would
- * take in copies is added. */
+ * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes
+ * the same copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
+ * their missing values would take in copies is added. */
 #include "ctx.h"
 #include <string.h>
 
@@ -38,7 +38,8 @@ static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t produc
     f->shares = sample->shares;
 }
 
-/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps of them. */
+/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps
+ * of them. */
 static uint64_t missing(const tl_operands *x)
 {
     const tulle_csr *view[] = {&x->A, &x->B};
@@ -58,7 +59,8 @@ static uint64_t bytes_for(const tl_base *b, const tl_setup *s, const tl_pieces *
     uint64_t lack = missing(&s->operands), base = tl_bytes_sum(tl_cpu_base(b, &r), lack);
     r.values = true;
     uint64_t bytes = tl_cpu_need(b, &r, pieces, base, threads, true, nnz, TULLE_I64);
-    uint64_t peak = tl_bytes_sum(atomic_load(&b->peak) - s->held, lack), plan = sizeof(tulle_plan) + tl_replay_bytes();
+    uint64_t peak = tl_bytes_sum(atomic_load(&b->peak) - s->held, lack);
+    uint64_t plan = sizeof(tulle_plan) + tl_replay_bytes();
     return tl_bytes_sum(bytes > peak ? bytes : peak, plan);
 }
 

@@ -189,12 +189,13 @@ static bool is_hypersparse(tulle_ctx *ctx, const work *wa, const work *wb, const
     const tulle_csr *A = wa->view, *B = wb->view;
     uint64_t result;
     if (o->op_a != TULLE_KEEP || o->op_b == TULLE_KEEP || B->cols / 8 <= B->nnz) return false;
-    return tl_inner_bytes(A, B, wa->perm, &result) < tl_csr_transpose_bytes(&ctx->base, B, wb->perm, &result) / 2;
+    uint64_t plain = tl_csr_transpose_bytes(&ctx->base, B, wb->perm, &result);
+    return tl_inner_bytes(A, B, wa->perm, &result) < plain / 2;
 }
 
 /* What the copies need: is that more than the limit? */
-static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const work *wa, const work *wb, bool share,
-                                bool look)
+static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const work *wa, const work *wb,
+                                bool share, bool look)
 {
     tulle_status status = TULLE_OK;
     bytes n = {0, 0};
@@ -208,8 +209,9 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     /* small ones are made to find out what all of the product needs */
     if (n.most <= limit || (!ctx->gpu && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
     bool turned = wa->op || (wb->op && !wb->inner);
-    status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the limit is %"
-                     PRIu64, n.most, turned ? " (a transposed one has a row for each column)" : "", limit);
+    status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the "
+                     "limit is %" PRIu64, n.most,
+                     turned ? " (a transposed one has a row for each column)" : "", limit);
 done:
     return status;
 }
@@ -224,7 +226,8 @@ static tulle_status make_inner(tulle_ctx *ctx, const tulle_options *o, work *wa,
     replace(b, wb, x.B);
     replace(b, wa, x.A);
     if (wa->perm) *wa->perm = x.a_perm, *wb->perm = x.b_perm;
-    tl_trace(b, "B has entries in %" PRId64 " of its %" PRId64 " columns: B^T has rows for these only", x.B->view.rows, columns);
+    tl_trace(b, "B has entries in %" PRId64 " of its %" PRId64 " columns: B^T has rows for these only",
+             x.B->view.rows, columns);
 done:
     return status;
 }

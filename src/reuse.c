@@ -43,6 +43,8 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     p->ctx = ctx;
     p->a = *A;
     p->b = *B;
+    TRY(tl_view_check(ctx, A, "A"));
+    TRY(tl_view_check(ctx, B, "B"));
     /* values come with each run: copies of the operands have none */
     tulle_csr a_pattern = *A, b_pattern = *B;
     if (!ctx->gpu) a_pattern.values = b_pattern.values = NULL;
@@ -90,8 +92,8 @@ static void permute(void *arg, int thread, int threads)
 
 /* *values of an operand in the order the plan wants them.  Those of a transposed operand on a device come
  * to the host for that, with the pattern they belong to. */
-static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count, bool conjugate,
-                             void *copy, const void **values)
+static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count,
+                             bool conjugate, void *copy, const void **values)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;

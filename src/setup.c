@@ -34,8 +34,8 @@ static tulle_status check_profile(tl_base *b, const tl_setup *s)
     bytes = tl_bytes_sum(bytes, atomic_load(&b->held) - s->held);
     uint64_t limit = tl_limit_for(&s->options, bytes);
     if (bytes <= limit || bytes <= TL_LOOK_BYTES) return TULLE_OK;
-    return tl_fail(b, TULLE_ELIMIT, "the analysis of %" PRIu64 " rows alone needs %" PRIu64 " bytes, copies of the operands "
-                   "included; the limit is %" PRIu64, rows, bytes, limit);
+    return tl_fail(b, TULLE_ELIMIT, "the row analysis alone needs %" PRIu64 " bytes (%" PRIu64 " rows, "
+                   "copies of the operands included), the limit is %" PRIu64, bytes, rows, limit);
 }
 
 /* What the CPU's engine needs to know, and what blocks and estimates look at. */

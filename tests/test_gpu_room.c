@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_room.c - a limit that blocks on a device refuse names what all of them need: raised to that number, the call
- * goes through, however the rows differ. */
+ * test_gpu_room.c - a limit that blocks on a device refuse names what all of them need: raised to that number,
+ * the call goes through, however the rows differ. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -35,7 +35,8 @@ static void a_refusal_names_what_all_blocks_need(void)
         pair p = rows_that(i);
         tulle_options o = {.memory_limit = 1};
         int64_t rows = 0;
-        CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, count_rows, &rows) == TULLE_ELIMIT, "%s: one byte", p.name);
+        CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, count_rows, &rows) == TULLE_ELIMIT,
+              "%s: one byte", p.name);
         const char *number = strpbrk(tulle_ctx_error(ctx), "0123456789");
         REQUIRE(number, "%s: \"%s\"", p.name, tulle_ctx_error(ctx));
         o.memory_limit = strtoull(number, NULL, 10);
@@ -43,13 +44,14 @@ static void a_refusal_names_what_all_blocks_need(void)
             tulle_options less = {.memory_limit = limit};
             rows = 0;
             tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &less, count_rows, &rows);
-            if (limit == o.memory_limit) CHECK(status == TULLE_OK && rows == p.A.view.rows, "%s: %s", p.name, tulle_ctx_error(ctx));
+            if (limit == o.memory_limit)
+                CHECK(status == TULLE_OK && rows == p.A.view.rows, "%s: %s", p.name, tulle_ctx_error(ctx));
             if (status == TULLE_OK) continue;
             number = strpbrk(tulle_ctx_error(ctx), "0123456789");
             less.memory_limit = number ? strtoull(number, NULL, 10) : 0;
             rows = 0;
-            CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &less, count_rows, &rows) == TULLE_OK, "%s: %" PRIu64
-                  " were asked for, then: %s", p.name, less.memory_limit, tulle_ctx_error(ctx));
+            CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &less, count_rows, &rows) == TULLE_OK,
+                  "%s: %" PRIu64 " were asked for, then: %s", p.name, less.memory_limit, tulle_ctx_error(ctx));
         }
         pair_free(&p);
     }

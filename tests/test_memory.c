@@ -406,7 +406,11 @@ static void one_matrix_takes_no_more_than_its_result(void)
     ref W = ref_random(8, 2, WIDE, 40, REF_INTEGERS, f64), D = ref_dense(300, 400, REF_INTEGERS, f64);
     ref S = ref_shuffled(&W.view, 9, true), T = ref_shuffled(&D.view, 9, true);
     long long rows = (WIDE + 1) * 4LL, dense = 12LL * T.view.nnz + 4LL * 301;
-    const struct { tulle_status (*run)(tulle_ctx *, const ref *, tulle_matrix **); const ref *A; long long most; } jobs[] = {
+    const struct {
+        tulle_status (*run)(tulle_ctx *, const ref *, tulle_matrix **);
+        const ref *A;
+        long long  most;
+    } jobs[] = {
         {turn, &W, rows + 12 * W.view.nnz}, {from_single_entry, &W, rows + 12},
         {put_in_order, &S, 64 * S.view.nnz},                    /* not by its columns                 */
         {put_in_order, &T, dense + 2 * 48 * 401},               /* and one copy where entries are added */
@@ -422,7 +426,8 @@ static void one_matrix_takes_no_more_than_its_result(void)
         atomic_store(&h.peak, before);
         REQUIRE(jobs[i].run(ctx, jobs[i].A, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         long long seen = atomic_load(&h.peak) - before;
-        CHECK(seen <= jobs[i].most + SLACK, "job %zu: the hooks saw %lld, %lld were expected", i, seen, jobs[i].most);
+        CHECK(seen <= jobs[i].most + SLACK, "job %zu: the hooks saw %lld, %lld were expected", i, seen,
+              jobs[i].most);
         tulle_matrix_free(M);
         tulle_ctx_free(ctx);
     }

@@ -79,8 +79,8 @@ enum {
     TL_LEAN_STRETCHES = 1 << 10, TL_LEAN_ITEMS = 1 << 10, TL_LEAN_SLOTS = 4 << 10
 };
 
-tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
-                             tl_scratch *scratch);
+tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile,
+                             const tl_pieces *pieces, tl_scratch *scratch);
 uint64_t     tl_scratch_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces);
 void         tl_scratch_clear(tl_scratch *scratch, size_t value, size_t index);
 void         tl_scratch_done(tl_base *b, tl_scratch *scratch);
@@ -115,7 +115,8 @@ typedef struct tl_crew {
 tulle_status tl_crew_make(tl_base *b, const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
                           int threads, tl_crew *crew);
 void         tl_crew_done(tl_base *b, tl_crew *crew);
-uint64_t     tl_crew_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces, int threads);
+uint64_t     tl_crew_bytes(const tulle_csr *B, const tl_profile *profile, const tl_pieces *pieces,
+                           int threads);
 tulle_status tl_crew_cut(tl_base *b, tl_crew *crew, int threads);       /* no more than so many are needed */
 /* The scratch of a thread, clean; called by that thread. */
 tl_scratch  *tl_crew_enter(tl_crew *crew, int thread);
@@ -172,8 +173,8 @@ tulle_status tl_cpu_count(tl_base *b, const tl_request *request, int64_t step, i
                           int64_t *seen, tulle_stats *stats);
 /* ---- room.c */
 
-/* The most bytes the call has held, C with so many entries included, when it went on with these pieces on so many threads,
- * through slots or not.  base: what it holds now (tl_cpu_base()). */
+/* The most bytes the call has held, C with so many entries included, when it went on with these pieces on so
+ * many threads, through slots or not.  base: what it holds now (tl_cpu_base()). */
 uint64_t     tl_cpu_base(const tl_base *b, const tl_request *request);
 uint64_t     tl_cpu_need(const tl_base *b, const tl_request *request, const tl_pieces *pieces, uint64_t base,
                          int threads, bool slots, int64_t nnz, tulle_index ptr_type);

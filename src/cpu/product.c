@@ -112,8 +112,8 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     job.exact = road.exact && !r->drop_zeros;
     tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = road.ptr_type,
                         .index = index, .value = value, .row0 = r->row0};
-    TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &road.pieces, &road.crew, &target, 1,
-                     job.exact ? road.place : NULL, r->values ? "numeric" : "symbolic", &nnz));
+    TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &road.pieces, &road.crew, &target,
+                     1, job.exact ? road.place : NULL, r->values ? "numeric" : "symbolic", &nnz));
     *(r->values ? &stats->sec_numeric : &stats->sec_symbolic) += tl_now() - start;
 
     start = tl_now();

@@ -221,7 +221,8 @@ typedef struct slot_size { size_t col, val, rows; } slot_size;
 static slot_size size_of_slot(const tl_pieces *pieces, size_t index, size_t value)
 {
     int64_t entries = pieces->max_entries + TL_SLACK;
-    return (slot_size){rounded(entries, index), rounded(entries, value), rounded(pieces->max_rows, sizeof(int64_t))};
+    return (slot_size){rounded(entries, index), rounded(entries, value),
+                       rounded(pieces->max_rows, sizeof(int64_t))};
 }
 
 static size_t bytes_of_slots(slot_size size, int n)

@@ -50,11 +50,13 @@ static tulle_status make_crew(tl_base *b, const tl_request *r, tl_replay *p)
         uint64_t base = tl_cpu_base(b, r) + (uint64_t)p->pieces.count * each;
         for (; threads > 0; threads--) {
             need = base + tl_crew_bytes(r->B, r->profile, &p->pieces, threads);
-            if (need <= r->memory_limit) return tl_crew_make(b, r->B, r->profile, &p->pieces, threads, &p->crew);
+            if (need > r->memory_limit) continue;
+            return tl_crew_make(b, r->B, r->profile, &p->pieces, threads, &p->crew);
         }
         tl_pieces_done(b, &p->pieces);
     }
-    status = tl_fail(b, TULLE_ELIMIT, "the plan needs %" PRIu64 " bytes, the limit is %" PRIu64, need, r->memory_limit);
+    status = tl_fail(b, TULLE_ELIMIT, "the plan needs %" PRIu64 " bytes, the limit is %" PRIu64, need,
+                     r->memory_limit);
 done:
     return status;
 }

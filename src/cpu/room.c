@@ -2,15 +2,15 @@
  *
  * room.c - what a product takes on the CPU, before it is taken, and which road its memory limit allows.
  *
- * What was allocated so far (copies of operands, profile, pieces) is measured, what is to come is the sum of what the
- * files that allocate it say.  Roads are tried from the fastest on:
+ * What was allocated so far (copies of operands, profile, pieces) is measured, what is to come is the sum of
+ * what the files that allocate it say.  Roads are tried from the fastest on:
  *
  *   one pass, all threads       C by its upper bound and the slots of the queue fit
  *   two passes                  counted by as many threads as fit, then computed by as many as fit beside C
  *   two passes, lean, alone     one thread with little scratch, for rows in ranges of their columns
  *
- * A product that fits none is refused with the least limit that would do.  To know it, it is counted even where the limit
- * has no room for that: one lean thread takes no more than some hundred KiB. */
+ * A product that fits none is refused with the least limit that would do.  To know it, it is counted even
+ * where the limit has no room for that: one lean thread takes no more than some hundred KiB. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -49,8 +49,8 @@ uint64_t tl_cpu_base(const tl_base *b, const tl_request *r)
     return tl_bytes_sum(atomic_load(&b->held) - r->held, r->later);
 }
 
-uint64_t tl_cpu_need(const tl_base *b, const tl_request *r, const tl_pieces *pieces, uint64_t base, int threads,
-                     bool slots, int64_t nnz, tulle_index ptr_type)
+uint64_t tl_cpu_need(const tl_base *b, const tl_request *r, const tl_pieces *pieces, uint64_t base,
+                     int threads, bool slots, int64_t nnz, tulle_index ptr_type)
 {
     size_t index = tl_index_size(r->B->idx_type), value = r->values ? tl_type_size(r->B->val_type) : 0;
     uint64_t crew = tl_crew_bytes(r->B, r->profile, pieces, threads);
@@ -134,7 +134,8 @@ static tulle_status count(const search *s, int threads)
     tl_piece_fn symbolic = tl_kernels_for(r->B->val_type, r->B->idx_type).symbolic;
     TRY(tl_crew_make(s->b, r->B, r->profile, &road->pieces, threads, &road->crew));
     TRY(tl_alloc(s->b, &road->place, road->pieces.count + 1, sizeof *road->place, "places of the pieces"));
-    TRY(tl_queue_run(s->b, s->job, symbolic, &road->pieces, &road->crew, &nowhere, 1, road->place, "symbolic", &road->nnz));
+    TRY(tl_queue_run(s->b, s->job, symbolic, &road->pieces, &road->crew, &nowhere, 1, road->place, "symbolic",
+                     &road->nnz));
     road->exact = true;
     road->ptr_type = ptr_type_for(r, road->nnz);
     if (!tl_fits(road->ptr_type, road->nnz))

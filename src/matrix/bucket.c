@@ -7,8 +7,8 @@
  * parts.  Used by the transpose (key: column) and by coordinates (key: row).
  *
  * Memory: 8 bytes a bucket and part.  There are never more parts than entries per bucket, so that this
- * stays below 8 bytes an entry.  One part takes none: the row pointers that are made count, lead the entries to
- * their places, and are moved back by one bucket at the end. */
+ * stays below 8 bytes an entry.  One part takes none: the row pointers that are made count, lead the entries
+ * to their places, and are moved back by one bucket at the end. */
 #include "matrix/parts.h"
 
 typedef struct job {
@@ -124,7 +124,8 @@ done:
 void tl_buckets_close(tl_base *b, tl_buckets *x)
 {
     size_t size = tl_index_size(x->ptr_type);
-    if (x->parts == 1 && x->row_ptr && x->buckets > 0) {        /* each points behind its bucket: where the next begins */
+    /* each points behind its bucket: where the next begins */
+    if (x->parts == 1 && x->row_ptr && x->buckets > 0) {
         memmove((char *)x->row_ptr + size, x->row_ptr, (size_t)(x->buckets - 1) * size);
         tl_put(x->row_ptr, x->ptr_type, 0, 0);
     }

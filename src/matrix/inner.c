@@ -2,10 +2,10 @@
  *
  * inner.c - the operands of A*B^T where B has far more columns than entries.
  *
- * B^T as it is has a row pointer for each column of B, though nearly all of its rows are empty.  Rows without entries
- * take no part in the product, so they are left out: the columns that B has entries in are numbered from 0 on, in their
- * order; B^T gets a row for each of them, and A keeps those of its entries that stand in one, under the new number.  The
- * order within rows stays, and with it every sum.
+ * B^T as it is has a row pointer for each column of B, though nearly all of its rows are empty.  Rows without
+ * entries take no part in the product, so they are left out: the columns that B has entries in are numbered
+ * from 0 on, in their order; B^T gets a row for each of them, and A keeps those of its entries that stand in
+ * one, under the new number.  The order within rows stays, and with it every sum.
  *
  * Memory: both results, 8 bytes an entry of B, and 32 of them until B^T is made. */
 #include "matrix/parts.h"
@@ -33,7 +33,8 @@ static uint64_t copy_bytes(const tulle_csr *A, tulle_index idx_type, int64_t row
 uint64_t tl_inner_bytes(const tulle_csr *A, const tulle_csr *B, bool perm, uint64_t *result)
 {
     uint64_t a = copy_bytes(A, A->idx_type, A->rows, perm), t = copy_bytes(B, row_type(B), B->nnz, perm);
-    uint64_t pairs = tl_bytes_of((uint64_t)B->nnz, 2 * sizeof(tl_pair)), column = (uint64_t)B->nnz * sizeof(int64_t);
+    uint64_t pairs = tl_bytes_of((uint64_t)B->nnz, 2 * sizeof(tl_pair));
+    uint64_t column = (uint64_t)B->nnz * sizeof(int64_t);
     *result = tl_bytes_sum(a, t);
     uint64_t first = tl_bytes_sum(t, pairs), then = *result;
     return tl_bytes_sum(first > then ? first : then, column);
@@ -120,8 +121,8 @@ done:
     return status;
 }
 
-tulle_status tl_inner_transpose(tl_base *b, const tulle_csr *A, const tulle_csr *B, tulle_op op, tl_inner *out,
-                                bool perms)
+tulle_status tl_inner_transpose(tl_base *b, const tulle_csr *A, const tulle_csr *B, tulle_op op,
+                                tl_inner *out, bool perms)
 {
     tulle_status status = TULLE_OK;
     job j = {.A = A, .B = B, .conjugate = op == TULLE_ADJOINT};

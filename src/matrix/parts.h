@@ -109,8 +109,8 @@ static inline int tl_value_type(const tulle_csr *A)
 tulle_status tl_csr_check_bounds(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
 /* ---- bucket.c: a stable counting sort in parts.  Entry k of part p (tl_part of count) with key c goes to
- * tl_bucket_take(tl_bucket_row(.., p), .., c); row_ptr receives where each bucket begins.  One part has no counters of
- * its own: row_ptr leads, and tl_buckets_close() sets it right again. */
+ * tl_bucket_take(tl_bucket_row(.., p), .., c); row_ptr receives where each bucket begins.  One part has no
+ * counters of its own: row_ptr leads, and tl_buckets_close() sets it right again. */
 typedef struct tl_buckets {
     int         parts;
     int64_t     buckets;
@@ -121,7 +121,8 @@ typedef struct tl_buckets {
 
 tulle_status tl_buckets_create(tl_base *b, const void *keys, tulle_index key_type, int64_t count,
                                int64_t buckets, void *row_ptr, tulle_index ptr_type, tl_buckets *out);
-void         tl_buckets_close(tl_base *b, tl_buckets *x);       /* all were taken: row_ptr is right, counters are gone */
+/* All were taken: row_ptr is right, the counters are gone. */
+void         tl_buckets_close(tl_base *b, tl_buckets *x);
 /* Bytes of the counters. */
 uint64_t     tl_buckets_bytes(const tl_base *b, int64_t count, int64_t buckets);
 
@@ -137,7 +138,8 @@ TL_INLINE int64_t tl_bucket_take(void *next, tulle_index type, int64_t c)
     return at;
 }
 
-/* ---- sort.c: sorts the rows of an owned matrix in place and adds entries in the same place, in their order. */
+/* ---- sort.c: sorts the rows of an owned matrix in place and adds entries in the same place, in their
+ * order. */
 tulle_status tl_rows_settle(tl_base *b, tulle_matrix *A);
 /* Bytes that this takes beside a matrix with these rows, whose bounds were checked. */
 tulle_status tl_rows_settle_bytes(tl_base *b, const tulle_csr *A, uint64_t *bytes);
@@ -149,14 +151,15 @@ tl_pair     *tl_pairs_sort(tl_pair *a, tl_pair *b, int64_t n);
 /* ---- transpose.c: bytes that tl_csr_transpose() takes on its way, and those of what it makes. */
 uint64_t     tl_csr_transpose_bytes(const tl_base *b, const tulle_csr *A, bool perm, uint64_t *result);
 
-/* ---- inner.c: A and B^T with only those columns of A and rows of B^T that B has entries in.  A and B are in order. */
+/* ---- inner.c: A and B^T with only those columns of A and rows of B^T that B has entries in.  A and B are in
+ * order. */
 typedef struct tl_inner {
     tulle_matrix *A, *B;
     int64_t      *a_perm, *b_perm;      /* where their entries came from; NULL: not wanted */
 } tl_inner;
 
-tulle_status tl_inner_transpose(tl_base *b, const tulle_csr *A, const tulle_csr *B, tulle_op op, tl_inner *out,
-                                bool perms);
+tulle_status tl_inner_transpose(tl_base *b, const tulle_csr *A, const tulle_csr *B, tulle_op op,
+                                tl_inner *out, bool perms);
 /* Bytes at most that it takes on its way, and of what it makes. */
 uint64_t     tl_inner_bytes(const tulle_csr *A, const tulle_csr *B, bool perms, uint64_t *result);
 

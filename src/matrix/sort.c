@@ -118,10 +118,9 @@ static void move_entries(const job *j, int64_t to, int64_t from, int64_t n)
 {
     size_t width = tl_index_size(j->A->idx_type);
     if (to == from || n == 0) return;
-    memmove((char *)j->col_idx + (size_t)to * width, (char *)j->col_idx + (size_t)from * width, (size_t)n * width);
-    if (j->size)
-        memmove((char *)j->values + (size_t)to * j->size, (char *)j->values + (size_t)from * j->size,
-                (size_t)n * j->size);
+    char *col = j->col_idx, *val = j->values;
+    memmove(col + (size_t)to * width, col + (size_t)from * width, (size_t)n * width);
+    if (val) memmove(val + (size_t)to * j->size, val + (size_t)from * j->size, (size_t)n * j->size);
 }
 
 /* The thread's rows sorted, one behind another from where the first began. */
@@ -137,7 +136,7 @@ static void settle_work(void *arg, int thread, int threads)
         int64_t end = tl_row_begin(A, i + 1), n = end - begin;
         if (row_in_order(A, begin, end)) move_entries(j, at, begin, n);
         else n = settle_row(j, s->scratch, begin, n, at);
-        if (i > s->row0) tl_put(j->row_ptr, A->ptr_type, i, at);        /* the first is its own: others read it */
+        if (i > s->row0) tl_put(j->row_ptr, A->ptr_type, i, at);        /* others read the first */
         at += n;
         begin = end;
     }
@@ -192,14 +191,16 @@ tulle_status tl_rows_settle(tl_base *b, tulle_matrix *A)
     const tulle_csr *V = &A->view;
     int threads = threads_for(b, V);
     int64_t longest = 0, kept = 0;
-    job j = {.A = V, .row_ptr = A->row_ptr, .col_idx = A->col_idx, .values = A->values, .size = tl_value_size(V)};
+    job j = {.A = V, .row_ptr = A->row_ptr, .col_idx = A->col_idx, .values = A->values,
+             .size = tl_value_size(V)};
     TRY(tl_calloc(b, &j.slots, threads, sizeof *j.slots, "slots for sorting rows"));
     tl_team_run(b->team, threads, measure_work, &j);
     for (int t = 0; t < threads; t++)
         if (j.slots[t].longest > longest) longest = j.slots[t].longest;
     if (longest == 0) goto done;
     for (int t = 0; t < threads; t++)
-        TRY(tl_alloc(b, &j.slots[t].scratch, (int64_t)scratch_bytes(&j, j.slots[t].longest), 1, "space to sort a row"));
+        TRY(tl_alloc(b, &j.slots[t].scratch, (int64_t)scratch_bytes(&j, j.slots[t].longest), 1,
+                     "space to sort a row"));
     tl_team_run(b->team, threads, settle_work, &j);
     for (int t = 0; t < threads; t++) kept += j.slots[t].kept;
     if (kept == V->nnz) goto done;

@@ -6,8 +6,8 @@
  * the rows of the result come out sorted.  The parts of the entries are cut anywhere, also within rows.
  * The result keeps A's index types; its columns become 64 bit where A has too many rows for 32.
  *
- * Memory: the result, the counters of bucket.c (none where there are more columns than entries), and 8 bytes an
- * entry for perm where it is asked for. */
+ * Memory: the result, the counters of bucket.c (none where there are more columns than entries), and 8 bytes
+ * an entry for perm where it is asked for. */
 #include <inttypes.h>
 #include "matrix/parts.h"
 
@@ -32,8 +32,8 @@ static int64_t row_of(const tulle_csr *A, int64_t k)
     return low;
 }
 
-TL_INLINE void scatter(const job *j, tulle_index type, tulle_index lead, size_t size, void *next, int64_t from,
-                       int64_t to)
+TL_INLINE void scatter(const job *j, tulle_index type, tulle_index lead, size_t size, void *next,
+                       int64_t from, int64_t to)
 {
     const tulle_csr *A = j->A;
     tulle_index out_type = j->T->view.idx_type;
@@ -116,8 +116,9 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
     }
     status = tl_matrix_create(b, A->cols, A->rows, A->nnz, A->ptr_type, index_for(A), tl_value_type(A), &j.T);
     if (status == TULLE_ENOMEM && A->cols / 16 > A->nnz)
-        tl_fail(b, status, "the transpose has %" PRId64 " rows, as many as A has columns: its row pointers alone take %"
-                PRIu64 " bytes, more than there are", A->cols, tl_bytes_of((uint64_t)A->cols + 1, tl_index_size(A->ptr_type)));
+        tl_fail(b, status, "the transpose has %" PRId64 " rows, as many as A has columns: its row pointers "
+                "alone take %" PRIu64 " bytes, more than there are", A->cols,
+                tl_bytes_of((uint64_t)A->cols + 1, tl_index_size(A->ptr_type)));
     if (status != TULLE_OK) goto done;
     if (perm) TRY(tl_alloc(b, &j.perm, A->nnz, sizeof *j.perm, "the order of a transpose"));
     TRY(tl_buckets_create(b, A->col_idx, A->idx_type, A->nnz, A->cols, j.T->row_ptr, A->ptr_type,

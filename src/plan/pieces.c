@@ -59,7 +59,8 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
     int64_t parts = products / limits->products + 1, most = products / (4 * a_row + 1) + 1;
     if (parts > most) parts = most;
     int64_t width = (hi - lo) / parts;
-    if (width < INT64_MAX - 64) width = (width + 64) & ~(int64_t)63;    /* columns may go up to the last number there is */
+    /* columns may go up to the last number there is */
+    if (width < INT64_MAX - 64) width = (width + 64) & ~(int64_t)63;
     if (width < 1024) width = 1024;
     bool more = true;
     for (lo &= ~(int64_t)63; more; lo += more ? width : 0) {
