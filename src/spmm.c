@@ -257,8 +257,8 @@ done:
     return status;
 }
 
-/* A checked, transposed where that is wanted, and divided. */
-static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
+/* A checked, transposed where that is wanted, and divided, for products of at most so many columns. */
+static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
@@ -281,7 +281,7 @@ static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A)
         p->A = p->own->view;
         p->copied = bytes;
     } else if (p->keeps) TRY(keep_values(p, A->values));
-    TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), &p->pieces));
+    TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), cols, &p->pieces));
     p->stats.sec_analyze = tl_now() - start;
     tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s", p->pieces.count,
              p->pieces.rows, tl_cpu_isa(), p->own ? ", A transposed" : "");
@@ -373,7 +373,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
-    if (!is_zero(alpha)) TRY(prepare(&p, A));
+    if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
     TRY(multiply(&p, alpha, &x, beta, &y));
     end(&p, tl_now() - start);
 done:
@@ -402,7 +402,7 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     begin(ctx, p, A, &o, policy);
     p->keeps = true;
-    TRY(prepare(p, A));
+    TRY(prepare(p, A, INT64_MAX));
     p->given.values = NULL;             /* the caller's, nobody's business any more */
     end(p, tl_now() - start);
     *out = p;

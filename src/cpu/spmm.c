@@ -68,7 +68,7 @@ static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int
                                                p->parts++};
 }
 
-tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *p)
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *p)
 {
     tulle_status status = TULLE_OK;
     int64_t work = A->nnz + A->rows, size = work / ((int64_t)threads * PIECES_EACH) + 1;
@@ -88,7 +88,7 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl
         row = end;
     }
     p->scattered = tl_spmm_scattered(A);
-    p->window = tl_spmm_window(A);
+    if (!p->scattered && cols > measured.slide_row / (int64_t)tl_type_size(A->val_type)) p->window = tl_spmm_window(A);
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;

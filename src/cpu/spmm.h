@@ -75,7 +75,7 @@ typedef struct tl_spmm_pieces {
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
     bool           scattered;           /* rows that follow each other have few columns in common or near */
-    int64_t        window;              /* columns over which TL_SLIDE_ROWS rows reach, most of them */
+    int64_t        window;              /* columns over which TL_SLIDE_ROWS rows reach, most of them; where rows of X are long */
 } tl_spmm_pieces;
 
 enum { TL_SPMM_SAMPLES = 64 };          /* places looked at to know a matrix */
@@ -98,7 +98,8 @@ int64_t      tl_spmm_window(const tulle_csr *A);
 
 /* ---- spmm.c */
 
-tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
+/* For products of at most so many columns. */
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
 /* From which sizes on something else is done. */
