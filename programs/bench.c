@@ -319,31 +319,10 @@ static const struct {
     {"accumulators", bench_accumulators, 0, 0, ""},
 };
 
-/* Options that not every bench has a use for, as a letter each: products, merges (g), memory, accumulators. */
-static int check_use(const options *o, char bench, const char *name)
-{
-    const tulle_options *p = &o->product;
-    const struct { const char *option; bool given; const char *benches; } uses[] = {
-        {"output", o->output, "a"}, {"quick", o->quick, "ga"}, {"check", o->check, "p"}, {"policy", o->policies, "p"},
-        {"stages", p->time_stages, "p"}, {"accumulator", p->accumulator, "pma"}, {"memory-limit", p->memory_limit > 0, "pm"},
-        {"repeat", o->repeat > 0, "pga"}, {"type", o->type, "pma"}, {"index", o->index, "pm"}, {"drop-zeros", p->drop_zeros, "pm"},
-        {"sort", p->sort_inputs, "pm"}, {"transpose-a or --adjoint-a", p->op_a, "pm"}, {"transpose-b or --adjoint-b", p->op_b, "pm"},
-    };
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        if (uses[i].given && !strchr(uses[i].benches, bench))
-            return complain(END_USAGE, "%s has no use for --%s", name, uses[i].option);
-    return END_OK;
-}
-
 int run_bench(const options *o)
 {
-    static const char letters[] = "gma";        /* of kinds[] */
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(o->operand[0], kinds[i].word) != 0) continue;
-        char name[32];
-        snprintf(name, sizeof name, "bench %s", kinds[i].word);
-        int code = check_use(o, letters[i], name);
-        if (code != END_OK) return code;
         options rest = *o;
         rest.operands--;
         memmove(rest.operand, rest.operand + 1, (size_t)rest.operands * sizeof *rest.operand);
@@ -355,6 +334,5 @@ int run_bench(const options *o)
                             kinds[i].operands);
         return kinds[i].run(&rest);
     }
-    int code = check_use(o, 'p', "bench");
-    return code == END_OK ? bench_products(o) : code;
+    return bench_products(o);
 }
