@@ -8,7 +8,8 @@
  * of it fits a cache a product may well be faster than that.  The roof is the later of that and of what arithmetic
  * allows: a second probe multiplies and adds, not fused, vectors from the first cache as fast as it can.
  *
- * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A).  They take turns;
+ * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A, `apply` with one column
+ * tulle_csr_apply(), which has one, too).  They take turns;
  * in its turn each runs at least twice and for some milliseconds, the last time counts; medians.  Y is compared once.
  * The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`, without its first two where Eigen does not run:
  * with --no-peer, which a build without it (TULLE_NO_PEERS) wants. */
@@ -95,7 +96,7 @@ static bool agree(const tulle_dense *Y, const tulle_dense *Z)
 static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, roofs *roof, tally *sum)
 {
     const tulle_csr *A = &l->A;
-    double tulle[RUNS], eigen[2][RUNS], checked[RUNS], spent = 0;
+    double tulle[RUNS], eigen[2][RUNS], checked[RUNS], apply[RUNS], spent = 0;
     size_t size = A->val_type == TULLE_F64 ? 8 : 4;
     tulle_spmm_plan *plan = NULL;
     int runs = 0, ways = s->no_peer ? 0 : s->columns ? 1 : 2;
@@ -116,6 +117,10 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
         double start = peer_now();
         if (tulle_spmm(ctx, A, &l->X, &l->Y, NULL) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
         checked[runs] = peer_now() - start;
+        start = peer_now();
+        if (l->n == 1 && tulle_csr_apply(ctx, A, l->X.values, l->Y.values) != TULLE_OK)
+            return printf("%s\n", tulle_ctx_error(ctx)), false;
+        apply[runs] = peer_now() - start;
         eigen[0][runs] = eigen[1][runs] = INFINITY;
         for (int way = 0; way < ways; way++) {          /* by rows Eigen's other order may be faster */
             p.by_cols = way == 0 ? s->columns : true;
@@ -132,14 +137,15 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
     double work = 2.0 * (double)A->nnz * (double)l->n;
     double bound = bytes / roofs_bytes(roof, s->best), top = fmax(bound, work / roofs_operations(roof, size == 8));
-    char eigen_ms[16] = "-", vs_eigen[16] = "-";
+    char eigen_ms[16] = "-", vs_eigen[16] = "-", apply_ms[16] = "-";
+    if (l->n == 1) snprintf(apply_ms, sizeof apply_ms, "%.3f", 1e3 * typical(s, apply, runs));
     if (ways > 0) {
         snprintf(eigen_ms, sizeof eigen_ms, "%.3f", 1e3 * e);
         snprintf(vs_eigen, sizeof vs_eigen, "%.2f", e / t);
         sum->log_eigen += log(e / t);
     }
-    printf("%-15s %s %4lld %10.3f %10.3f %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
-           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), eigen_ms, 1e-9 * work / t,
+    printf("%-15s %s %4lld %10.3f %10.3f %10s %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
+           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), apply_ms, eigen_ms, 1e-9 * work / t,
            1e-9 * bytes / t, vs_eigen, t / bound, t / top);
     fflush(stdout);
     sum->log_bound += log(t / bound);
@@ -205,7 +211,7 @@ int main(int argc, char **argv)
     printf("%d threads, ", s.threads);
     if (!s.no_peer) printf("Eigen may use %d; ", eigen_threads());
     printf("X and Y by %s\n", s.columns ? "columns" : "rows");
-    printf("%-15s %s %4s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "Eigen ms",
+    printf("%-15s %s %4s %10s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "apply", "Eigen ms",
            "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
         if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);

@@ -126,8 +126,7 @@ tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, vo
     tulle_csr view;
     tulle_matrix *own = NULL;
     TRY(tl_on_host(ctx, A, &view, &own));
-    TRY(tl_csr_check(b, &view, "A", 0));
-    TRY(tl_csr_apply(b, &view, x, y));
+    TRY(tl_csr_apply(b, &view, x, y));          /* checks it */
 done:
     tl_matrix_free(b, own);
     return status;

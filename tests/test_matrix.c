@@ -2,6 +2,7 @@
  *
  * test_matrix.c - what can be done with one matrix alone: check, sort, transpose, convert, coordinates,
  * matrix times vector; against reference.c, for every type, thread count and hostile shape. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdlib.h>
 #include "matrix/parts.h"
@@ -181,6 +182,45 @@ static void all_small_matrices_are_judged_rightly(void)
         }
     CHECK(bad == 0, "%d of 15625 were judged wrongly", bad);
     ref_free(&A);
+    tl_base_free(b);
+}
+
+/* Row by row, entry by entry: is A in order? */
+static bool in_order(const tulle_csr *A)
+{
+    for (int64_t i = 0; i < A->rows; i++)
+        for (int64_t k = ref_ptr(A, i); k < ref_ptr(A, i + 1); k++) {
+            int64_t c = ref_col(A, k);
+            if (c < 0 || c >= A->cols || (k > ref_ptr(A, i) && c <= ref_col(A, k - 1))) return false;
+        }
+    return true;
+}
+
+/* One column changed, at each place of rows that are short, long and empty, in one block and in several: what is found in
+ * vectors is what is found one by one, also where differences overflow.  With old instructions, too. */
+static void every_changed_column_is_judged_rightly(void)
+{
+    static const char *const isas[] = {NULL, "base"};
+    tl_base *b = base_with(1);
+    for (int way = 0; way < 16; way++) {
+        ref_types t = {TULLE_F64, way & 1 ? TULLE_I64 : TULLE_I32, way & 2 ? TULLE_I64 : TULLE_I32};
+        ref A = way & 4 ? ref_random(31, 700, 60, 1.5, REF_INTEGERS, t) : ref_random(32, 40, 300, 70, REF_INTEGERS, t);
+        const int64_t far = way & 2 ? INT64_MAX : INT32_MAX;
+        if (isas[way >> 3]) setenv("TULLE_ISA", isas[way >> 3], 1);
+        for (int64_t k = 0; k < A.view.nnz; k += 1 + k % 3) {
+            const int64_t was = ref_col(&A.view, k), before = k > 0 ? ref_col(&A.view, k - 1) : 0;
+            const int64_t to[] = {-1, -far - 1, -far, far, A.view.cols, A.view.cols - 1, 0, before, before + 1, before - 1, was + 1, was - 1};
+            for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+                ref_set_col(&A, k, to[i]);
+                const bool good = in_order(&A.view), bound = to[i] >= 0 && to[i] < A.view.cols;
+                CHECK((tl_csr_check(b, &A.view, "A", 0) == TULLE_OK) == good, "way %d, entry %" PRId64 ": %" PRId64, way, k, to[i]);
+                CHECK((tl_csr_check_bounds(b, &A.view, "A", 0) == TULLE_OK) == bound, "way %d, entry %" PRId64 ": %" PRId64, way, k, to[i]);
+            }
+            ref_set_col(&A, k, was);
+        }
+        unsetenv("TULLE_ISA");
+        ref_free(&A);
+    }
     tl_base_free(b);
 }
 
@@ -583,6 +623,7 @@ static void simple_views_count_their_entries(void)
 
 TEST_MAIN(TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(the_lowest_bad_row_is_named),
           TEST(rows_are_told_apart), TEST(all_small_matrices_are_judged_rightly),
+          TEST(every_changed_column_is_judged_rightly),
           TEST(bad_row_pointers_are_named), TEST(bad_fields_are_named), TEST(transpose_is_the_transpose),
           TEST(transpose_of_a_pattern_is_a_pattern), TEST(sort_puts_rows_in_order),
           TEST(duplicates_are_added_in_their_order), TEST(sort_keeps_a_lone_minus_zero_and_patterns),
