@@ -124,45 +124,6 @@ done:
     return status;
 }
 
-/* Row `row` alone on the device, without a limit: how many bytes does it take there? */
-static tulle_status try_row(tulle_ctx *ctx, const tl_setup *s, int64_t row, uint64_t *bytes)
-{
-    tulle_stats stats = {0};
-    tulle_matrix *C = NULL;
-    tl_gpu_request one = s->gpu;
-    one.memory_limit = 0;
-    one.row0 = row;
-    one.row1 = row + 1;
-    tulle_status status = tl_gpu_multiply(&ctx->base, ctx->gpu, &one, &C, &stats);
-    tl_matrix_free(&ctx->base, C);
-    *bytes = stats.peak_bytes;
-    return status;
-}
-
-/* The same on a device: what it takes is seen when it is done, so the row that was refused, the one with
- * most products and the one with most entries by their bound are tried. */
-static tulle_status refuse_gpu(tulle_ctx *ctx, const tl_setup *s)
-{
-    tulle_status status = TULLE_OK;
-    const tl_request *r = &s->request;
-    const int64_t *products = r->profile->products;
-    uint64_t most = 0, bytes = 0;
-    int64_t rows[] = {r->row0, r->row0, r->row0}, worst = r->row0;
-    for (int64_t row = r->row0; row < r->A->rows; row++) {
-        if (products[row] > products[rows[1]]) rows[1] = row;
-        if (row_bytes(r, row) > row_bytes(r, rows[2])) rows[2] = row;
-    }
-    for (int i = 0; i < 3; i++) {
-        TRY(try_row(ctx, s, rows[i], &bytes));
-        if (bytes > most) most = bytes, worst = rows[i];
-    }
-    status = tl_fail(&ctx->base, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device even in "
-                     "blocks of one row (row %" PRId64 " takes most), the limit is %" PRIu64, most, worst,
-                     s->options.memory_limit);
-done:
-    return status;
-}
-
 static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, tulle_matrix **C)
 {
     tl_request *r = &s->request;
@@ -172,8 +133,7 @@ static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, tulle_matrix **C)
         tulle_status status = tl_engine_run(ctx, s, C);
         bool refused = status == TULLE_ELIMIT || (status == TULLE_ENOMEM && ctx->gpu);
         if (!refused) return status;
-        if (r->row1 - r->row0 <= 1 && status == TULLE_ENOMEM) return status;
-        if (r->row1 - r->row0 <= 1) return ctx->gpu ? refuse_gpu(ctx, s) : refuse(ctx, s);
+        if (r->row1 - r->row0 <= 1) return ctx->gpu ? status : refuse(ctx, s);  /* a device names what any row needs */
         r->row1 = r->row0 + (r->row1 - r->row0) / 2;
     }
 }
