@@ -229,7 +229,7 @@ static void holds_for_all(way_fn way, bool plan, int samples)
 }
 
 #if defined(TULLE_SANITIZED)
-enum { MANY = 30 };
+enum { MANY = 10 };
 #else
 enum { MANY = 80 };
 #endif
