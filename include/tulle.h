@@ -147,9 +147,9 @@ typedef struct tulle_options {
     const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
     uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands, all that the call holds
                                      beside A and B; on a GPU bytes there, uploaded operands included; 0: what
-                                     the device has free.  TULLE_ELIMIT names a number that is enough (on a GPU
-                                     it or the next one is); on a CPU a call so refused may have taken up to
-                                     64 MiB to find it                                        */
+                                     the device has free.  TULLE_ELIMIT names a number that is enough; on a GPU
+                                     it may be what is needed so far, and the next call names more, three at
+                                     most; on a CPU a call so refused may have taken up to 64 MiB to find it */
     int         threads;          /* 0: the context's; a small limit may take fewer           */
     int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */

@@ -193,6 +193,7 @@ static inline ref staircase(int64_t rows, int64_t cols, int64_t longest, int64_t
 }
 
 enum { GPU_PAIRS = PAIRS + 8 };
+#define GPU_PAIR(i) (PAIRS + (i))       /* the i-th of those that only devices see */
 
 /* The pairs of ways.h, then those of the device. */
 static inline pair gpu_pair(int i, ref_kind kind, ref_types ta, ref_types tb)

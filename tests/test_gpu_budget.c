@@ -138,7 +138,7 @@ static void search(job *j, job_fn fn, int steps, bool exact)
 static void products_keep_their_limit(void)
 {
     static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort"};
-    static const int pairs[] = {0, 6, 9, 15, 19, 21, 31};
+    static const int pairs[] = {0, 6, 9, 15, 19, 21, GPU_PAIR(5)};
     const ref_types narrow = f64, wide = f64_i64;
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
     for (int n = 0; n < (int)(sizeof pairs / sizeof *pairs); n++)
@@ -180,7 +180,7 @@ static void squares_keep_their_limit(void)
 
 static void plans_keep_their_limit(void)
 {
-    static const int pairs[] = {9, 19, 31};
+    static const int pairs[] = {9, 19, GPU_PAIR(5)};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
     for (int n = 0; n < (int)(sizeof pairs / sizeof *pairs); n++) {
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);

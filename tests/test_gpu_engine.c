@@ -14,7 +14,7 @@
 
 static void plans_run_with_new_values(void)
 {
-    static const int pairs[] = {0, 9, 13, 15, 19, 22, 23, 27, 31};
+    static const int pairs[] = {0, 9, 13, 15, 19, 22, 23, GPU_PAIR(1), GPU_PAIR(5)};
     tulle_ctx *ctx = gpu_ctx();
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         ref_types t = ref_types_at((int)n % 4 + (n % 2 ? 12 : 0));
@@ -129,7 +129,7 @@ static joined join_begin(const tulle_csr *want)
 
 static void blocks_give_the_same_product_for_any_limit(void)
 {
-    static const int pairs[] = {0, 9, 19, 21, 28};
+    static const int pairs[] = {0, 9, 19, 21, GPU_PAIR(2)};
     tulle_ctx *ctx = gpu_ctx();
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
@@ -183,7 +183,7 @@ static void a_caller_can_stop_the_blocks(void)
 /* The sentence names the bytes that are needed; with that many, at most a few times, it works. */
 static void a_limit_is_kept_or_refused_with_a_number(void)
 {
-    static const int pairs[] = {9, 15, 19, 21, 31};
+    static const int pairs[] = {9, 15, 19, 21, GPU_PAIR(5)};
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         tulle_ctx *ctx = gpu_ctx();
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
@@ -491,7 +491,7 @@ static void every_allocation_fails_once(void)
 
 static void a_warm_product_allocates_nothing(void)
 {
-    static const int pairs[] = {9, 15, 19, 21, 23, 31, 32};
+    static const int pairs[] = {9, 15, 19, 21, 23, GPU_PAIR(5), GPU_PAIR(6)};
     tulle_ctx *ctx = gpu_ctx();
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         pair p = gpu_pair(pairs[k], REF_INTEGERS, f64, f64);
@@ -520,7 +520,7 @@ static void a_warm_product_allocates_nothing(void)
 
 static void a_warm_product_waits_at_most_twice(void)
 {
-    static const int pairs[] = {0, 6, 9, 13, 15, 19, 21, 22, 23, 28, 31, 32};
+    static const int pairs[] = {0, 6, 9, 13, 15, 19, 21, 22, 23, GPU_PAIR(2), GPU_PAIR(5), GPU_PAIR(6)};
     tulle_ctx *ctx = gpu_ctx();
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
@@ -582,7 +582,7 @@ static void statistics_add_up(void)
 static void stages_have_names_and_fit_into_the_whole(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    static const int pairs[] = {15, 19, 23, 28};
+    static const int pairs[] = {15, 19, 23, GPU_PAIR(2)};
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
         tulle_options o = {.policy = "speck", .time_stages = 1};

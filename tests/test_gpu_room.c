@@ -33,12 +33,12 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Blocks under a limit, and under the numbers that refusals name: the second is enough, because the first may tell only
- * what A and B need on the device. */
+/* Blocks under a limit, and under the numbers that refusals name: the third is enough.  The first may tell only what A
+ * and B need on the device, the second what the analysis needs beside them. */
 static void climb(tulle_ctx *ctx, const pair *p, uint64_t limit, uint64_t *enough)
 {
     tulle_status status = TULLE_ELIMIT;
-    for (int step = 0; step < 3 && status == TULLE_ELIMIT; step++) {
+    for (int step = 0; step < 4 && status == TULLE_ELIMIT; step++) {
         tulle_options o = {.memory_limit = limit};
         int64_t rows = 0;
         status = tulle_multiply_blocks(ctx, &p->A.view, &p->B.view, &o, count_rows, &rows);
