@@ -26,7 +26,7 @@ typedef struct tl_job {
     const tl_recipe *recipe;
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* are there enough of them to look? */
-    bool             repeats, narrow;   /* patterns of rows come again; rows of B have at most one entry */
+    bool             repeats, ones;      /* patterns of rows come again; each row of B has one entry */
     bool             far;               /* rows of B are best fetched ahead of their use */
     int64_t          a_nnz, b_nnz;
     bool             drop_zeros;

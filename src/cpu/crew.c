@@ -86,7 +86,7 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
         .stencils = p->a_like && p->b_like
                     && (choice ? !p->repeats && p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows
                                : stencil),
-        .narrow = p->max_b_row <= 1,
+        .ones = p->b_length == 1,
         .far = (uint64_t)B->nnz * (tl_index_size(B->idx_type) + tl_type_size(B->val_type)) > 2u << 20,
         .a_nnz = A->nnz,
         .b_nnz = B->nnz,

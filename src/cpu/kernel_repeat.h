@@ -9,7 +9,8 @@
  * written without marks, search or sort.
  *
  * Rows of B are taken eight entries at a time, however short they are: the number of steps does not depend on their
- * lengths, and no branch is guessed wrong.  The pattern that followed the last one before is tried first.
+ * lengths, and no branch is guessed wrong.  Where each has exactly one entry, as where every point belongs to one aggregate,
+ * entry j is row j, and row pointers are not read.  The pattern that followed the last one before is tried first.
  *
  * Memory: 128 patterns, fewer where they are long, in about 64 KiB; each piece begins without any. */
 #ifndef TL_KERNEL_REPEAT_H
@@ -26,9 +27,27 @@ typedef struct pattern {
 } pattern;
 
 typedef struct pattern_arrays {
+    int64_t  *keep;                     /* all ones where a product is added to the one before it, else 0 */
     idx      *product, *col;            /* relative to the first product */
     uint16_t *order, *place;            /* products by the column of C they belong to, and its place */
 } pattern_arrays;
+
+/* A value in a vector of 16 bytes, zeros behind it: there it can be masked without leaving the register. */
+typedef int64_t words __attribute__((vector_size(16)));
+#if KIND == 1 || KIND == 3
+typedef float sums __attribute__((vector_size(16)));
+#else
+typedef double sums __attribute__((vector_size(16)));
+#endif
+#if KIND <= 2
+INLINE sums in_vector(val x) { return (sums){x}; }
+INLINE val  from_vector(sums x) { return x[0]; }
+#else
+INLINE sums in_vector(val x) { return (sums){x.re, x.im}; }
+INLINE val  from_vector(sums x) { return (val){x[0], x[1]}; }
+#endif
+
+enum { ONE, EIGHT };                    /* entries of each row of B: exactly one; any number, eight at a time */
 
 INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
 {
@@ -37,9 +56,10 @@ INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
 
 INLINE pattern_arrays arrays_of(const tl_scratch *s, pattern *p)
 {
-    idx *product = (idx *)(void *)((char *)p + 64);
+    int64_t *keep = (int64_t *)(void *)((char *)p + 64);
+    idx *product = (idx *)(void *)(keep + s->pattern_room);
     uint16_t *order = (uint16_t *)(void *)(product + 2 * s->pattern_room);
-    return (pattern_arrays){product, product + s->pattern_room, order, order + s->pattern_room};
+    return (pattern_arrays){keep, product, product + s->pattern_room, order, order + s->pattern_room};
 }
 
 INLINE void forget_patterns(const tl_scratch *s)
@@ -79,18 +99,35 @@ INLINE bool any_lane(lanes8 d)
     return any != 0;
 }
 
-/* Has a row the pattern?  Its products go to v meanwhile, one after the other.  With W = 8 rows of B are taken eight
- * entries at a time, with W = 1 none of them has more than one; the last entries of B are taken one by one, for
- * there is nothing behind them. */
-INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job *job, const tl_scratch *s,
-                        pattern *p, int64_t a_begin, int64_t a_end, val *restrict v)
+/* Has a row the pattern, where each row of B has one entry?  Its products go to v meanwhile. */
+INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job, const tl_scratch *s, pattern *p,
+                                int64_t a_begin, int64_t a_end, val *restrict v)
+{
+    const tl_operand ma = job->a;
+    const idx *restrict col = job->b.col, *restrict product = arrays_of(s, p).product;
+    const idx first = col[col_at(sh, &ma, a_begin)];
+    const val *restrict a = (const val *)ma.val + (m != SYMBOLIC ? a_begin : 0), *restrict b = job->b.val;
+    const int64_t n = a_end - a_begin;
+    idx wrong = 0;
+    if (n != p->products) return false;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t j = col_at(sh, &ma, a_begin + k);
+        wrong |= (col[j] - first) ^ product[k];
+        if (m != SYMBOLIC) v[k] = mul(a[k], b[j]);
+    }
+    return wrong == 0;
+}
+
+/* The same for rows of any length.  The last entries of B are taken one by one, for there is nothing behind them. */
+INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const tl_scratch *s, pattern *p,
+                        int64_t a_begin, int64_t a_end, val *restrict v)
 {
     static const idx ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     const tl_operand ma = job->a, mb = job->b;
     const idx *restrict col = mb.col, *restrict product = arrays_of(s, p).product;
     const idx first = first_column(sh, job, a_begin);
     const val *restrict a = ma.val, *restrict b = mb.val;
-    const int64_t most = p->products, safe = job->b_nnz - W;
+    const int64_t most = p->products, safe = job->b_nnz - 8;
     lanes8 wrong = {0}, firsts = wrong + first;
     idx wrong_one = 0;
     int64_t n = 0;
@@ -103,9 +140,6 @@ INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job 
                 wrong_one |= (col[from] - first) ^ product[n];
                 if (m != SYMBOLIC) v[n] = mul(a[k], b[from]);
             }
-        } else if (W == 1) {
-            wrong_one |= ((col[from] - first) ^ product[n]) & -(idx)(to - from);
-            if (m != SYMBOLIC) v[n] = mul(a[k], b[from]);
         } else {
             do {
                 int64_t left = to - from < 8 ? to - from : 8;
@@ -120,7 +154,7 @@ INLINE bool has_pattern(const mode m, const shape sh, const int W, const tl_job 
         }
         n = end;
     }
-    return n == most && wrong_one == 0 && (W == 1 || !any_lane(wrong));
+    return n == most && wrong_one == 0 && !any_lane(wrong);
 }
 
 /* The number of the pattern with these columns, or of the one that makes room for it: each has two places. */
@@ -138,7 +172,7 @@ static int32_t pattern_place(const tl_scratch *s, const idx *restrict x, int64_t
 }
 
 /* The row that has the pattern: its columns, unless they are known, and its values. */
-INLINE void write_repeat(const mode m, const tl_job *job, const tl_scratch *s, pattern *p, idx first,
+INLINE void write_repeat(const mode m, const int entries, const tl_job *job, const tl_scratch *s, pattern *p, idx first,
                          const val *restrict v, out o)
 {
     const pattern_arrays a = arrays_of(s, p);
@@ -150,6 +184,15 @@ INLINE void write_repeat(const mode m, const tl_job *job, const tl_scratch *s, p
     }
     if (m == SYMBOLIC) return;
     val *restrict value = o.val;
+    if (entries == ONE) {               /* few products each: a branch would often be guessed wrong */
+        sums sum = {0};
+        for (int64_t k = 0; k < p->products; k++) {
+            const words keep = {a.keep[k], a.keep[k]};
+            sum = (sums)((words)sum & keep) + in_vector(v[a.order[k]]);
+            value[a.place[k]] = from_vector(sum);
+        }
+        return;
+    }
     val sum = zero();
     int before = -1;
     for (int64_t k = 0; k < p->products; k++) {         /* the sum stays in a register: no load waits for a store */
@@ -190,6 +233,7 @@ INLINE void note_places(const mode m, tl_scratch *s, pattern *p, int64_t product
         a.order[at] = (uint16_t)k;
         a.place[at] = (uint16_t)place;
     }
+    for (int64_t k = 0; k < products; k++) a.keep[k] = k > 0 && a.place[k] == a.place[k - 1] ? -1 : 0;
     for (int64_t i = 0; i < n; i++) rank[col[i] - r->lo] = 0;
 }
 

@@ -37,6 +37,7 @@
 #else
 #define INLINE static inline __attribute__((always_inline))
 #endif
+#define NOINLINE __attribute__((noinline))
 
 #if KIND == 1
 typedef float val;

@@ -113,46 +113,54 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
     return total;
 }
 
+/* A row that has none of the patterns.  Where `products` is not 0, x has the columns of so many, and p will be their
+ * pattern.  Apart from the loop below, which has registers for little else than rows that have one. */
+static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t begin,
+                                  int64_t end, int64_t known, int64_t products, out o)
+{
+    if (products > 0) note_products(s, p, s->item[0], products);
+    row r = gather(ANY, job, s, begin, end);
+    int64_t n = m == SYMBOLIC ? one_row(SYMBOLIC, ANY, job, s, &r, known, o)
+                : m == FUSED  ? one_row(FUSED, ANY, job, s, &r, known, o)
+                              : one_row(NUMERIC, ANY, job, s, &r, known, o);
+    if (products > 0) note_places(m, s, p, products, &r, first_column(ANY, job, begin), n, o.col);
+    return n;
+}
+
 /* The same where rows repeat patterns of rows shortly before them.  A piece in which most do not goes on without
  * looking. */
-INLINE int64_t run_repeats(const mode m, const shape sh, const int W, const tl_job *job, tl_scratch *s,
+INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, const tl_job *job, tl_scratch *s,
                            const tl_piece *piece, void *c_col, void *c_val, int64_t *row_end)
 {
     enum { CREDIT = 64, MISS = 2 };
     out o = {c_col, c_val};
-    idx *x = s->item[0];
     val *v = s->product;
     int64_t total = 0, credit = CREDIT, begin = ptr_at(sh, &job->a, piece->row0);
     pattern *last = pattern_at(s, 0);
     forget_patterns(s);
     for (int64_t i = piece->row0; i < piece->row1; i++) {
         int64_t end = ptr_at(sh, &job->a, i + 1), products = 0, n;
-        int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
         const bool look = end - begin > 1 && credit > 0;
         pattern *p = pattern_at(s, last->next);
-        bool again = look && has_pattern(m, sh, W, job, s, p, begin, end, v);
-        if (look && !again && (products = columns_of(job, s, begin, end, x)) > 0) {
-            last->next = pattern_place(s, x, products);
+        bool again = look && (entries == ONE ? has_pattern_of_ones(m, sh, job, s, p, begin, end, v)
+                                             : has_pattern(m, sh, job, s, p, begin, end, v));
+        if (look && !again && (products = columns_of(job, s, begin, end, s->item[0])) > 0) {
+            last->next = pattern_place(s, s->item[0], products);
             p = pattern_at(s, last->next);
-            again = has_pattern(m, sh, W, job, s, p, begin, end, v);
+            again = has_pattern(m, ANY, job, s, p, begin, end, v);
         }
         if (again) {
             n = p->count;
-            write_repeat(m, job, s, p, first_column(sh, job, begin), v, o);
+            write_repeat(m, entries, job, s, p, first_column(sh, job, begin), v, o);
             note(s, TL_STENCIL, 1, p->products);
             credit += credit < CREDIT;
+        } else {
+            n = other_row(m, job, s, p, begin, end, m == NUMERIC ? row_end[i - piece->row0] - total : 0, products, o);
+            if (products > 0) credit -= MISS;
+        }
+        if (again || products > 0) {
             p->used = i;
             last = p;
-        } else {
-            if (products > 0) note_products(s, p, x, products);
-            row r = gather(sh, job, s, begin, end);
-            n = one_row(m, sh, job, s, &r, known, o);
-            if (products > 0) {
-                note_places(m, s, p, products, &r, first_column(sh, job, begin), n, o.col);
-                credit -= MISS;
-                p->used = i;
-                last = p;
-            }
         }
         if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
         if (o.col) o.col += n;
@@ -183,11 +191,11 @@ INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const t
     if (piece->lo < piece->hi)
         return run_window(m == NUMERIC ? FUSED : m, job, s, piece, c_col, c_val, row_end);
     bool wide = job->a.ptr64 || job->a.col64 || job->b.ptr64;
-    if (job->repeats && WIDTH == 32 && !wide && job->narrow)
-        return run_repeats(m, PLAIN, 1, job, s, piece, c_col, c_val, row_end);
+    if (job->repeats && WIDTH == 32 && !wide && job->ones)
+        return run_repeats(m, PLAIN, ONE, job, s, piece, c_col, c_val, row_end);
     if (job->repeats && WIDTH == 32 && !wide)
-        return run_repeats(m, PLAIN, 8, job, s, piece, c_col, c_val, row_end);
-    if (job->repeats) return run_repeats(m, ANY, 8, job, s, piece, c_col, c_val, row_end);
+        return run_repeats(m, PLAIN, EIGHT, job, s, piece, c_col, c_val, row_end);
+    if (job->repeats) return run_repeats(m, ANY, EIGHT, job, s, piece, c_col, c_val, row_end);
     if (m != NUMERIC && WIDTH == 32 && !wide && !job->twins)
         return run_rows(m, PLAIN, job, s, piece, c_col, c_val, row_end);
     return run_rows(m, ANY, job, s, piece, c_col, c_val, row_end);

@@ -25,7 +25,7 @@ static void size_patterns(tl_scratch *s, int64_t max_products, size_t index, int
 {
     s->pattern_most = smaller(max_products, TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
-    s->pattern_bytes = (64 + s->pattern_room * (int64_t)(2 * index + 2 * sizeof(uint16_t)) + 63) & ~(int64_t)63;
+    s->pattern_bytes = (64 + s->pattern_room * (int64_t)(8 + 2 * index + 2 * sizeof(uint16_t)) + 63) & ~(int64_t)63;
     s->pattern_count = 128;
     while (s->pattern_count > 8 && s->pattern_count * s->pattern_bytes > room) s->pattern_count /= 2;
 }

@@ -138,6 +138,7 @@ typedef struct tl_profile {
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */
     int64_t  max_products, max_a_row, max_b_row;
+    int64_t  b_length;                  /* of every row of B, where all have the same; else -1 */
     int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* how many rows              */
     bool     repeats;                   /* products of most rows lie as those of a row shortly before, some columns on */
 } tl_profile;

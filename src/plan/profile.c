@@ -259,6 +259,7 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     if (A->nnz < 20000) threads = 1;
     memset(p, 0, sizeof *p);
     p->row1 = A->rows;
+    p->b_length = j.length;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
     if (alike) TRY(prepare_likes(b, A, B, p));
