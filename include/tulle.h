@@ -209,6 +209,8 @@ typedef struct tulle_stats {
     tulle_stage stage[TULLE_MAX_STAGES];
     int         waits;            /* how often the host waited for a device  */
     const char *policy, *device, *isa;
+    double      sec_compile;      /* kernels compiled or loaded for a GPU: in no other stage but sec_total.
+                                     (PoCL compiles again when a kernel first runs: not seen from here) */
 } tulle_stats;
 
 typedef struct tulle_forecast {
@@ -267,6 +269,14 @@ TULLE_API int          tulle_device_count(void);
 TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
 TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
 TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
+/* Compiles or loads all kernels of the context's GPU for values and indices of these types now, not when a product first needs
+ * them; "compiling kernels" is told to the progress callback, which may cancel.  The CPU has none. */
+typedef struct tulle_kernels {
+    int64_t     programs;         /* there are for these types; those not counted below were loaded before */
+    int64_t     compiled, cached, embedded;
+    double      seconds;
+} tulle_kernels;
+TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got);
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
 TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
 TULLE_API const char  *tulle_accumulator_name(int i);

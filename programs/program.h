@@ -83,7 +83,7 @@ typedef struct options {
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
-    int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32, map;
+    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map;
     tulle_options product;
 } options;
 
