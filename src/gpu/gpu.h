@@ -53,6 +53,7 @@ void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back 
 /* All programs for values and indices of these types, compiled or found and loaded. */
 tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index idx, tulle_kernels *got);
 double       tl_gpu_compiling(const tl_gpu *gpu);               /* seconds that kernels took to get, so far */
+double       tl_gpu_now(const tl_gpu *gpu);                     /* a clock that stands still meanwhile      */
 
 /* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next, up to a quarter of
  * the device's memory.  In queue order: a block freed after its last use was enqueued may be handed out at once. */

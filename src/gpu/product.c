@@ -682,14 +682,13 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     tl_product p = {0};
     tl_once once = {0};
     bool two = !request->recipe->once;
-    double start = tl_now(), compiled = gpu->compiling, at[3], compiling[2];
+    double start = tl_gpu_now(gpu), at[2];
     uint64_t waits = gpu->driver->waits(gpu->device);
     *out = NULL;
     tl_dmem_begin(gpu, request->before, request->memory_limit);
     TRY(tl_product_begin(b, gpu, request, &p));
     TRY(two ? tl_product_pattern(&p) : tl_once_bins(&p, &once));
-    at[0] = tl_now();
-    compiling[0] = gpu->compiling - compiled;
+    at[0] = tl_gpu_now(gpu);
     if (tl_progress(b, "symbolic", 0.5)) {
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
@@ -703,7 +702,6 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     }
     if (request->drop_zeros) TRY(drop(&p));
     TRY(fit_c(&p));
-    at[1] = tl_now();
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
@@ -716,12 +714,9 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     /* The caller's own queue goes on by itself. */
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
     if (p.timed) TRY(stage_times(&p, stats));
-    at[2] = tl_now();
-    compiling[1] = gpu->compiling - compiled - compiling[0];
-    stats->sec_compile = compiling[0] + compiling[1];
-    stats->sec_symbolic = at[0] - start - compiling[0];
-    stats->sec_numeric = at[2] - at[0] - compiling[1];
-    stats->sec_total = at[2] - start;
+    at[1] = tl_gpu_now(gpu);
+    stats->sec_symbolic += at[0] - start;           /* blocks of rows add up */
+    stats->sec_numeric += at[1] - at[0];
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:

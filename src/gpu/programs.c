@@ -146,7 +146,10 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
     int64_t before[3];
     wanted w = {.count = 0};
     memcpy(before, gpu->images, sizeof before);
-    for (int f = 0; f < TL_FILES; f++) want(gpu, (tl_types){.ptr = bits, .idx = bits, .key = 32, .val = (int)val}, f, &w);
+    for (int f = 0; f < TL_FILES; f++) {
+        const int width = f == TL_F_dense ? 32 : bits;          /* dense matrices have no indices */
+        want(gpu, (tl_types){.ptr = width, .idx = width, .key = 32, .val = (int)val}, f, &w);
+    }
     TRY(get(b, gpu, &w));
     *got = (tulle_kernels){.programs = TL_FILES, .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
                            .cached = gpu->images[TL_CACHED] - before[TL_CACHED],
@@ -158,6 +161,11 @@ done:
 double tl_gpu_compiling(const tl_gpu *gpu)
 {
     return gpu->compiling;
+}
+
+double tl_gpu_now(const tl_gpu *gpu)
+{
+    return tl_now() - gpu->compiling;
 }
 
 tl_kernel *tl_gpu_kernel(tl_gpu *gpu, tl_types types, tl_kernel_id id)
