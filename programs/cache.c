@@ -80,8 +80,10 @@ int run_cache(const options *o)
     int code = END_OK;
     session s;
     tulle_cache c;
-    if (o->warm && o->clear) return complain(END_USAGE, "cache: --warm and --clear contradict each other");
+    if (o->warm && o->clear) return complain(END_USAGE, "--warm and --clear exclude each other");
     if (o->warm) return warm(o);
+    code = check_given(o, FOR_KEPT, "cache without --warm");
+    if (code != END_OK) return code;
     GO(session_open_on(&s, o, "cpu"));
     GO(told(&s, o->clear ? tulle_cache_clear(s.ctx, &c) : tulle_cache_info(s.ctx, &c)));
     if (o->json) json_cache(&c, o->clear);

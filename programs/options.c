@@ -35,7 +35,8 @@ enum {                                  /* benches that are named take some of t
     REPEATS = FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS,
     FORCED  = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
     WORKS   = TYPED | BENCHES,
-    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_DEVICES | FOR_CACHE
+    CACHES  = FOR_CACHE | FOR_KEPT,
+    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_DEVICES | CACHES
               | FOR_VERSION
 };
 
@@ -118,15 +119,15 @@ static const option table[] = {
      "the longer side: pixels, or characters in the terminal"},
     {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,
      "what there is to choose from"},
-    {"clear", 0, FLAG, NULL, AT(clear), 1, 0, FOR_CACHE,
+    {"clear", 0, FLAG, NULL, AT(clear), 1, 0, CACHES,
      "remove all of them"},
-    {"warm", 0, FLAG, NULL, AT(warm), 1, 0, FOR_CACHE,
-     "compile or load all kernels of the device for a type of values and indices, f64 and i32"},
+    {"warm", 0, FLAG, NULL, AT(warm), 1, 0, CACHES,
+     "compile or load what the device needs for --type and --index, f64 and i32 when not given"},
     {"json", 'j', FLAG, NULL, AT(json), 1, 0, REPORTS,
      "one JSON object instead of a table"},
-    {"trace", 0, FLAG, NULL, AT(trace), 1, 0, WORKS | FOR_CACHE,
+    {"trace", 0, FLAG, NULL, AT(trace), 1, 0, WORKS | CACHES,
      "each choice in a line on standard error"},
-    {"quiet", 'q', FLAG, NULL, AT(quiet), 1, 0, WORKS | FOR_CACHE,
+    {"quiet", 'q', FLAG, NULL, AT(quiet), 1, 0, WORKS | CACHES,
      "no report and no progress bar"},
     {"help", 'h', FLAG, NULL, AT(help), 1, 0, ~0u,
      "this text"},

@@ -69,7 +69,8 @@ enum {                          /* which subcommand an option belongs to */
     FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11,
     FOR_TUNE     = 1 << 12,
     /* and which bench: products, or the one that is named */
-    FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16
+    FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16,
+    FOR_KEPT     = 1 << 17      /* a cache that is not warmed */
 };
 
 enum { OPERANDS_MAX = 64 };

@@ -195,6 +195,36 @@ static void a_planted_entry_is_not_run(void)
     close_base(b, held);
 }
 
+/* What a driver refuses is compiled, though an entry is there, and the entry is that of the new one then. */
+static void a_refused_image_is_compiled_and_its_entry_replaced(void)
+{
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    tl_cache cache;
+    char *text;
+    tl_image image, refused = {.data = (void *)(uintptr_t)"refused", .bytes = 7};
+    REQUIRE(tl_jit_source(b, c.dialect, &p, &text) == TULLE_OK, "%s", b->error);
+    tl_hash key = tl_cache_key(&c, text);
+    tl_free(b, text);
+    tl_cache_open(&cache);
+    tl_cache_put(&cache, &key, &refused);
+    REQUIRE(tl_jit_images(b, &c, &p, 1, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.bytes == 7 && image.origin == TL_CACHED && atomic_load(&f.calls) == 0, "not from the cache");
+    REQUIRE(tl_jit_again(b, &c, &p, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.origin == TL_COMPILED && atomic_load(&f.calls) == 1 && right(b, &c, &p, &image), "not compiled");
+    tl_image_free(b, &image);
+    one(b, &c, &p, false, "replaced");
+    CHECK(files_like("", NULL, 0) == 1, "%d files", files_like("", NULL, 0));
+    image = (tl_image){.origin = TL_EMBEDDED};          /* of one that came with the library the entry is tried first */
+    REQUIRE(tl_jit_again(b, &c, &p, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.origin == TL_CACHED && atomic_load(&f.calls) == 1, "%d calls", atomic_load(&f.calls));
+    tl_image_free(b, &image);
+    close_base(b, held);
+}
+
 /* Root can give files away; everybody else knows a folder of root's. */
 static void what_belongs_to_others_is_not_taken(void)
 {
@@ -491,6 +521,7 @@ TEST_MAIN(TEST(the_second_time_it_comes_from_the_cache),
           TEST(own_files_are_private_whatever_the_umask),
           TEST(what_others_can_write_is_not_taken),
           TEST(a_planted_entry_is_not_run),
+          TEST(a_refused_image_is_compiled_and_its_entry_replaced),
           TEST(what_belongs_to_others_is_not_taken),
           TEST(a_cache_that_cannot_be_written_only_costs_time),
           TEST(a_disk_that_is_full_leaves_nothing_half_written),

@@ -142,6 +142,7 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
 {
     tulle_status status = TULLE_OK;
     const int bits = idx == TULLE_I64 ? 64 : 32;
+    const tl_kernel_id resize = TL_K_NARROW;                    /* wide indices that fit 32 bits; its types are always these */
     const double start = tl_now();
     int64_t before[3];
     wanted w = {.count = 0};
@@ -151,7 +152,8 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
         want(gpu, (tl_types){.ptr = width, .idx = width, .key = 32, .val = (int)val}, f, &w);
     }
     TRY(get(b, gpu, &w));
-    *got = (tulle_kernels){.programs = TL_FILES, .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
+    if (bits == 64) TRY(tl_gpu_need(b, gpu, (tl_types){32, 32, 32, 0}, &resize, 1));
+    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64), .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
                            .cached = gpu->images[TL_CACHED] - before[TL_CACHED],
                            .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED], .seconds = tl_now() - start};
 done:
