@@ -197,7 +197,10 @@ typedef struct tulle_stage {
 #define TULLE_MAX_STAGES 16
 
 typedef struct tulle_stats {
-    double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish, sec_total;
+    double      sec_compile;      /* kernels compiled or loaded, the first time a GPU needs them; 0 on a CPU.
+                                     (PoCL goes on compiling when a kernel first runs: that is not seen) */
+    double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish;     /* without sec_compile */
+    double      sec_total;        /* all of it                                */
     int64_t     a_nnz, b_nnz, c_nnz, products;     /* tulle_spmm(): b, c are X, Y */
     uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
     uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not
@@ -267,6 +270,15 @@ TULLE_API int          tulle_device_count(void);
 TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
 TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
 TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
+/* Compiles or loads the kernels of the context's GPU for values and indices of these types now, not when a product first needs
+ * them.  "compiling kernels" is told to the progress callback, which may cancel.  A CPU has none: TULLE_OK and zeros.
+ * (Rows of C that span more than 2^27 columns, or indices of two widths, take some that are not among them.) */
+typedef struct tulle_kernels {
+    int64_t     programs;         /* there are for these types; those not counted below were loaded before */
+    int64_t     compiled, cached, embedded;
+    double      seconds;
+} tulle_kernels;
+TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got);
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
 TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
 TULLE_API const char  *tulle_accumulator_name(int i);

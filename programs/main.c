@@ -30,9 +30,10 @@ const command commands[] = {
      "memory: bytes of the product when C is counted first, when it grows, and when all products are stored.\n"
      "accumulators: products a second of each, by size of rows and compression; -o FILE.png draws it.\n"},
     {"devices", FOR_DEVICES, run_devices, 0, 0, "", "list where products can be computed", ""},
-    {"cache", FOR_CACHE, run_cache, 0, 0, "", "show or clear the kernels kept on disk",
+    {"cache", FOR_CACHE, run_cache, 0, 0, "", "show, make or clear the kernels kept on disk",
      "Kernels compiled for a GPU are kept in $TULLE_CACHE, or $XDG_CACHE_HOME/tulle, or ~/.cache/tulle.\n"
-     "Those that were compiled with the library itself are counted as embedded.\n"},
+     "Those that were compiled with the library itself are counted as embedded.\n"
+     "A folder that belongs to somebody else or that others can write is not used.\n"},
     {"version", FOR_VERSION, run_version, 0, 0, "", "print the version", ""},
     {"help", FOR_HELP, run_help, 0, 1, "[COMMAND]", "explain the command or a subcommand", ""},
     {NULL, 0, NULL, 0, 0, NULL, NULL, NULL},

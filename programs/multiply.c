@@ -128,6 +128,7 @@ static void print_json(const options *o, const outcome *r)
     json_csr(&j, &r->c);
     json_close(&j, '}');
     json_open(&j, "seconds", '{');
+    json_num(&j, "compile", t->sec_compile);
     json_num(&j, "check", t->sec_check);
     json_num(&j, "analyze", t->sec_analyze);
     json_num(&j, "symbolic", t->sec_symbolic);

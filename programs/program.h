@@ -69,7 +69,8 @@ enum {                          /* which subcommand an option belongs to */
     FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11,
     FOR_TUNE     = 1 << 12,
     /* and which bench: products, or the one that is named */
-    FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16
+    FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16,
+    FOR_KEPT     = 1 << 17      /* a cache that is not warmed */
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -83,7 +84,7 @@ typedef struct options {
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
-    int           check, json, quiet, quick, trace, list, clear, help, column_major, allow_tf32, map;
+    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map;
     tulle_options product;
 } options;
 

@@ -390,6 +390,7 @@ static void print_json(const options *o, const outcome *r, const char *text)
     json_dense(&j, "x", r->x_name, &r->x);
     json_dense(&j, "y", text, &r->y);
     json_open(&j, "seconds", '{');
+    json_num(&j, "compile", t->sec_compile);
     json_num(&j, "check", t->sec_check);
     json_num(&j, "analyze", t->sec_analyze);
     json_num(&j, "numeric", t->sec_numeric);

@@ -140,6 +140,16 @@ tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed)
     return status;
 }
 
+tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got)
+{
+    NEED_CTX;
+    NEED(got);
+    memset(got, 0, sizeof *got);
+    if (!tl_type_known((int)val_type) || !tl_index_known((int)idx_type))
+        return tl_fail(&ctx->base, TULLE_ETYPE, "value type %d, index type %d: not both are known", (int)val_type, (int)idx_type);
+    return ctx->gpu ? tl_gpu_warm(&ctx->base, ctx->gpu, val_type, idx_type, got) : TULLE_OK;
+}
+
 /* ---- matrices */
 
 tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)

@@ -69,6 +69,11 @@ void tl_ctx_free(tulle_ctx *ctx)
     tl_base_free(&ctx->base);
 }
 
+double tl_ctx_compiling(const tulle_ctx *ctx)
+{
+    return ctx->gpu ? tl_gpu_compiling(ctx->gpu) : 0;
+}
+
 /* ---- the list */
 
 static void cpu_info(tulle_device *info)

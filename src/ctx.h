@@ -16,6 +16,7 @@ struct tulle_ctx {
 /* context.c; why, when not NULL, gets the sentence of a failure */
 tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx, char *why, size_t bytes);
 void         tl_ctx_free(tulle_ctx *ctx);
+double       tl_ctx_compiling(const tulle_ctx *ctx);            /* seconds that kernels took to get, so far */
 int          tl_device_count(void);
 tulle_status tl_device_info(int i, tulle_device *info);
 
@@ -74,7 +75,7 @@ typedef struct tl_setup {
     tl_gpu_request gpu;                 /* on a GPU                                 */
     tulle_stats   stats;
     uint64_t      held;                 /* bytes before it began                    */
-    double        start;
+    double        start, compiling;     /* the clock, and tl_ctx_compiling() then   */
 } tl_setup;
 
 tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
@@ -135,6 +136,7 @@ struct tulle_spmm_plan {
     tl_gpu_spmm       *gpu;             /* on a GPU                                 */
     tulle_stats        stats;
     uint64_t           held;            /* bytes before it began                    */
+    double             compiling;       /* tl_ctx_compiling() then                  */
 };
 
 #endif

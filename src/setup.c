@@ -85,6 +85,7 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     bool values = want & TL_VALUES;
     memset(s, 0, sizeof *s);
     s->start = tl_now();
+    s->compiling = tl_ctx_compiling(ctx);
     s->held = atomic_load(&b->held);
     atomic_store(&b->peak, s->held);
     TRY(tl_options_check(ctx, options, &s->options));
@@ -118,6 +119,7 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     tulle_stats *stats = &s->stats;
     stats->sec_total = tl_now() - s->start;
+    stats->sec_compile = tl_ctx_compiling(ctx) - s->compiling;
     if (!ctx->gpu) {                    /* an engine on a device has counted there */
         stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
         stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;

@@ -148,7 +148,7 @@ static int stop_at_once(void *user, const char *stage, double fraction)
 {
     int *calls = user;
     (void)fraction;
-    if (strcmp(stage, "compile") == 0) ++*calls;
+    if (strcmp(stage, "compiling kernels") == 0) ++*calls;
     return 1;
 }
 

@@ -170,7 +170,20 @@ static void what_others_can_write_is_not_taken(void)
     close_base(b, held);
 }
 
-/* A whole entry with another image behind the right key: what somebody would plant. */
+/* A whole entry with another image behind the right key. */
+static bool plant(tl_base *b, const tl_compiler *c, const tl_program *p, const char *data)
+{
+    tl_cache cache;
+    char *text;
+    tl_image image = {.data = (void *)(uintptr_t)data, .bytes = strlen(data)};
+    if (tl_jit_source(b, c->dialect, p, &text) != TULLE_OK) return false;
+    tl_hash key = tl_cache_key(c, text);
+    tl_free(b, text);
+    tl_cache_open(&cache);
+    tl_cache_put(&cache, &key, &image);
+    return !cache.trouble[0];
+}
+
 static void a_planted_entry_is_not_run(void)
 {
     tl_base *b = open_base(1);
@@ -178,20 +191,38 @@ static void a_planted_entry_is_not_run(void)
     fake f = {0};
     tl_compiler c = compiler_of(&f);
     tl_program p = program("", 1);
-    tl_cache cache;
-    char *text;
-    tl_image image, planted = {.data = (void *)(uintptr_t)"planted", .bytes = 7};
-    REQUIRE(tl_jit_source(b, c.dialect, &p, &text) == TULLE_OK, "%s", b->error);
-    tl_hash key = tl_cache_key(&c, text);
-    tl_free(b, text);
-    tl_cache_open(&cache);
-    tl_cache_put(&cache, &key, &planted);
-    REQUIRE(!cache.trouble[0] && tl_jit_images(b, &c, &p, 1, &image) == TULLE_OK, "%s", b->error);
+    tl_image image;
+    REQUIRE(plant(b, &c, &p, "planted"), "%s", b->error);
+    REQUIRE(tl_jit_images(b, &c, &p, 1, &image) == TULLE_OK, "%s", b->error);
     CHECK(image.bytes == 7, "our own entry is not taken");
     tl_image_free(b, &image);
     REQUIRE(chmod(folder, 0777) == 0, "%s", folder);
     one(b, &c, &p, true, "planted");
     REQUIRE(chmod(folder, 0700) == 0, "%s", folder);
+    close_base(b, held);
+}
+
+/* What a driver refuses is compiled, though an entry is there, and the entry is that of the new one then. */
+static void a_refused_image_is_compiled_and_its_entry_replaced(void)
+{
+    tl_base *b = open_base(1);
+    uint64_t held = atomic_load(&b->held);
+    fake f = {0};
+    tl_compiler c = compiler_of(&f);
+    tl_program p = program("", 1);
+    tl_image image;
+    REQUIRE(plant(b, &c, &p, "refused"), "%s", b->error);
+    REQUIRE(tl_jit_images(b, &c, &p, 1, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.bytes == 7 && image.origin == TL_CACHED && atomic_load(&f.calls) == 0, "not from the cache");
+    REQUIRE(tl_jit_again(b, &c, &p, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.origin == TL_COMPILED && atomic_load(&f.calls) == 1 && right(b, &c, &p, &image), "not compiled");
+    tl_image_free(b, &image);
+    one(b, &c, &p, false, "replaced");
+    CHECK(files_like("", NULL, 0) == 1, "%d files", files_like("", NULL, 0));
+    image = (tl_image){.origin = TL_EMBEDDED};          /* of one that came with the library the entry is tried first */
+    REQUIRE(tl_jit_again(b, &c, &p, &image) == TULLE_OK, "%s", b->error);
+    CHECK(image.origin == TL_CACHED && atomic_load(&f.calls) == 1, "%d calls", atomic_load(&f.calls));
+    tl_image_free(b, &image);
     close_base(b, held);
 }
 
@@ -491,6 +522,7 @@ TEST_MAIN(TEST(the_second_time_it_comes_from_the_cache),
           TEST(own_files_are_private_whatever_the_umask),
           TEST(what_others_can_write_is_not_taken),
           TEST(a_planted_entry_is_not_run),
+          TEST(a_refused_image_is_compiled_and_its_entry_replaced),
           TEST(what_belongs_to_others_is_not_taken),
           TEST(a_cache_that_cannot_be_written_only_costs_time),
           TEST(a_disk_that_is_full_leaves_nothing_half_written),

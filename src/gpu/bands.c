@@ -345,7 +345,7 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
 {
     tulle_status status = TULLE_OK;
     walk w = {.b = b, .s = s, .alpha = alpha, .beta = beta, .X = X, .Y = Y};
-    double start = tl_now();
+    double start = tl_gpu_now(s->gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
     TRY(choose(&w));
     TRY(make_room_for_x(&w));
@@ -366,7 +366,7 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
         TRY(all_bands(&w, &x, col));
     }
     TRY(tl_parcels_finish(b, s->gpu));
-    stats->sec_numeric = tl_now() - start;
+    stats->sec_numeric = tl_gpu_now(s->gpu) - start;
     if (stats->workspace_bytes < w.workspace) stats->workspace_bytes = w.workspace;
 done:
     s->gpu->parcel_busy = 0;            /* after a failure nothing is under way, either */

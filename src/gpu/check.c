@@ -10,10 +10,15 @@ uint32_t tl_team_log2(const tl_gpu *gpu, int64_t nnz, int64_t rows)
     return team;
 }
 
+tl_types tl_check_types(const tulle_csr *M)
+{
+    return (tl_types){M->ptr_type == TULLE_I64 ? 64 : 32, M->idx_type == TULLE_I64 ? 64 : 32, 32, 0};
+}
+
 tulle_status tl_check_launch(tl_base *b, tl_gpu *gpu, const tulle_csr *M, int64_t rows, tl_dmem ptr, tl_dmem col, tl_dmem bad)
 {
     tulle_status status = TULLE_OK;
-    tl_types types = {M->ptr_type == TULLE_I64 ? 64 : 32, M->idx_type == TULLE_I64 ? 64 : 32, 32, 0};
+    tl_types types = tl_check_types(M);
     tl_kernel_id id = TL_K_CHECK;
     if (rows == 0) return TULLE_OK;
     TRY(tl_gpu_need(b, gpu, types, &id, 1));

@@ -186,6 +186,8 @@ struct tl_gpu {
     /* programs.c */
     tl_module       *module[TL_FILES][TL_VARIANTS];
     tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];
+    double           compiling;         /* seconds that kernels took to get, so far  */
+    int64_t          images[3];         /* of each tl_origin, so far                 */
     /* product.c: what stays from one product to the next */
     uint64_t        *note;              /* pinned: summaries come here               */
     tl_dmem          board;             /* TL_BOARD_*: small things of the product under way */
@@ -219,6 +221,7 @@ bool         tl_program_ahead(int i, tl_program *p);
 
 /* Threads for a row of average length. */
 uint32_t     tl_team_log2(const tl_gpu *gpu, int64_t nnz, int64_t rows);
+tl_types     tl_check_types(const tulle_csr *M);                /* that its check is built for */
 /* The first bad row to bad[0], in the queue. */
 tulle_status tl_check_launch(tl_base *b, tl_gpu *gpu, const tulle_csr *M, int64_t rows, tl_dmem ptr, tl_dmem col, tl_dmem bad);
 /* The sentence about a bad view; no error: this view is not the bad one. */

@@ -48,6 +48,13 @@ tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the c
 void        *tl_gpu_native(tl_gpu *gpu, tl_native what);        /* NULL where the driver has no such thing */
 void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back */
 
+/* ---- programs.c */
+
+/* All programs for values and indices of these types, compiled or found and loaded. */
+tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index idx, tulle_kernels *got);
+double       tl_gpu_compiling(const tl_gpu *gpu);               /* seconds that kernels took to get, so far */
+double       tl_gpu_now(const tl_gpu *gpu);                     /* a clock that stands still meanwhile      */
+
 /* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next, up to a quarter of
  * the device's memory.  In queue order: a block freed after its last use was enqueued may be handed out at once. */
 tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *what, tl_dmem *mem);

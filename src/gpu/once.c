@@ -201,7 +201,7 @@ tulle_status tl_once_bins(tl_product *p, tl_once *o)
     }
     choose(p, o);
     tl_kernel_id need[] = {TL_K_UPPER_COUNT, TL_K_UPPER_FILL};
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, BOARD_BYTES, "counts of bins", &o->board));
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->rows * 4, "lists of rows", &o->list));
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "places in C~", &o->room));
@@ -351,7 +351,7 @@ static tulle_status load_kernels(tl_product *p, const tl_once *o)
         types.key = key;
         for (int i = 0; i < TL_COUNT(all); i++)
             if (all[i].wanted && all[i].types.key == key) need[count++] = all[i].id;
-        TRY(tl_gpu_need(p->b, p->gpu, types, need, count));
+        TRY(tl_product_need(p, types, need, count));
     }
 done:
     return status;

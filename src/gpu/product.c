@@ -36,7 +36,7 @@ static tulle_status resize(tl_product *p, tl_kernel_id id, uint64_t count, tl_dm
 {
     tulle_status status = TULLE_OK;
     tl_types types = {32, 32, 32, 0};
-    TRY(tl_gpu_need(p->b, p->gpu, types, &id, 1));
+    TRY(tl_product_need(p, types, &id, 1));
     TRY(tl_dmem_alloc(p->b, p->gpu, count * (id == TL_K_WIDEN ? 8 : 4), "indices in another width", to));
     uint64_t blocks = (count + 255) / 256;
     if (blocks > 65536) blocks = 65536;
@@ -246,6 +246,9 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     TRY(make_meta(p));
     TRY(tl_product_mark(p, "operands"));
     if (!request->trusted) {
+        const tl_kernel_id check = TL_K_CHECK;
+        TRY(tl_product_need(p, tl_check_types(A), &check, 1));
+        TRY(tl_product_need(p, tl_check_types(B), &check, 1));
         TRY(p->driver->fill(b, p->device, p->bad, 0xff, 8));
         if (p->request.row0 == 0 && rows == A->rows) TRY(tl_check_launch(b, gpu, A, rows, p->A.ptr, p->A.col, p->bad));
         if (!p->same) TRY(tl_check_launch(b, gpu, B, B->rows, p->B.ptr, p->B.col, p->bad));
@@ -272,7 +275,7 @@ static tulle_status analyze(tl_product *p)
     tulle_status status = TULLE_OK;
     const tl_caps *caps = &p->gpu->caps;
     tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     uint32_t threads = caps->cpu ? 32 : 256, team = tl_team_log2(p->gpu, p->a_nnz, p->rows);   /* a thread for each class at least */
     /* enough blocks for the device, but a row at least for each team of a block */
     uint64_t stretch = (uint64_t)p->rows / (caps->processors * 16 + 1) + 1;
@@ -310,7 +313,7 @@ static tulle_status tiny(tl_product *p, bool *done_so)
     tl_kernel_id need[] = {TL_K_TINY_ROWS, TL_K_TINY_SCAN};
     uint64_t *note = p->gpu->note;
     *done_so = false;
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
     uint32_t team_log2 = caps->warp ? 5 : 3, threads = caps->warp ? 64 : 8, items = 1;
     uint32_t block = caps->cpu ? 32 : caps->threads_block < 1024 ? caps->threads_block : 1024;
@@ -390,7 +393,7 @@ static tulle_status first_look(tl_product *p)
         if (p->same) p->B.ptr = p->A.ptr;
         else TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
         tl_kernel_id need[] = {TL_K_TILES, TL_K_OFFSETS};
-        TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+        TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     }
 done:
     return status;
@@ -499,7 +502,7 @@ static tulle_status drop(tl_product *p)
     tl_dmem ptr = nothing, col = nothing, val = nothing;
     tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY, TL_K_TILES, TL_K_OFFSETS};
     if (p->c_nnz == 0) return TULLE_OK;
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &ptr));
     TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
     tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
@@ -660,10 +663,14 @@ static tulle_status stage_times(tl_product *p, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     stats->stages = 0;
-    for (int i = 1; i < p->marks && stats->stages < TULLE_MAX_STAGES; i++) {
+    for (int i = 1; i < p->marks; i++) {
         double seconds = 0;
+        int k = 0;
         TRY(p->driver->elapsed(p->b, p->device, i - 1, i, &seconds));
-        stats->stage[stats->stages++] = (tulle_stage){p->mark_name[i], seconds};
+        while (k < stats->stages && strcmp(stats->stage[k].name, p->mark_name[i]) != 0) k++;
+        if (k == TULLE_MAX_STAGES) continue;
+        if (k == stats->stages) stats->stage[stats->stages++] = (tulle_stage){p->mark_name[i], 0};
+        stats->stage[k].seconds += seconds;         /* kernels may be compiled before several of them */
     }
 done:
     return status;
@@ -675,13 +682,13 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     tl_product p = {0};
     tl_once once = {0};
     bool two = !request->recipe->once;
-    double start = tl_now(), at[3];
+    double start = tl_gpu_now(gpu), at[2];
     uint64_t waits = gpu->driver->waits(gpu->device);
     *out = NULL;
     tl_dmem_begin(gpu, request->before, request->memory_limit);
     TRY(tl_product_begin(b, gpu, request, &p));
     TRY(two ? tl_product_pattern(&p) : tl_once_bins(&p, &once));
-    at[0] = tl_now();
+    at[0] = tl_gpu_now(gpu);
     if (tl_progress(b, "symbolic", 0.5)) {
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
@@ -695,7 +702,6 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     }
     if (request->drop_zeros) TRY(drop(&p));
     TRY(fit_c(&p));
-    at[1] = tl_now();
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
@@ -708,10 +714,9 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     /* The caller's own queue goes on by itself. */
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
     if (p.timed) TRY(stage_times(&p, stats));
-    at[2] = tl_now();
-    stats->sec_symbolic = at[0] - start;
-    stats->sec_numeric = at[2] - at[0];
-    stats->sec_total = at[2] - start;
+    at[1] = tl_gpu_now(gpu);
+    stats->sec_symbolic += at[0] - start;           /* blocks of rows add up */
+    stats->sec_numeric += at[1] - at[0];
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:

@@ -67,6 +67,9 @@ tulle_status tl_step_numeric(tl_product *p);
 tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks, uint32_t threads,
                                uint32_t shared, int lane, const tl_arg *args, int count);
 tulle_status tl_product_mark(tl_product *p, const char *name);
+/* Kernels loaded; where that took time, it is a stage of its own. */
+tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
+tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */
 
 /* split.c: heavy rows, each shared by many blocks; on the queue, not on a lane */
 bool         tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64_t span);

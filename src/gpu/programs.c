@@ -82,37 +82,92 @@ done:
     return status;
 }
 
+/* Programs that are not loaded yet. */
+typedef struct wanted {
+    tl_program program[TL_FILES];
+    int        file[TL_FILES], variant[TL_FILES], count;
+} wanted;
+
+static void want(const tl_gpu *gpu, tl_types types, int file, wanted *w)
+{
+    const tl_types t = reduce(types, &files[file]);
+    if (gpu->module[file][variant(t)]) return;
+    for (int k = 0; k < w->count; k++)
+        if (w->file[k] == file) return;
+    w->file[w->count] = file;
+    w->variant[w->count] = variant(t);
+    tl_program_make(files[file].name, files[file].threads, t, &w->program[w->count++]);
+}
+
+/* All of them are compiled, or found, and loaded; the time of it is no product's. */
+static tulle_status get(tl_base *b, tl_gpu *gpu, const wanted *w)
+{
+    tulle_status status = TULLE_OK;
+    tl_image image[TL_FILES] = {{0}};
+    double start = tl_now();
+    if (w->count == 0) return TULLE_OK;
+    tl_compiler compiler = gpu->driver->compiler(gpu->device);
+    TRY(tl_jit_images(b, &compiler, w->program, w->count, image));
+    for (int k = 0; k < w->count; k++) {
+        if (tl_progress(b, TL_COMPILING, (double)(k + 1) / (w->count + 1))) {
+            status = tl_fail(b, TULLE_ECANCEL, "cancelled while kernels were loaded");
+            goto done;
+        }
+        TRY(load(b, gpu, &compiler, &w->program[k], &image[k], &gpu->module[w->file[k]][w->variant[k]]));
+        gpu->images[image[k].origin]++;
+    }
+done:
+    for (int k = 0; k < w->count; k++) tl_image_free(b, &image[k]);
+    gpu->compiling += tl_now() - start;
+    return status;
+}
+
 tulle_status tl_gpu_need(tl_base *b, tl_gpu *gpu, tl_types types, const tl_kernel_id *ids, int count)
 {
     tulle_status status = TULLE_OK;
-    const tl_driver *d = gpu->driver;
-    tl_program program[TL_FILES];
-    tl_image image[TL_FILES] = {{0}};
-    int want[TL_FILES], vary[TL_FILES], wanted = 0;
-    for (int i = 0; i < count; i++) {
-        int f = kernels[ids[i]].file, v = variant_of(types, ids[i]), k = 0;
-        if (gpu->module[f][v]) continue;
-        while (k < wanted && want[k] != f) k++;
-        if (k < wanted) continue;
-        want[wanted] = f;
-        vary[wanted] = v;
-        tl_program_make(files[f].name, files[f].threads, reduce(types, &files[f]), &program[wanted]);
-        wanted++;
-    }
-    if (wanted) {
-        tl_compiler compiler = d->compiler(gpu->device);
-        TRY(tl_jit_images(b, &compiler, program, wanted, image));
-        for (int k = 0; k < wanted; k++)
-            TRY(load(b, gpu, &compiler, &program[k], &image[k], &gpu->module[want[k]][vary[k]]));
-    }
+    wanted w = {.count = 0};
+    for (int i = 0; i < count; i++) want(gpu, types, kernels[ids[i]].file, &w);
+    TRY(get(b, gpu, &w));
     for (int i = 0; i < count; i++) {
         int v = variant_of(types, ids[i]);
         if (gpu->kernel[ids[i]][v]) continue;
-        TRY(d->kernel(b, gpu->device, gpu->module[kernels[ids[i]].file][v], kernels[ids[i]].name, &gpu->kernel[ids[i]][v]));
+        TRY(gpu->driver->kernel(b, gpu->device, gpu->module[kernels[ids[i]].file][v], kernels[ids[i]].name,
+                                &gpu->kernel[ids[i]][v]));
     }
 done:
-    for (int k = 0; k < wanted; k++) tl_image_free(b, &image[k]);
     return status;
+}
+
+tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index idx, tulle_kernels *got)
+{
+    tulle_status status = TULLE_OK;
+    const int bits = idx == TULLE_I64 ? 64 : 32;
+    const tl_kernel_id resize = TL_K_NARROW;                    /* wide indices that fit 32 bits; its types are always these */
+    const double start = tl_now();
+    int64_t before[3];
+    wanted w = {.count = 0};
+    memcpy(before, gpu->images, sizeof before);
+    for (int f = 0; f < TL_FILES; f++) {
+        const int width = f == TL_F_dense ? 32 : bits;          /* dense matrices have no indices */
+        want(gpu, (tl_types){.ptr = width, .idx = width, .key = 32, .val = (int)val}, f, &w);
+    }
+    TRY(get(b, gpu, &w));
+    if (bits == 64) TRY(tl_gpu_need(b, gpu, (tl_types){32, 32, 32, 0}, &resize, 1));
+    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64), .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
+                           .cached = gpu->images[TL_CACHED] - before[TL_CACHED],
+                           .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED], .seconds = tl_now() - start};
+done:
+    return status;
+}
+
+double tl_gpu_compiling(const tl_gpu *gpu)
+{
+    return gpu->compiling;
+}
+
+double tl_gpu_now(const tl_gpu *gpu)
+{
+    return tl_now() - gpu->compiling;
 }
 
 tl_kernel *tl_gpu_kernel(tl_gpu *gpu, tl_types types, tl_kernel_id id)

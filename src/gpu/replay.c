@@ -68,6 +68,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     TRY(tl_product_pattern(p));
     TRY(tl_product_allocate(p, false));             /* runs bring their values */
     if (p->c_nnz) TRY(tl_step_balance(p, 1));
+    if (p->c_nnz) TRY(tl_step_load(p));             /* runs find their kernels */
     TRY(tl_dmem_alloc(b, gpu, TL_ALIGN, "cursors", &r->cursors));
     TRY(p->driver->copy(b, p->device, r->cursors, p->cursors[1], TL_ALIGN));
     p->cursors[1] = r->cursors;

@@ -53,7 +53,7 @@ tulle_status tl_split_symbolic(tl_product *p, tl_types types, uint32_t rows, tl_
     tulle_status status = TULLE_OK;
     tl_kernel_id need[] = {TL_K_SPLIT_MARK, TL_K_SPLIT_COUNT};
     uint64_t words = words_of(span);
-    TRY(tl_gpu_need(p->b, p->gpu, types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, types, need, TL_COUNT(need)));
     TRY(mark(p, types, rows, list, words, scratch));
     tl_arg args[] = {TL_MEM(list), TL_U64(words), TL_MEM(*scratch), TL_MEM(p->c_ptr)};
     TRY(tl_product_launch(p, types, TL_K_SPLIT_COUNT, rows, threads_of(p), 0, 0, args, TL_COUNT(args)));
@@ -67,7 +67,7 @@ tulle_status tl_split_numeric(tl_product *p, tl_types types, uint32_t rows, tl_d
     tl_kernel_id need[] = {TL_K_SPLIT_MARK, TL_K_SPLIT_RANK, TL_K_SPLIT_ADD};
     uint64_t words = words_of(span);
     uint32_t slices = slices_of(p, rows);
-    TRY(tl_gpu_need(p->b, p->gpu, types, need, TL_COUNT(need)));
+    TRY(tl_product_need(p, types, need, TL_COUNT(need)));
     TRY(mark(p, types, rows, list, words, scratch));
     tl_arg rank[] = {TL_MEM(list), TL_MEM(p->lo), TL_U64(words), TL_MEM(*scratch), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
                      TL_MEM(p->c_val)};

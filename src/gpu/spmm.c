@@ -107,11 +107,11 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A;
     uint64_t before = tl_dmem_held(s->gpu) - s->taken;
-    double start = tl_now();
+    double start = tl_gpu_now(s->gpu);
     if (!s->ptr.handle) TRY(bring(b, s, A, first));
     TRY(tl_rows_look(b, s, A, request->trusted));
-    stats->sec_check = tl_now() - start;
-    start = tl_now();
+    stats->sec_check = tl_gpu_now(s->gpu) - start;
+    start = tl_gpu_now(s->gpu);
     s->taken = tl_dmem_held(s->gpu) - before + column_bytes(A);
     if (request->ellr)
         TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
@@ -120,7 +120,7 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     if (request->allow_tf32 && !request->ellr) TRY(tl_tf32_make(b, s));
     if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
     s->taken = tl_dmem_held(s->gpu) - before;
-    stats->sec_analyze = tl_now() - start;
+    stats->sec_analyze = tl_gpu_now(s->gpu) - start;
 done:
     return status;
 }

@@ -24,6 +24,16 @@ tulle_status tl_product_mark(tl_product *p, const char *name)
     return p->driver->mark(p->b, p->device, p->marks++);
 }
 
+tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count)
+{
+    tulle_status status = TULLE_OK;
+    const double before = p->gpu->compiling;
+    TRY(tl_gpu_need(p->b, p->gpu, types, ids, count));
+    if (p->gpu->compiling > before) TRY(tl_product_mark(p, "compile"));
+done:
+    return status;
+}
+
 /* ---- balance */
 
 /* Can this class take every row?  Empty rows and single entries are no trouble to any. */
@@ -139,7 +149,7 @@ tulle_status tl_step_balance(tl_product *p, int step)
     w->groups = (tl_dmem){w->list.handle, groups};
     if (p->tiny) TRY(p->driver->fill(p->b, p->device, p->cursors[0], 0, 2 * TL_ALIGN));
     tl_kernel_id need[] = {TL_K_BINS};
-    TRY(tl_gpu_need(p->b, p->gpu, p->types, need, 1));
+    TRY(tl_product_need(p, p->types, need, 1));
     uint32_t threads = p->gpu->caps.cpu ? 64 : p->gpu->caps.threads_block < 512 ? p->gpu->caps.threads_block : 512;
     tl_arg args[] = {TL_U32(p->rows), TL_U32(step), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
                      TL_MEM(p->c_ptr), TL_MEM(p->limits[step]), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),
@@ -330,8 +340,8 @@ tulle_status tl_step_symbolic(tl_product *p)
     plain.key = key_bits(p);
     fit_few(p, 0, plain);
     int count = needed(p, 0, ids);
-    TRY(tl_gpu_need(p->b, p->gpu, compound, ids, count));
-    if (plain.key != compound.key) TRY(tl_gpu_need(p->b, p->gpu, plain, ids, count));
+    TRY(tl_product_need(p, compound, ids, count));
+    if (plain.key != compound.key) TRY(tl_product_need(p, plain, ids, count));
     int lanes = 1, launched = 0;
     TRY(open_lanes(p, count, &lanes));
     for (int c = CLASSES - 1; c >= CLASS_BITS; c--) {           /* long rows first */
@@ -398,21 +408,37 @@ done:
 
 /* ---- numeric */
 
+static tulle_status load_numeric(tl_product *p, tl_types types, int *classes, bool *sort)
+{
+    tl_kernel_id ids[CLASSES + 1];
+    fit_few(p, 1, types);
+    int count = needed(p, 1, ids);
+    *classes = count;
+    *sort = false;
+    for (int i = 0; i < count; i++) *sort = *sort || ids[i] == TL_K_NUMERIC_BLOCK;
+    if (*sort) ids[count++] = TL_K_SORT_ROWS;
+    return tl_product_need(p, types, ids, count);
+}
+
+tulle_status tl_step_load(tl_product *p)
+{
+    tl_types types = p->types;
+    int classes;
+    bool sort;
+    types.key = key_bits(p);
+    return load_numeric(p, types, &classes, &sort);
+}
+
 tulle_status tl_step_numeric(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    tl_kernel_id ids[CLASSES + 1];
     tl_types types = p->types;
     uint64_t span = p->note[0][SUM_MAX_SPAN];
     uint32_t val = (uint32_t)tl_type_size((tulle_type)types.val);
+    int classes = 0, lanes = 1, launched = 0;
     bool sort = false;
     types.key = key_bits(p);
-    fit_few(p, 1, types);
-    int count = needed(p, 1, ids), classes = count;
-    for (int i = 0; i < count; i++) sort = sort || ids[i] == TL_K_NUMERIC_BLOCK;
-    if (sort) ids[count++] = TL_K_SORT_ROWS;
-    TRY(tl_gpu_need(p->b, p->gpu, types, ids, count));
-    int lanes = 1, launched = 0;
+    TRY(load_numeric(p, types, &classes, &sort));
     TRY(open_lanes(p, classes, &lanes));
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         const tl_size *s = &p->sizes[1].size[c];

@@ -98,7 +98,7 @@ static void work(void *arg, int thread, int threads)
     for (;;) {
         int i = atomic_fetch_add(&j->next, 1);
         if (i >= j->count || atomic_load(&j->stop)) return;
-        if (thread == 0) tl_progress(j->b, "compile", (double)i / j->count);
+        if (thread == 0) tl_progress(j->b, TL_COMPILING, (double)i / (j->count + 1));
         if (atomic_load_explicit(&j->b->cancelled, memory_order_relaxed)) return;
         if (j->tasks[i].missing) compile(j, i);
     }

@@ -14,6 +14,9 @@
 #define TL_JIT_H
 #include "base/base.h"
 
+/* What whoever waits is told (tl_progress). */
+#define TL_COMPILING "compiling kernels"
+
 typedef enum tl_origin { TL_COMPILED, TL_CACHED, TL_EMBEDDED } tl_origin;
 
 typedef struct tl_image {

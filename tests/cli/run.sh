@@ -43,7 +43,7 @@ told() {                        # told NAME STATUS
 
 mask() {
     sed -E \
-        -e 's/^(check|analyze|symbolic|numeric|finish|the rest|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
+        -e 's/^(compile|check|analyze|symbolic|numeric|finish|the rest|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
         -e 's/^(repeated .*: median) .*/\1 MS/' \
         -e 's/(the product needs) [0-9]+ (bytes .C has [0-9]+ entries,) .*/\1 N \2 .../' \
         -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
@@ -54,7 +54,7 @@ mask() {
         -e 's/^(device +cpu) .*(policy.*)/\1 MACHINE, \2/' \
         -e 's/^(check: [a-zA-Z]+; .* by) [-+0-9.einf]+$/\1 ERROR/' \
         -e 's/^(blocks +)[0-9,]+ /\1N /' \
-        -e 's/("(sec_[a-z]+|ms(_min)?|share|check|analyze|symbolic|numeric|finish|total|gflops|error)": )[-+0-9.e]+/\1TIME/' \
+        -e 's/("(sec_[a-z]+|ms(_min)?|share|compile|check|analyze|symbolic|numeric|finish|total|gflops|error)": )[-+0-9.e]+/\1TIME/' \
         -e 's/("(peak_bytes|workspace_bytes|bytes_estimate|bytes_upper|memory_bytes|memory_free|processors|threads)": )[0-9]+/\1N/' \
         -e 's/("isa": )"[^"]*"/\1"ISA"/' \
         -e 's/( +[0-9]+\.[0-9]+) +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ [KMGi]*B?(ytes)? +[0-9.]+ [KMGi]*B?(ytes)?$/\1 MS MS SPEED BYTES/'
