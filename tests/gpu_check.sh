@@ -153,7 +153,7 @@ for d in $devices; do
     done
     wait
     for p in $programs; do
-        if [ "$(cat "$(test_log "$d" "$p").status")" -eq 0 ] || ! grep -qE 'TULLE_ENOMEM|no context: ' "$(test_log "$d" "$p")"; then continue; fi
+        if [ "$(cat "$(test_log "$d" "$p").status")" -eq 0 ] || ! grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$d" "$p")"; then continue; fi
         say "$p on $d: refused memory or a context beside the others, again alone"
         run_test "$d" "$p"
     done
