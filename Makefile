@@ -6,7 +6,7 @@
 #   make demo       a first look: one product, checked, timed and drawn
 #   make check      the tests, for every instruction set of this processor, also under ASan, UBSan and TSan
 #   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan;
-#                   GPU kernels by CUDA's compiler and on oclgrind
+#                   GPU kernels at length, by CUDA's compiler and on oclgrind
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
