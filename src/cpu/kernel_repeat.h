@@ -91,11 +91,11 @@ static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begi
     return n;
 }
 
-INLINE bool any_lane(lanes8 d)
+INLINE bool any_lane(const lanes8 *d)           /* not by value: its size is not that of a register everywhere */
 {
-    uint64_t word[sizeof d / 8], any = 0;
-    memcpy(word, &d, sizeof d);
-    for (size_t i = 0; i < sizeof d / 8; i++) any |= word[i];
+    uint64_t word[sizeof *d / 8], any = 0;
+    memcpy(word, d, sizeof *d);
+    for (size_t i = 0; i < sizeof *d / 8; i++) any |= word[i];
     return any != 0;
 }
 
@@ -154,7 +154,7 @@ INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const t
         }
         n = end;
     }
-    return n == most && wrong_one == 0 && !any_lane(wrong);
+    return n == most && wrong_one == 0 && !any_lane(&wrong);
 }
 
 /* The number of the pattern with these columns, or of the one that makes room for it: each has two places. */
