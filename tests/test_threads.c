@@ -257,13 +257,14 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
 
 /* ---- fork: the child has the context, but none of its threads */
 
-/* The thread sanitizer cannot follow threads that a child of fork() starts: there the child only frees. */
+/* The thread sanitizer cannot follow threads that a child of fork() starts, and qemu-user breaks off at them: there the
+ * child only frees. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define CHILDREN 1
 #endif
 #endif
-#if defined(__SANITIZE_THREAD__) && !defined(CHILDREN)
+#if (defined(__SANITIZE_THREAD__) || defined(TULLE_EMULATED)) && !defined(CHILDREN)
 #define CHILDREN 1
 #endif
 #if !defined(CHILDREN)
