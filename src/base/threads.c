@@ -137,7 +137,9 @@ static void wait_for(tl_team *team, int shares)
     for (int i = 0; i < SPINS && atomic_load(&team->finished) < shares; i++) tl_pause();
     if (atomic_load(&team->finished) == shares) return;
     pthread_mutex_lock(&team->lock);
-    atomic_store(&team->waiting, true);
+    /* An exchange, not a store: the look at `finished` must not come before it, and qemu-user on x86-64 does not keep that
+     * order between ARM's store-release and load-acquire. */
+    atomic_exchange(&team->waiting, true);
     while (atomic_load(&team->finished) < shares) pthread_cond_wait(&team->rest, &team->lock);
     atomic_store(&team->waiting, false);
     pthread_mutex_unlock(&team->lock);
