@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_isa.sh - isa.sh and count.sh tell a processor that lacks an instruction set from a test that failed.
+# check_isa.sh - isa.sh and count.sh tell a processor that lacks an instruction set, and a leak sanitizer that broke down, from
+# a test that failed.
 set -uo pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -40,6 +41,18 @@ expect "no avx2" "fpu popcnt bmi1 bmi2" 77 "0 0" "not run: avx2: this processor 
 expect "an unknown name" "$all" 1 "0 1" "avx51 is not one of" avx51 bash -c "$tell"
 expect "a test that fails" "$all" 1 "1 1" "" avx2 bash -c 'echo "1 passed, 1 failed"; exit 1'
 expect "a test that ends with 77 by itself" "$all" 1 "0 1" "" avx2 bash -c 'exit 77'
+
+# A leak sanitizer that breaks down so many times, then not.
+broken='n=$(cat "$1" 2>/dev/null); echo x$n >"$1"; echo "2 passed, 0 failed"; [ ${#n} -lt $2 ] || exit 0
+        echo "==1==LeakSanitizer has encountered a fatal error."; exit 1'
+for times in 1 2 3; do
+    rm -f "$work/tries"
+    if [ $times -lt 3 ]; then want=(0 "2 0" "runs again"); else want=(1 "2 1" "ended with status 1"); fi
+    expect "a sanitizer that breaks down $times times" "$all" "${want[@]}" base bash -c "$broken" - "$work/tries" $times
+done
+rm -f "$work/tries"
+expect "a leak is a leak" "$all" 1 "2 1" "ended with status 1" base \
+    bash -c 'echo "2 passed, 0 failed"; echo "ERROR: LeakSanitizer: detected memory leaks"; exit 1'
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
