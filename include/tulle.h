@@ -373,7 +373,8 @@ TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
 TULLE_API tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *data, size_t bytes);
 
 /* A matrix larger than memory, from blocks of rows in their order, such as those of tulle_multiply_blocks()
- * (there with a context of its own: the other one is at work).  The name ends with .mtx.  val_type 0: a
+ * (there with a context of its own: the other one is at work).  The name ends with .mtx or .tulle (whose row
+ * pointers then have 64 bits; until it is finished its values lie in a second temporary file beside it).  val_type 0: a
  * pattern. */
 TULLE_API tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
                                            tulle_type val_type, tulle_writer **writer);

@@ -21,10 +21,11 @@ typedef struct outcome {
     bool          checked, right;
 } outcome;
 
-/* What the library refuses for its size can still be written, as text, in blocks. */
-static bool refused(tulle_status status)
+/* What the library refuses for its size can still be written in blocks, to a file that grows by them. */
+static bool to_blocks(tulle_status status, const char *output)
 {
-    return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
+    return (status == TULLE_ELIMIT || status == TULLE_ENOMEM) && output
+        && (ends_with(output, ".mtx") || ends_with(output, ".tulle"));
 }
 
 static int multiply_blocks(session *s, outcome *r)
@@ -54,7 +55,7 @@ static int multiply(session *s, outcome *r)
         r->matrix = NULL;
         tulle_status status = tulle_multiply(s->ctx, &r->p.a.view, &r->p.b.view, &r->p.options,
                                              &r->matrix);
-        if (refused(status) && o->output && ends_with(o->output, ".mtx")) {
+        if (to_blocks(status, o->output)) {
             code = multiply_blocks(s, r);
             goto done;
         }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * stream.c - a product larger than memory, written as Matrix Market while it is computed (tulle_writer).  The
+ * stream.c - a product larger than memory, written while it is computed (tulle_writer).  The
  * check is made block by block: a block of C is the product of the same rows of A with B.  Memory: one block,
  * and for the check the row pointers of a block. */
+#define _POSIX_C_SOURCE 200809L
 #include "program.h"
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
 
 typedef struct stream {
     tulle_writer *writer;
@@ -64,6 +68,48 @@ static int take_block(void *user, int64_t first, const tulle_csr *block)
     return t->code != END_OK;
 }
 
+/* Whether the disk could hold C at all, by the fewest entries it can have.  A file system that does not tell is no reason. */
+static int disk_has_room(session *s, const stream *t, const tulle_options *o, const char *path)
+{
+    tulle_forecast f = {0};
+    struct statvfs disk;
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    int code = END_OK;
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    if (slash && n < sizeof folder) {
+        memcpy(folder, path, n);
+        strcpy(folder + n, n > 0 ? "" : "/");
+    }
+    GO(told(s, tulle_estimate(s->ctx, &t->a, &t->b, o, &f)));
+    if (statvfs(folder, &disk) != 0) goto done;
+    /* Text: an index, an index, a number, each of one digit or more, and what stands between them. */
+    size_t entry = ends_with(path, ".mtx") ? 6 : index_size((int)t->b.idx_type) + type_size((int)t->b.val_type);
+    double bytes = (double)f.nnz_lower * (double)entry, room = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (bytes > room)
+        code = complain(END_FAILED, "%s: C has at least %" PRId64 " entries, %.0f bytes; there are %.0f free", path,
+                        f.nnz_lower, bytes, room);
+done:
+    return code;
+}
+
+/* A transposed copy, which counts against the memory limit of the product. */
+static int transposed(session *s, tulle_csr *view, tulle_op op, tulle_options *o, tulle_matrix **own)
+{
+    int code = END_OK;
+    if (op == TULLE_KEEP) return END_OK;
+    uint64_t ptr = (uint64_t)(view->cols + 1) * index_size((int)view->ptr_type);
+    uint64_t bytes = ptr + (uint64_t)view->nnz * (index_size((int)view->idx_type) + type_size((int)view->val_type));
+    if (o->memory_limit && bytes >= o->memory_limit)
+        GO(complain(END_MEMORY, "a transposed operand needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
+                    (uint64_t)o->memory_limit));
+    GO(told(s, tulle_csr_transpose(s->ctx, view, op, own)));
+    *view = tulle_matrix_view(*own);
+    if (o->memory_limit) o->memory_limit -= bytes;
+done:
+    return code;
+}
+
 int stream_product(session *s, const pair *p, const char *path, bool check, streamed *result)
 {
     int code = END_OK;
@@ -73,15 +119,10 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
     *result = (streamed){.shape = p->a.view};
     t.a = p->a.view;
     t.b = p->b.view;
-    if (o.op_a) {
-        GO(told(s, tulle_csr_transpose(s->ctx, &t.a, (tulle_op)o.op_a, &a)));
-        t.a = tulle_matrix_view(a);
-    }
-    if (o.op_b) {
-        GO(told(s, tulle_csr_transpose(s->ctx, &t.b, (tulle_op)o.op_b, &b)));
-        t.b = tulle_matrix_view(b);
-    }
+    GO(transposed(s, &t.a, (tulle_op)o.op_a, &o, &a));
+    GO(transposed(s, &t.b, (tulle_op)o.op_b, &o, &b));
     o.op_a = o.op_b = TULLE_KEEP;
+    GO(disk_has_room(s, &t, &o, path));
     GO(session_open_on(&t.second, s->o, "cpu"));
     GO(told(&t.second, tulle_writer_create(t.second.ctx, path, p->rows, p->cols, p->a.view.val_type,
                                            &t.writer)));

@@ -6,6 +6,9 @@
 #include "files_help.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 static made m;
 
@@ -212,45 +215,178 @@ static const char *entries_of(const char *text)
     return text;
 }
 
-/* The same text as of the whole matrix, but for spaces in the line of sizes. */
+/* Blocks of growing size, and once none of its rows. */
+static void put_blocks(tulle_writer *w, int32_t *ptr)
+{
+    for (int first = 0, count = 0; first < m.view.rows; first += count) {
+        count = first % 7 == 3 ? 0 : 1 + first / 2;
+        if (count == 0) {
+            tulle_csr none = rows_of(ptr, first, 0);
+            CHECK(tulle_writer_put(w, &none) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            count = 1;
+        }
+        if (count > m.view.rows - first) count = (int)m.view.rows - first;
+        tulle_csr block = rows_of(ptr, first, count);
+        CHECK(tulle_writer_put(w, &block) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    }
+}
+
 static void blocks_of_rows_make_the_same_file(void)
 {
+    static const char *const names[] = {"b.mtx", "b.tulle"};
     int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
-    for (int threads = 1; threads <= THREADS; threads += THREADS - 1) {
+    for (int i = 0; i < 4; i++) {
+        const char *name = names[i % 2];
         tulle_writer *w = NULL;
         tulle_matrix *B = NULL;
-        size_t n;
-        tulle_ctx_set_threads(ctx, threads);
-        REQUIRE(tulle_writer_create(ctx, "b.mtx", m.view.rows, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
+        tulle_ctx_set_threads(ctx, i < 2 ? 1 : THREADS);
+        REQUIRE(tulle_writer_create(ctx, name, m.view.rows, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
                 tulle_ctx_error(ctx));
-        for (int first = 0, count = 0; first < m.view.rows; first += count) {
-            count = first % 7 == 3 ? 0 : 1 + first / 2;
-            if (count == 0) {           /* no rows at all, once */
-                tulle_csr none = rows_of(ptr, first, 0);
-                CHECK(tulle_writer_put(w, &none) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-                count = 1;
-            }
-            if (count > m.view.rows - first) count = (int)m.view.rows - first;
-            tulle_csr block = rows_of(ptr, first, count);
-            CHECK(tulle_writer_put(w, &block) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        }
-        CHECK(access("b.mtx", F_OK) != 0, "it is there before it is whole");
+        put_blocks(w, ptr);
+        CHECK(access(name, F_OK) != 0, "it is there before it is whole");
         CHECK(tulle_writer_finish(w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         CHECK(tulle_writer_finish(w) == TULLE_EINVAL, "finished twice");
         tulle_writer_free(w);
-        CHECK(tulle_read(ctx, "b.mtx", &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(files_here() == 1, "%d files are here", files_here());
+        CHECK(tulle_read(ctx, name, &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_csr v = tulle_matrix_view(B);
-        CHECK(same_matrix(&v, &m.view), "another matrix");
+        CHECK(same_matrix(&v, &m.view), "%s: another matrix", name);
         tulle_matrix_free(B);
-        CHECK(tulle_write(ctx, "a.mtx", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        char *blocks = get_bytes("b.mtx", &n), *whole = get_bytes("a.mtx", &n);
-        CHECK(strcmp(entries_of(blocks), entries_of(whole)) == 0, "other decimals");
-        free(blocks);
-        free(whole);
-        remove("a.mtx");
-        remove("b.mtx");
+        remove(name);
     }
     tulle_ctx_set_threads(ctx, 0);
+    free(ptr);
+}
+
+/* But for spaces in the line of sizes. */
+static void blocks_of_rows_make_the_same_text(void)
+{
+    int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
+    tulle_writer *w = NULL;
+    size_t n;
+    REQUIRE(tulle_writer_create(ctx, "b.mtx", m.view.rows, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
+    put_blocks(w, ptr);
+    CHECK(tulle_writer_finish(w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_writer_free(w);
+    CHECK(tulle_write(ctx, "a.mtx", &m.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    char *blocks = get_bytes("b.mtx", &n), *whole = get_bytes("a.mtx", &n);
+    CHECK(strcmp(entries_of(blocks), entries_of(whole)) == 0, "other decimals");
+    free(blocks);
+    free(whole);
+    remove("a.mtx");
+    remove("b.mtx");
+    free(ptr);
+}
+
+/* Byte for byte what tulle_write() makes of the same matrix with row pointers of 64 bits: arrays that end within a block of the
+ * checksum, at its end, and behind it; every type of value, none, and both widths of columns. */
+static void blocks_of_rows_make_the_same_bytes(void)
+{
+    enum { ROWS = 6, MOST = 3 * (1 << 20) / 8 };
+    static const tulle_type types[] = {(tulle_type)0, TULLE_F32, TULLE_F64, TULLE_C32, TULLE_C64};
+    static const int64_t lengths[] = {0, 1, 7, (1 << 20) / 8 - 1, (1 << 20) / 8, (1 << 20) / 8 + 1, MOST};
+    int64_t *ptr = malloc((ROWS + 1) * sizeof *ptr), *wide = malloc(MOST * sizeof *wide);
+    int32_t *narrow = malloc(MOST * sizeof *narrow);
+    double *val = malloc(2 * MOST * sizeof *val);
+    for (int64_t k = 0; k < MOST; k++) wide[k] = narrow[k] = (int32_t)k, val[2 * k] = (double)k, val[2 * k + 1] = -1;
+    for (int i = 0; i < 5 * 7 * 2; i++) {
+        tulle_type type = types[i % 5];
+        int64_t length = lengths[i / 5 % 7];
+        bool w64 = i / 35 == 1;
+        tulle_csr A = {.rows = ROWS, .cols = MOST, .nnz = length, .row_ptr = ptr, .values = type ? val : NULL,
+                       .col_idx = w64 ? (void *)wide : (void *)narrow, .ptr_type = TULLE_I64,
+                       .idx_type = w64 ? TULLE_I64 : TULLE_I32, .val_type = type};
+        for (int r = 0; r <= ROWS; r++) ptr[r] = r < 2 ? 0 : r < 4 ? length / 3 : length;
+        tulle_writer *w = NULL;
+        REQUIRE(tulle_writer_create(ctx, "b.tulle", ROWS, MOST, type, &w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        for (int first = 0; first < ROWS; first += 3) {
+            int64_t begin = ptr[first], part[4], idx = w64 ? 8 : 4, size = type == TULLE_F32 ? 4 : type == TULLE_C64 ? 16 : 8;
+            for (int r = 0; r <= 3; r++) part[r] = ptr[first + r] - begin;
+            tulle_csr block = A;
+            block.rows = 3;
+            block.nnz = part[3];
+            block.row_ptr = part;
+            block.col_idx = (const char *)A.col_idx + begin * idx;
+            if (type) block.values = (const char *)A.values + begin * size;
+            CHECK(tulle_writer_put(w, &block) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        }
+        CHECK(tulle_writer_finish(w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_writer_free(w);
+        if (length == 0) A.idx_type = TULLE_I32;        /* no block has said otherwise */
+        CHECK(tulle_write(ctx, "a.tulle", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        size_t n, whole;
+        char *blocks = get_bytes("b.tulle", &n), *all = get_bytes("a.tulle", &whole);
+        CHECK(n == whole && memcmp(blocks, all, n) == 0, "type %d, %" PRId64 " entries, %d bits: other bytes", (int)type,
+              length, w64 ? 64 : 32);
+        free(blocks);
+        free(all);
+        remove("a.tulle");
+        remove("b.tulle");
+    }
+    free(ptr);
+    free(wide);
+    free(narrow);
+    free(val);
+}
+
+/* The disk is full at some byte: a sentence, and nothing left of either temporary file. */
+static void a_full_disk_leaves_nothing_of_blocks(void)
+{
+    int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
+    struct rlimit old, small;
+    tulle_csr all = rows_of(ptr, 0, (int)m.view.rows);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    int refused = 0;
+    for (rlim_t room = 0; room < 8 << 20; room = room * 2 + 200) {
+        tulle_writer *w = NULL;
+        small = old;
+        small.rlim_cur = room;
+        setrlimit(RLIMIT_FSIZE, &small);
+        tulle_status status = tulle_writer_create(ctx, "b.tulle", m.view.rows, m.view.cols, TULLE_F64, &w);
+        if (status == TULLE_OK) status = tulle_writer_put(w, &all);
+        if (status == TULLE_OK) status = tulle_writer_finish(w);
+        setrlimit(RLIMIT_FSIZE, &old);
+        tulle_writer_free(w);
+        CHECK(status == TULLE_OK || status == TULLE_EIO, "room for %d bytes: status %d", (int)room, (int)status);
+        if (status != TULLE_OK) SAYS("b.tulle: cannot be written: File too large");
+        refused += status != TULLE_OK;
+        CHECK(files_here() == (status == TULLE_OK), "%d files are here", files_here());
+        remove("b.tulle");
+    }
+    CHECK(refused > 3, "refused %d times", refused);
+    free(ptr);
+}
+
+static int cancel_after(void *user, const char *stage, double fraction)
+{
+    int *left = user;
+    (void)stage, (void)fraction;
+    return (*left)-- <= 0;
+}
+
+static void blocks_can_be_cancelled_at_any_time(void)
+{
+    int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
+    tulle_csr all = rows_of(ptr, 0, (int)m.view.rows);
+    tulle_status status = TULLE_ECANCEL;
+    int calls = 0;
+    for (; calls < 100 && status == TULLE_ECANCEL; calls++) {
+        tulle_writer *w = NULL;
+        int left = calls;
+        REQUIRE(tulle_writer_create(ctx, "b.tulle", m.view.rows, m.view.cols, TULLE_F64, &w) == TULLE_OK, "%s",
+                tulle_ctx_error(ctx));
+        tulle_ctx_set_progress(ctx, cancel_after, &left);
+        status = tulle_writer_put(w, &all);
+        if (status == TULLE_OK) status = tulle_writer_finish(w);
+        tulle_ctx_set_progress(ctx, NULL, NULL);
+        tulle_writer_free(w);
+        CHECK(status == TULLE_OK || status == TULLE_ECANCEL, "status %d: %s", (int)status, tulle_ctx_error(ctx));
+        CHECK(files_here() == (status == TULLE_OK), "%d files are here", files_here());
+    }
+    CHECK(status == TULLE_OK && calls > 3, "cancelled %d times", calls);
+    remove("b.tulle");
     free(ptr);
 }
 
@@ -266,8 +402,8 @@ static void a_writer_refuses_what_does_not_belong(void)
     wrong = tulle_csr_f64_i32(1, m.view.cols, two, twice, val);
     tulle_writer *w = NULL;
     put_bytes("b.mtx", "old", 3);
-    CHECK(tulle_writer_create(ctx, "b.tulle", 5, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "another format");
-    SAYS("b.tulle: the name should end with .mtx; other files cannot be written in blocks of rows");
+    CHECK(tulle_writer_create(ctx, "b.mtx.gz", 5, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "another format");
+    SAYS("b.mtx.gz: the name should end with .mtx or .tulle; other files cannot be written in blocks of rows");
     CHECK(tulle_writer_create(ctx, "b.mtx", -1, 5, TULLE_F64, &w) == TULLE_EINVAL && !w, "a negative size");
     CHECK(tulle_writer_create(ctx, "b.mtx", 1, 5, (tulle_type)9, &w) == TULLE_ETYPE && !w,
           "a type that is none");
@@ -309,6 +445,10 @@ int main(int argc, char **argv)
         TEST(the_new_file_has_the_rights_of_the_old),
         TEST(who_asks_is_told_of_temporary_files),
         TEST(blocks_of_rows_make_the_same_file),
+        TEST(blocks_of_rows_make_the_same_text),
+        TEST(blocks_of_rows_make_the_same_bytes),
+        TEST(a_full_disk_leaves_nothing_of_blocks),
+        TEST(blocks_can_be_cancelled_at_any_time),
         TEST(a_writer_refuses_what_does_not_belong),
         TEST(nothing_is_left_in_the_folder),
     };

@@ -389,7 +389,35 @@ static void transposes_count_in_their_row_pointers(void)
     tulle_ctx_free(ctx);
 }
 
+/* Each row of A takes two rows of B, one with the even columns and one with the odd ones: C has n*n/2 entries at least and
+ * n*n at most, and too many products to be counted for a sentence. */
+static void what_can_never_fit_is_refused_without_counting(void)
+{
+    enum { N = 70000 };
+    tulle_ctx *ctx = ctx_with(1);
+    int32_t *ptr = malloc((N + 1) * sizeof *ptr), *col = malloc(2 * N * sizeof *col), two[3] = {0, N / 2, N};
+    int32_t *half = malloc(N * sizeof *half);
+    double *val = calloc(2 * N, sizeof *val);
+    for (int i = 0; i <= N; i++) ptr[i] = 2 * i;
+    for (int i = 0; i < N; i++) {
+        col[2 * i] = 0;
+        col[2 * i + 1] = 1;
+        half[i] = i < N / 2 ? 2 * i : 2 * (i - N / 2) + 1;
+    }
+    tulle_csr A = tulle_csr_f64_i32(N, 2, ptr, col, val), B = tulle_csr_f64_i32(2, N, two, half, val);
+    tulle_options o = {.memory_limit = 1 << 30};
+    tulle_matrix *C = NULL;
+    CHECK(tulle_multiply(ctx, &A, &B, &o, &C) == TULLE_ELIMIT && !C, "%s", tulle_ctx_error(ctx));
+    CHECK(strstr(tulle_ctx_error(ctx), "(C has at most 4900000000 entries,") != NULL, "%s", tulle_ctx_error(ctx));
+    free(ptr);
+    free(col);
+    free(half);
+    free(val);
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(products_keep_their_limit), TEST(blocks_keep_their_limit), TEST(plans_keep_their_limit),
           TEST(small_products_do_with_small_limits), TEST(other_widths_take_no_second_copy),
           TEST(wide_matrices_take_memory_by_their_entries), TEST(what_must_have_many_rows_is_refused),
-          TEST(transposes_count_in_their_row_pointers))
+          TEST(transposes_count_in_their_row_pointers),
+          TEST(what_can_never_fit_is_refused_without_counting))

@@ -192,6 +192,7 @@ typedef struct tl_road {
     tl_crew       crew;
     bool          exact;                /* counted: nnz, and where each piece begins */
     int64_t       nnz;                  /* or its upper bound                        */
+    bool          bound;                /* TULLE_ELIMIT: so many at most, not counted */
     int64_t      *place;
     tulle_index   ptr_type;
     tulle_matrix *C;                    /* its columns and values, if not exact      */

@@ -96,9 +96,10 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     *out = NULL;
     job.drop_zeros = r->drop_zeros;
     status = tl_road_find(b, r, &job, &road);
+    const char *at_most = status == TULLE_ELIMIT && road.bound ? "at most " : "";
     if (status == TULLE_ELIMIT)
-        return tl_fail(b, status, "the product needs %" PRIu64 " bytes (C has %" PRId64 " entries, %" PRIu64
-                       " bytes), the limit is %" PRIu64, road.least, road.nnz,
+        return tl_fail(b, status, "the product needs %s%" PRIu64 " bytes (C has %s%" PRId64 " entries, %" PRIu64
+                       " bytes), the limit is %" PRIu64, at_most, road.least, at_most, road.nnz,
                        tl_cpu_c_bytes(r, road.nnz, road.ptr_type), r->memory_limit);
     if (status != TULLE_OK) return status;
     tulle_matrix *C = road.C;

@@ -10,7 +10,9 @@
  *   two passes, lean, alone     one thread with little scratch, for rows in ranges of their columns
  *
  * A product that fits none is refused with the least limit that would do.  To know it, it is counted even
- * where the limit has no room for that: one lean thread takes no more than some hundred KiB. */
+ * where the limit has no room for that: one lean thread takes no more than some hundred KiB.  But it is not counted where
+ * the entries that C has at least do not fit and their number is known, or where counting takes too long: then the limit
+ * that is named serves for the entries that C has at most. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -145,11 +147,30 @@ done:
     return status;
 }
 
+enum { COUNT_SECONDS = 4, COUNT_RATE = 1 << 30 };      /* products that a thread counts in a second, about */
+
+/* Refused whatever counting says, and not worth it. */
+static bool hopeless(const search *s)
+{
+    const tl_request *r = s->r;
+    const tl_profile *p = r->profile;
+    if (r->drop_zeros || r->row0 != 0 || r->row1 != r->A->rows) return false;
+    uint64_t least = tl_bytes_sum(s->base, tl_cpu_c_bytes(r, p->lower, ptr_type_for(r, p->lower)));
+    if (least <= r->memory_limit) return false;
+    return p->lower == p->upper || p->total / COUNT_RATE >= COUNT_SECONDS;
+}
+
 /* With the pieces that were made: *found, or the least limit for them in road->least. */
 static tulle_status two_passes(const search *s, bool last, bool *found)
 {
     tulle_status status = TULLE_OK;
     tl_road *road = s->road;
+    if (!road->exact && hopeless(s)) {
+        road->exact = true;
+        road->bound = s->r->profile->lower < s->r->profile->upper;
+        road->nnz = s->r->profile->upper;
+        road->ptr_type = ptr_type_for(s->r, road->nnz);
+    }
     int threads = threads_beside(s, s->most, road->exact ? road->nnz : 0);
     if (threads == 0 && !road->exact && last) threads = 1;
     if (threads > 0) {

@@ -15,39 +15,28 @@
 #define _DEFAULT_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
-#include "matrix/files.h"
+#include "matrix/binary.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HEADER = 256, ALIGN = 64, BLOCK = 1 << 20, VERSION = 1 };
-enum { ROW_PTR, COL_IDX, VALUES, ARRAYS };
+enum { HEADER = TL_BINARY_HEADER, ALIGN = TL_BINARY_ALIGN, BLOCK = TL_BINARY_BLOCK };
+enum { ROW_PTR = TL_ROW_PTR, COL_IDX = TL_COL_IDX, VALUES = TL_VALUES, ARRAYS = TL_ARRAYS };
 
 static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
 static const uint32_t order = 0x01020304;
 static const char *const array_names[ARRAYS] = {"row pointers", "column indices", "values"};
 
-typedef struct header {                 /* little-endian; padding is zero */
-    char     magic[8];
-    uint32_t version, order;
-    int64_t  rows, cols, nnz;
-    uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
-    uint64_t file_bytes;
-    struct { uint64_t at, bytes, sum; } array[ARRAYS];
-    uint64_t unused[14];
-    uint64_t sum;                       /* of all before it */
-} header;
-
-_Static_assert(sizeof(header) == HEADER, "the header of .tulle has 256 bytes");
+typedef tl_binary_header header;
 
 bool tl_binary_begins(const char *head, int64_t bytes)
 {
     return bytes >= 8 && memcmp(head, magic, 8) == 0;
 }
 
-static uint64_t padded(uint64_t bytes)
+uint64_t tl_binary_padded(uint64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -59,8 +48,7 @@ static uint64_t header_sum(const header *h)
     return tl_hash(&copy, HEADER, 0);
 }
 
-/* Where everything lies follows from sizes and types; false: sizes that no file can have. */
-static bool lay_out(header *h)
+bool tl_binary_lay_out(header *h)
 {
     uint64_t most = (uint64_t)1 << 56;
     uint64_t size[ARRAYS] = {tl_index_size((tulle_index)h->ptr_type),
@@ -72,7 +60,7 @@ static bool lay_out(header *h)
     for (int i = 0; i < ARRAYS; i++) {
         h->array[i].at = at;
         h->array[i].bytes = size[i] * (uint64_t)(i == ROW_PTR ? h->rows + 1 : h->nnz);
-        at += padded(h->array[i].bytes);
+        at += tl_binary_padded(h->array[i].bytes);
     }
     h->file_bytes = at;
     return true;
@@ -107,19 +95,33 @@ static int load_block(const sums *u, int array, int64_t number)
     return 0;
 }
 
-static uint64_t block_sum(const sums *u, int array, int64_t number)
+uint64_t tl_binary_block_sum(const char *data, uint64_t bytes, int64_t number)
 {
-    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
-    if (bytes > BLOCK) bytes = BLOCK;
     uint64_t whole = bytes / ALIGN * ALIGN, rest = bytes - whole;
-    const char *p = u->data[array] + from;
-    uint64_t sum = whole > 0 ? tl_hash(p, (int64_t)whole, (uint64_t)number) : 0;
+    uint64_t sum = whole > 0 ? tl_hash(data, (int64_t)whole, (uint64_t)number) : 0;
     if (rest > 0) {                     /* in memory the padding is not there */
         char last[ALIGN] = {0};
-        memcpy(last, p + whole, rest);
+        memcpy(last, data + whole, rest);
         sum ^= tl_hash(last, ALIGN, ~(uint64_t)number);
     }
     return sum;
+}
+
+uint64_t tl_binary_array_sum(int array, uint64_t bytes, const uint64_t *block)
+{
+    uint64_t words[8] = {bytes, (uint64_t)array}, sum = tl_hash(words, ALIGN, 0);
+    for (uint64_t k = 0; k < (bytes + BLOCK - 1) / BLOCK; k++) {
+        words[0] = sum;
+        words[1] = block[k];
+        sum = tl_hash(words, ALIGN, 1);
+    }
+    return sum;
+}
+
+static uint64_t block_sum(const sums *u, int array, int64_t number)
+{
+    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
+    return tl_binary_block_sum(u->data[array] + from, bytes < BLOCK ? bytes : BLOCK, number);
 }
 
 static void sum_blocks(void *arg, int thread, int threads)
@@ -149,15 +151,7 @@ static tulle_status sum_arrays(sums *u, uint64_t *sum)
         status = tl_fail(b, TULLE_ECANCEL, "cancelled while a .tulle file was summed up");
         goto done;
     }
-    for (int i = 0; i < ARRAYS; i++) {
-        uint64_t words[8] = {u->bytes[i], (uint64_t)i};
-        sum[i] = tl_hash(words, ALIGN, 0);
-        for (int64_t k = u->first[i]; k < u->first[i + 1]; k++) {
-            words[0] = sum[i];
-            words[1] = u->block[k];
-            sum[i] = tl_hash(words, ALIGN, 1);
-        }
-    }
+    for (int i = 0; i < ARRAYS; i++) sum[i] = tl_binary_array_sum(i, u->bytes[i], u->block + u->first[i]);
 done:
     tl_free(b, u->block);
     return status;
@@ -178,13 +172,13 @@ static tulle_status check_header(tl_base *b, const char *path, const header *h, 
     if (h->order != order || !little_endian())
         return tl_fail(b, TULLE_EFORMAT, "%s: has another byte order than this machine", path);
     if (h->sum != header_sum(h)) return tl_fail(b, TULLE_EFORMAT, "%s: its header is damaged", path);
-    if (h->version != VERSION)
+    if (h->version != TL_BINARY_VERSION)
         return tl_fail(b, TULLE_EFORMAT, "%s: has version %" PRIu32 " of the format; this tulle reads"
-                       " version %d", path, h->version, (int)VERSION);
+                       " version %d", path, h->version, (int)TL_BINARY_VERSION);
     if ((h->val_type && !tl_type_known((int)h->val_type)) || !tl_index_known((int)h->ptr_type)
         || !tl_index_known((int)h->idx_type))
         return tl_fail(b, TULLE_EFORMAT, "%s: has types this tulle does not know", path);
-    if (!lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
+    if (!tl_binary_lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
         return tl_fail(b, TULLE_EFORMAT, "%s: its sizes contradict each other", path);
     if (file_bytes >= 0 && (uint64_t)file_bytes != h->file_bytes)
         return tl_fail(b, TULLE_EFORMAT, "%s: has %" PRId64 " bytes and should have %" PRIu64, path,
@@ -199,7 +193,7 @@ static tulle_status ends_early(tl_source *s)
 
 static tulle_status check_padding(tl_source *s, const header *h, int array, const char *zeros)
 {
-    for (uint64_t k = h->array[array].bytes; k < padded(h->array[array].bytes); k++)
+    for (uint64_t k = h->array[array].bytes; k < tl_binary_padded(h->array[array].bytes); k++)
         if (*zeros++)
             return tl_fail(s->b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", s->path,
                            array_names[array]);
@@ -266,7 +260,7 @@ static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
     char zeros[ALIGN];
     int64_t got = 0;
     for (int i = 0; i < ARRAYS; i++) {
-        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)padded(u->bytes[i]) - bytes;
+        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)tl_binary_padded(u->bytes[i]) - bytes;
         TRY(tl_source_read(s, u->data[i], bytes, &got));
         if (got < bytes) TRY(ends_early(s));
         TRY(tl_source_read(s, zeros, rest, &got));
@@ -288,7 +282,7 @@ static tulle_status copy_arrays(tl_source *s, const header *h, tulle_matrix *A)
     sums u = {.b = b, .stage = "read", .fd = plain ? s->fd : -1};
     void **const own[ARRAYS] = {&A->row_ptr, &A->col_idx, &A->values};
     for (int i = 0; i < ARRAYS; i++) {
-        uint64_t rest = padded(h->array[i].bytes) - h->array[i].bytes;
+        uint64_t rest = tl_binary_padded(h->array[i].bytes) - h->array[i].bytes;
         char zeros[ALIGN];
         u.at[i] = h->array[i].at;
         u.bytes[i] = h->array[i].bytes;
@@ -377,41 +371,54 @@ static void put_blocks(void *arg, int thread, int threads)
     }
 }
 
+tulle_status tl_binary_begin(tl_base *b, const char *path, header *h)
+{
+    if (!little_endian())
+        return tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
+    memcpy(h->magic, magic, sizeof magic);
+    h->version = TL_BINARY_VERSION;
+    h->order = order;
+    return TULLE_OK;
+}
+
+void tl_binary_seal(header *h)
+{
+    h->sum = header_sum(h);
+}
+
+int tl_binary_put_padding(tl_out *out, const header *h)
+{
+    static const char zeros[ALIGN];
+    int error = 0;
+    for (int i = 0; i < ARRAYS && !error; i++) {
+        uint64_t bytes = h->array[i].bytes;
+        error = tl_out_put(out, zeros, (int64_t)(tl_binary_padded(bytes) - bytes), (int64_t)(h->array[i].at + bytes));
+    }
+    return error;
+}
+
 tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
     tl_out out = {.b = b, .fd = -1};
-    header h = {.version = VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
-                .val_type = A->values ? (uint32_t)A->val_type : 0, .ptr_type = (uint32_t)A->ptr_type,
-                .idx_type = (uint32_t)A->idx_type};
+    header h = {.rows = A->rows, .cols = A->cols, .nnz = A->nnz, .val_type = A->values ? (uint32_t)A->val_type : 0,
+                .ptr_type = (uint32_t)A->ptr_type, .idx_type = (uint32_t)A->idx_type};
     sums u = {.b = b, .stage = "write", .fd = -1};
     put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
     uint64_t sum[ARRAYS];
-    static const char zeros[ALIGN];
-    if (!little_endian()) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
-        goto done;
-    }
-    memcpy(h.magic, magic, sizeof magic);
-    if (!lay_out(&h)) {
-        status = tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
-        goto done;
-    }
+    TRY(tl_binary_begin(b, path, &h));
+    if (!tl_binary_lay_out(&h)) TRY(tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path));
     for (int i = 0; i < ARRAYS; i++) {
         u.data[i] = (char *)(uintptr_t)p.data[i];       /* only read: fd says so */
         u.bytes[i] = h.array[i].bytes;
     }
     TRY(sum_arrays(&u, sum));
     for (int i = 0; i < ARRAYS; i++) h.array[i].sum = sum[i];
-    h.sum = header_sum(&h);
+    tl_binary_seal(&h);
     TRY(tl_out_open(b, path, &out));
     tl_team_run(b->team, 0, put_blocks, &p);
     int error = atomic_load(&p.error);
-    for (int i = 0; i < ARRAYS && !error; i++) {
-        uint64_t end = h.array[i].at + h.array[i].bytes;
-        error = tl_out_put(&out, zeros, (int64_t)(h.array[i].at + padded(h.array[i].bytes) - end),
-                           (int64_t)end);
-    }
+    if (!error) error = tl_binary_put_padding(&out, &h);
     if (!error) error = tl_out_put(&out, &h, HEADER, 0);
     if (error) TRY(tl_out_fail(&out, error));
     if (atomic_load(&b->cancelled)) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", path));

@@ -137,7 +137,7 @@ tulle_status tl_out_open(tl_base *b, const char *path, tl_out *o)
     for (int i = 0; i < TRIES && o->fd < 0; i++) {
         name_temp(o, folder, room, i);
         tell(o, true);
-        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, there ? 0600 : 0666);
+        o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, there ? 0600 : 0666);
         if (o->fd >= 0) break;
         int error = errno;
         tell(o, false);
@@ -160,6 +160,21 @@ int tl_out_put(tl_out *o, const void *data, int64_t bytes, int64_t at)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno;
         if (n == 0) return ENOSPC;
+        p += n;
+        at += n;
+        bytes -= n;
+    }
+    return 0;
+}
+
+int tl_out_get(tl_out *o, void *data, int64_t bytes, int64_t at)
+{
+    char *p = data;
+    while (bytes > 0) {
+        ssize_t n = pread(o->fd, p, (size_t)bytes, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        if (n == 0) return EIO;         /* somebody cut the file */
         p += n;
         at += n;
         bytes -= n;

@@ -6,7 +6,7 @@
  *                 |    \---------> binary.c  (hash.c)
  *     source.c bytes, through gz.c and tar.c
  *     write.c  by the name ------> mtx_write.c, binary.c
- *     writer.c blocks of rows ---> mtx_write.c
+ *     writer.c blocks of rows ---> mtx_write.c, binary_rows.c
  *     dense.c  dense matrices ---> npy.c, mtx_dense.c
  *     file.c   a temporary name, then a rename
  *     number.c, number_print.c, number_table.c   decimals to and from double, exactly */
@@ -196,6 +196,8 @@ typedef struct tl_out {
 tulle_status tl_out_open(tl_base *b, const char *path, tl_out *o);
 /* From any thread, at any place; returns 0 or errno and leaves no sentence. */
 int          tl_out_put(tl_out *o, const void *data, int64_t bytes, int64_t at);
+/* What was put, read again; 0 or errno. */
+int          tl_out_get(tl_out *o, void *data, int64_t bytes, int64_t at);
 tulle_status tl_out_fail(tl_out *o, int error);
 tulle_status tl_out_rename(tl_out *o);
 void         tl_out_close(tl_out *o);   /* removes the temporary file unless it was renamed */
@@ -228,6 +230,14 @@ bool         tl_name_ends(const char *path, const char *with);
 bool         tl_binary_begins(const char *head, int64_t bytes);
 tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out);
 tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A);
+
+/* ---- binary_rows.c: the same file from blocks of rows; its row pointers have 64 bits always.  finish: all but the rename. */
+
+typedef struct tl_binary_rows tl_binary_rows;
+tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int val_type, tl_binary_rows **made);
+tulle_status tl_binary_rows_put(tl_binary_rows *r, const tulle_csr *block);
+tulle_status tl_binary_rows_finish(tl_binary_rows *r);
+void         tl_binary_rows_free(tl_binary_rows *r);
 
 /* A 64-bit checksum of a multiple of 64 bytes; a change of any one byte changes it. */
 uint64_t     tl_hash(const void *data, int64_t bytes, uint64_t seed);

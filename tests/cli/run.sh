@@ -48,6 +48,7 @@ mask() {
         -e 's/(the product needs) [0-9]+ (bytes .C has [0-9]+ entries,) .*/\1 N \2 .../' \
         -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
         -e 's/(this machine has) .*/\1 .../' \
+        -e 's/(; there are) [0-9]+ free$/\1 N free/' \
         -e '/^\[1\][+] +Exit /d' \
         -e 's/^(GFLOPS|GB.s) +[0-9.]+/\1 SPEED/' \
         -e 's/^(peak memory|memory|workspace) +(about )?[0-9.]+ [KMGT]?i?B?(ytes)?.*/\1 BYTES/' \
