@@ -46,6 +46,7 @@ mask() {
         -e 's/^(compile|check|analyze|symbolic|numeric|finish|the rest|total) +[0-9.]+ +<?[0-9.]+%$/\1 MS PART/' \
         -e 's/^(repeated .*: median) .*/\1 MS/' \
         -e 's/(the product needs) [0-9]+ (bytes .C has [0-9]+ entries,) .*/\1 N \2 .../' \
+        -e 's/(the product needs) [0-9]+ (bytes even in blocks)/\1 N \2/' \
         -e 's/(the gallery has no "[^"]*"; it has) .*/\1 .../' \
         -e 's/(this machine has) .*/\1 .../' \
         -e 's/(; there are) [0-9]+ free$/\1 N free/' \
