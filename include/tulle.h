@@ -390,6 +390,8 @@ TULLE_API const char  *tulle_gallery_text(int i);                  /* parameters
 
 /* ----------------------------------------------------------- the simple way */
 
+/* C = op(A)*op(B).  Where neither A nor B has values (NULL), C is a pattern and has none either; one operand without values is
+ * an error. */
 TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_matrix **C);
 

@@ -171,12 +171,14 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    tl_setup s;
+    tl_setup s = {0};
     placed device = {0};
     tulle_matrix *C = NULL;
     tulle_stats sum = {0};
     int64_t blocks = 0, products = 0;
-    TRY(tl_setup_make(ctx, A, B, options, TL_VALUES | TL_LOOK, &s));
+    int want = 0;
+    TRY(tl_wanted(b, A, B, options, &want));
+    TRY(tl_setup_make(ctx, A, B, options, want | TL_LOOK, &s));
     if (ctx->gpu) TRY(place(ctx, A, B, &s, &device));
     tl_request *r = &s.request;
     uint64_t room = room_for(ctx, &s);

@@ -88,6 +88,8 @@ uint64_t     tl_csr_bytes(const tulle_csr *A);
 /* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                          tulle_matrix **C);
+/* TL_VALUES, or 0 where neither operand has values: then C is a pattern. */
+tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want);
 /* The product that the setup describes, by the engine of the context. */
 tulle_status tl_engine_run(tulle_ctx *ctx, tl_setup *setup, tulle_matrix **C);
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,

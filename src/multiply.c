@@ -9,13 +9,24 @@ tulle_status tl_engine_run(tulle_ctx *ctx, tl_setup *s, tulle_matrix **out)
                     : tl_cpu_multiply(b, &s->request, out, &s->stats);
 }
 
+tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)
+{
+    bool pattern = A && B && !A->values && !B->values && (A->nnz > 0 || B->nnz > 0);
+    *want = pattern ? 0 : TL_VALUES;
+    if (pattern && o && o->drop_zeros)
+        return tl_fail(b, TULLE_EINVAL, "options: drop_zeros is 1, but A and B have no values");
+    return TULLE_OK;
+}
+
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
                          tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
-    tl_setup s;
+    tl_setup s = {0};
     tulle_matrix *C = NULL;
-    TRY(tl_setup_make(ctx, A, B, options, TL_VALUES, &s));
+    int want = 0;
+    TRY(tl_wanted(&ctx->base, A, B, options, &want));
+    TRY(tl_setup_make(ctx, A, B, options, want, &s));
     TRY(tl_engine_run(ctx, &s, &C));
     tl_setup_stats(ctx, &s, tl_csr_bytes(&C->view));
     *out = C;

@@ -43,6 +43,36 @@ static void plans_run_with_new_values(void)
     tulle_ctx_free(ctx);
 }
 
+/* Without values, to the host and to the device. */
+static void patterns_alone_are_multiplied(void)
+{
+    static const int pairs[] = {0, 9, 13, 15, 22, GPU_PAIR(1), GPU_PAIR(5)};
+    tulle_ctx *ctx = gpu_ctx();
+    for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
+        ref_types t = ref_types_at((int)n % 4 + (n % 2 ? 12 : 0));
+        pair p = gpu_pair(pairs[n], REF_INTEGERS, t, t);
+        tulle_matrix *whole = cpu_product(&p.A.view, &p.B.view, NULL), *C = NULL;
+        tulle_csr a = p.A.view, b = p.B.view, want = tulle_matrix_view(whole);
+        a.values = b.values = want.values = NULL;
+        tulle_options o = {.c_place = n % 2 ? TULLE_DEVICE : TULLE_HOST};
+        REQUIRE(tulle_multiply(ctx, &a, &b, &o, &C) == TULLE_OK, "%s: %s", p.name, tulle_ctx_error(ctx));
+        tulle_csr c = tulle_matrix_view(C);
+        CHECK((int)c.place == o.c_place && (!c.values || c.nnz == 0), "%s: place %d", p.name, (int)c.place);
+        tulle_matrix *host = gpu_moved(ctx, &c, TULLE_HOST);
+        c = tulle_matrix_view(host);
+        if (c.nnz == 0) c.values = NULL;
+        CHECK(ref_same(&c, &want, p.name), "%s", p.name);
+        b.values = p.B.values;
+        tulle_matrix *none = NULL;
+        if (a.nnz > 0) CHECK(tulle_multiply(ctx, &a, &b, &o, &none) == TULLE_EINVAL && !none, "A alone has none");
+        tulle_matrix_free(host);
+        tulle_matrix_free(C);
+        tulle_matrix_free(whole);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
 static void plans_of_matrices_there(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -756,7 +786,7 @@ static void estimates_and_checks(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
+TEST_MAIN(TEST(plans_run_with_new_values), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
           TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),

@@ -483,6 +483,42 @@ static void patterns_that_come_again_are_remembered(void)
     tulle_ctx_free(ctx);
 }
 
+/* A and B without values: C has the pattern that it has with them, and no values. */
+static void patterns_alone_can_be_multiplied(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    for (int i = 0; i < PAIRS; i++) {
+        ref_types t = ref_types_at(i % 16);
+        pair p = pair_at(i, REF_INTEGERS, t, t);
+        ref At = ref_transpose(&p.A.view, TULLE_TRANSPOSE), U = ref_shuffled(&p.B.view, 5, false);
+        char name[32];
+        tulle_options o;
+        for (int way = 0; way_at(way, &o, name, sizeof name); way++) {
+            tulle_matrix *whole = NULL, *C = NULL;
+            REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &whole) == TULLE_OK, "%s: %s", p.name, tulle_ctx_error(ctx));
+            tulle_csr a = way % 2 ? At.view : p.A.view, b = way % 3 ? p.B.view : U.view, want = tulle_matrix_view(whole);
+            a.values = b.values = want.values = NULL;
+            o.op_a = way % 2 ? TULLE_TRANSPOSE : TULLE_KEEP;
+            o.sort_inputs = way % 3 == 0;
+            REQUIRE(tulle_multiply(ctx, &a, &b, &o, &C) == TULLE_OK, "%s, %s: %s", p.name, name, tulle_ctx_error(ctx));
+            tulle_csr c = tulle_matrix_view(C);
+            if (c.nnz == 0) c.values = NULL;
+            CHECK(ref_same(&c, &want, p.name), "%s", name);
+            o.drop_zeros = 1;
+            tulle_matrix *none = NULL;
+            bool empty = a.nnz == 0 && b.nnz == 0;
+            CHECK(tulle_multiply(ctx, &a, &b, &o, &none) == (empty ? TULLE_OK : TULLE_EINVAL), "zeros of a pattern");
+            tulle_matrix_free(none);
+            tulle_matrix_free(C);
+            tulle_matrix_free(whole);
+        }
+        ref_free(&At);
+        ref_free(&U);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(every_value_and_index_type), TEST(every_shape_on_any_number_of_threads),
           TEST(options_threads_counts_below_the_context), TEST(squares), TEST(columns_up_to_the_largest_index),
           TEST(a_heavy_row_over_far_columns), TEST(special_values_go_the_plain_way),
@@ -490,4 +526,4 @@ TEST_MAIN(TEST(every_value_and_index_type), TEST(every_shape_on_any_number_of_th
           TEST(transposed_and_adjoint_operands), TEST(a_times_its_own_transpose), TEST(algebra_holds),
           TEST(disorder_is_refused_or_sorted), TEST(trusted_inputs_give_the_same),
           TEST(types_of_c_follow_the_options), TEST(statistics_add_up), TEST(a_forced_accumulator_takes_the_rows),
-          TEST(patterns_that_come_again_are_remembered))
+          TEST(patterns_that_come_again_are_remembered), TEST(patterns_alone_can_be_multiplied))

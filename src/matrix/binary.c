@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { HEADER = TL_BINARY_HEADER, ALIGN = TL_BINARY_ALIGN, BLOCK = TL_BINARY_BLOCK };
-enum { ROW_PTR = TL_ROW_PTR, COL_IDX = TL_COL_IDX, VALUES = TL_VALUES, ARRAYS = TL_ARRAYS };
+enum { ROW_PTR = TL_FILE_PTR, COL_IDX = TL_FILE_IDX, VALUES = TL_FILE_VAL, ARRAYS = TL_FILE_ARRAYS };
 
 static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
 static const uint32_t order = 0x01020304;

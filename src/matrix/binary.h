@@ -7,7 +7,7 @@
 #include "matrix/files.h"
 
 enum { TL_BINARY_HEADER = 256, TL_BINARY_ALIGN = 64, TL_BINARY_BLOCK = 1 << 20, TL_BINARY_VERSION = 1 };
-enum { TL_ROW_PTR, TL_COL_IDX, TL_VALUES, TL_ARRAYS };
+enum { TL_FILE_PTR, TL_FILE_IDX, TL_FILE_VAL, TL_FILE_ARRAYS };
 
 typedef struct tl_binary_header {       /* little-endian; padding is zero */
     char     magic[8];
@@ -15,7 +15,7 @@ typedef struct tl_binary_header {       /* little-endian; padding is zero */
     int64_t  rows, cols, nnz;
     uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
     uint64_t file_bytes;
-    struct { uint64_t at, bytes, sum; } array[TL_ARRAYS];
+    struct { uint64_t at, bytes, sum; } array[TL_FILE_ARRAYS];
     uint64_t unused[14];
     uint64_t sum;                       /* of all before it */
 } tl_binary_header;
