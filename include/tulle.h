@@ -247,7 +247,8 @@ typedef struct tulle_cache {
 /* ----------------------------------------------------- context and devices */
 
 /* device: a name of the list below; "cuda" and "opencl" are their first device.  NULL: $TULLE_DEVICE
- * where that is set, else the best there is. */
+ * where that is set, else the best there is; where that is the CPU, the trace says for each GPU why it was not taken.
+ * TULLE_DEVICE as a place that is asked for means the host there, so that programs need no switch. */
 TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
 /* The same; on failure why gets the sentence, cut to so many bytes: there is no context to ask for it. */
 TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **ctx,
@@ -335,7 +336,7 @@ TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t 
  * 0: as it is. */
 TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order,
                                            tulle_type val_type, tulle_dense_matrix **out);
-/* A copy in the other memory of the context, without gaps; TULLE_DEVICE needs a GPU. */
+/* A copy on the host or on the device of the context, without gaps. */
 TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
                                         tulle_dense_matrix **out);
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's

@@ -78,6 +78,7 @@ void tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user)
     if (!ctx) return;
     ctx->base.trace = fn;
     ctx->base.trace_user = user;
+    if (fn) tl_ctx_tell_device(ctx);
 }
 
 void tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user)
@@ -367,7 +368,7 @@ tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place 
     *out = NULL;
     tulle_dense view = *A;
     tulle_status status = tl_dense_view_check(ctx, &view, "A", true);
-    if (status == TULLE_OK) status = tl_place_check(ctx, place);
+    if (status == TULLE_OK) status = tl_place_find(ctx, &place);
     if (status != TULLE_OK) return status;
     if (view.place == TULLE_HOST && place == TULLE_HOST) return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
     return tl_gpu_dense_move(&ctx->base, ctx->gpu, &view, place, out);

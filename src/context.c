@@ -22,8 +22,13 @@ static tulle_status check_environment(tl_base *b)
 static tulle_status open_default(tulle_ctx *ctx)
 {
     char name[64];
+    ctx->no_gpu = true;
     if (!tl_gpu_best(&ctx->base, name, sizeof name)) return TULLE_OK;
-    if (tl_gpu_open(&ctx->base, name, &ctx->gpu) != TULLE_OK) ctx->gpu = NULL;
+    ctx->no_gpu = tl_gpu_open(&ctx->base, name, &ctx->gpu) != TULLE_OK;
+    if (ctx->no_gpu) {
+        ctx->gpu = NULL;
+        snprintf(ctx->why_no_gpu, sizeof ctx->why_no_gpu, "%s", ctx->base.error);
+    }
     ctx->base.error[0] = 0;
     return TULLE_OK;
 }
@@ -123,6 +128,22 @@ static int look(int i, tl_gpu_line *line)
     tl_free(b, lines);
     tl_base_free(b);
     return count;
+}
+
+void tl_ctx_tell_device(tulle_ctx *ctx)
+{
+    tl_gpu_line line;
+    if (!ctx->no_gpu) return;
+    if (ctx->why_no_gpu[0]) {
+        tl_trace(&ctx->base, "products run on the CPU: %s", ctx->why_no_gpu);
+        return;
+    }
+    for (int i = 0, count = look(0, NULL); i < count; i++) {
+        memset(&line, 0, sizeof line);
+        look(i, &line);
+        tl_trace(&ctx->base, "products run on the CPU: %s: %s", line.name,
+                 line.caps.why_not[0] ? line.caps.why_not : "it is a CPU, too");
+    }
 }
 
 int tl_device_count(void)

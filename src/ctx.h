@@ -9,6 +9,8 @@
 struct tulle_ctx {
     tl_base     base;                   /* first: every folder below sees only this */
     char        device[64];
+    bool        no_gpu;                 /* the best device was wanted, and it is the CPU ...  */
+    char        why_no_gpu[TL_ERROR_MAX];       /* ... because the best GPU did not open; or empty  */
     tl_gpu     *gpu;                    /* NULL: products run on the CPU            */
     tulle_stats stats;                  /* of the last product                      */
 };
@@ -16,6 +18,7 @@ struct tulle_ctx {
 /* context.c; why, when not NULL, gets the sentence of a failure */
 tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx, char *why, size_t bytes);
 void         tl_ctx_free(tulle_ctx *ctx);
+void         tl_ctx_tell_device(tulle_ctx *ctx);                /* to the trace: why it is not a GPU */
 double       tl_ctx_compiling(const tulle_ctx *ctx);            /* seconds that kernels took to get, so far */
 int          tl_device_count(void);
 tulle_status tl_device_info(int i, tulle_device *info);
@@ -23,7 +26,7 @@ tulle_status tl_device_info(int i, tulle_device *info);
 /* views.c: one matrix alone, wherever its arrays lie */
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* touches no array */
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);   /* gives it its ld */
-tulle_status tl_place_check(tulle_ctx *ctx, tulle_place place);     /* is there such a place? */
+tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place);     /* the device of a CPU is the host */
 /* The same matrix on the host: *view is *A itself, or *own, made for it, freed by the caller. */
 tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own);
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);

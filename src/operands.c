@@ -34,9 +34,7 @@ tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tull
     for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
         if (out->reserved[i])
             return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
-    if (out->c_place == TULLE_DEVICE && !ctx->gpu)
-        return tl_fail(b, TULLE_EINVAL, "options: c_place is TULLE_DEVICE, but this context computes on the "
-                       "CPU");
+    if (!ctx->gpu) out->c_place = TULLE_HOST;           /* the memory of a CPU's device is the host's */
     return TULLE_OK;
 }
 

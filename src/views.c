@@ -31,14 +31,11 @@ done:
 
 /* ---- copies */
 
-tulle_status tl_place_check(tulle_ctx *ctx, tulle_place place)
+tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place)
 {
-    tl_base *b = &ctx->base;
-    if (place != TULLE_HOST && place != TULLE_DEVICE)
-        return tl_fail(b, TULLE_EINVAL, "there is no place %d", (int)place);
-    if (!ctx->gpu && place == TULLE_DEVICE)
-        return tl_fail(b, TULLE_EINVAL, "this context computes on the CPU: it has no device memory to move a "
-                       "matrix to");
+    if (*place != TULLE_HOST && *place != TULLE_DEVICE)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "there is no place %d", (int)*place);
+    if (!ctx->gpu) *place = TULLE_HOST;
     return TULLE_OK;
 }
 
@@ -54,7 +51,7 @@ tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *nam
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
     tl_base *b = &ctx->base;
-    tulle_status status = tl_place_check(ctx, place);
+    tulle_status status = tl_place_find(ctx, &place);
     if (status != TULLE_OK) return status;
     /* a view that says it has more entries than its rows do is not read there */
     if (A->place == TULLE_HOST) status = tl_csr_check_ends(b, A, "A");

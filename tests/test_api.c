@@ -2,6 +2,7 @@
  *
  * test_api.c - the public functions from outside: every one with NULL and with arguments that are not
  * allowed gives the status it should and a sentence; progress and cancel; trace; devices; names. */
+#define _POSIX_C_SOURCE 200809L
 #include "ways.h"
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
@@ -447,6 +448,59 @@ static void the_trace_tells_what_was_chosen(void)
     tulle_ctx_free(ctx);
 }
 
+/* No driver can be opened: a context that names no device takes the CPU, and says why. */
+static void the_trace_tells_why_no_gpu_was_taken(void)
+{
+    tulle_ctx *ctx = NULL;
+    lines l = {0};
+    unsetenv("TULLE_DEVICE");
+    setenv("TULLE_LIBCUDA", "/no/libcuda.so", 1);
+    setenv("TULLE_LIBOPENCL", "/no/libOpenCL.so", 1);
+    REQUIRE(tulle_ctx_create(NULL, NULL, &ctx) == TULLE_OK, "the CPU is always there");
+    CHECK(strcmp(tulle_ctx_device(ctx), "cpu") == 0 && !*tulle_ctx_error(ctx), "%s", tulle_ctx_error(ctx));
+    tulle_ctx_set_trace(ctx, collect, &l);
+    CHECK(strstr(l.text, "on the CPU: cuda: /no/libcuda.so") && strstr(l.text, "on the CPU: opencl: /no/libOpenCL.so"), "%s",
+          l.text);
+    tulle_ctx_free(ctx);
+    l = (lines){0};
+    REQUIRE(tulle_ctx_create("cpu", NULL, &ctx) == TULLE_OK, "by its name");
+    tulle_ctx_set_trace(ctx, collect, &l);
+    CHECK(l.count == 0, "nobody asked for a GPU: %s", l.text);
+    tulle_ctx_free(ctx);
+    setenv("TULLE_DEVICE", "cpu", 1);
+    unsetenv("TULLE_LIBCUDA");
+    unsetenv("TULLE_LIBOPENCL");
+}
+
+/* Programs that ask for the device's memory run on the CPU unchanged: there it is the host's. */
+static void the_device_of_a_cpu_is_the_host(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    pair p = pair_at(15, REF_INTEGERS, f64, f64);
+    tulle_matrix *A = NULL, *C = NULL;
+    tulle_dense_matrix *X = NULL;
+    double x[6] = {1, 2, 3, 4, 5, 6};
+    tulle_dense dense = tulle_dense_make(2, 3, 0, TULLE_BY_ROWS, x, TULLE_F64);
+    tulle_options o = {.c_place = TULLE_DEVICE};
+    REQUIRE(tulle_csr_move(ctx, &p.A.view, TULLE_DEVICE, &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr a = tulle_matrix_view(A);
+    CHECK(a.place == TULLE_HOST && a.values != p.A.view.values && ref_same(&a, &p.A.view, "a copy"), "place %d", (int)a.place);
+    REQUIRE(tulle_multiply(ctx, &a, &p.B.view, &o, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    ref want = ref_product(&p.A.view, &p.B.view);
+    tulle_csr c = tulle_matrix_view(C);
+    CHECK(c.place == TULLE_HOST && ref_same(&c, &want.view, "C"), "place %d", (int)c.place);
+    REQUIRE(tulle_dense_move(ctx, &dense, TULLE_DEVICE, &X) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_dense v = tulle_dense_view(X);
+    CHECK(v.place == TULLE_HOST && v.values != x && memcmp(v.values, x, sizeof x) == 0, "a dense copy");
+    CHECK(tulle_csr_move(ctx, &p.A.view, (tulle_place)2, &A) == TULLE_EINVAL, "there is no third place");
+    tulle_dense_free(X);
+    tulle_matrix_free(A);
+    tulle_matrix_free(C);
+    ref_free(&want);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* ---- whatever happens in a failed call, the context goes on working */
 
 static void a_context_survives_errors(void)
@@ -487,5 +541,6 @@ TEST_MAIN(TEST(names_and_versions), TEST(lists_end), TEST(devices), TEST(context
           TEST(nothing_is_fine_for_those_that_free_and_view), TEST(null_arguments_are_named),
           TEST(wrong_operands_are_named), TEST(wrong_options_are_named),
           TEST(one_matrix_functions_refuse_wrong_arguments), TEST(one_matrix_functions_work),
-          TEST(progress_is_told_and_cancels), TEST(the_trace_tells_what_was_chosen), TEST(a_context_survives_errors),
+          TEST(progress_is_told_and_cancels), TEST(the_trace_tells_what_was_chosen),
+          TEST(the_trace_tells_why_no_gpu_was_taken), TEST(the_device_of_a_cpu_is_the_host), TEST(a_context_survives_errors),
           TEST(matrices_outlive_their_context))
