@@ -325,6 +325,16 @@ TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);      /* its place 
 TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
 TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 
+/* Arrays that change hands without a copy.  A matrix over arrays of the caller, which must stay as they are until done(user) is
+ * called: when the matrix is freed, by whichever thread frees it.  done may be NULL.  After an error they are the caller's. */
+typedef void (*tulle_done_fn)(void *user);
+TULLE_API tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user,
+                                          tulle_matrix **out);
+/* The arrays of A become the caller's, and A is gone.  Each is freed by tulle_array_free() (never by free()), in any order and
+ * thread, also after its context.  TULLE_EINVAL, and A is as it was: its arrays are on a device, adopted, or a mapped file. */
+TULLE_API tulle_status tulle_matrix_release(tulle_matrix *A, tulle_csr *arrays);
+TULLE_API void         tulle_array_free(const void *array);        /* NULL: nothing */
+
 /* ---------------------------------------------------------- dense matrices */
 
 TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order,

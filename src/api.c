@@ -244,6 +244,22 @@ void tulle_matrix_free(tulle_matrix *A)
     tl_matrix_free(NULL, A);
 }
 
+tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out)
+{
+    NEED_VIEW;
+    return tl_matrix_adopt(&ctx->base, A, done, user, out);
+}
+
+tulle_status tulle_matrix_release(tulle_matrix *A, tulle_csr *arrays)
+{
+    return A && arrays ? tl_matrix_release(A, arrays) : TULLE_EINVAL;
+}
+
+void tulle_array_free(const void *array)
+{
+    tl_free(NULL, (void *)(uintptr_t)array);
+}
+
 /* ---- files and gallery */
 
 tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A)

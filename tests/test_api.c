@@ -537,10 +537,68 @@ static void matrices_outlive_their_context(void)
     pair_free(&p);
 }
 
+/* ---- arrays change hands */
+
+static void count_done(void *user)
+{
+    ++*(int *)user;
+}
+
+static void the_caller_takes_the_arrays_of_a_result(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    for (int i = 0; i < PAIRS; i++) {   /* small ones from the heap, large ones mapped */
+        pair p = pair_at(i, REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        tulle_matrix *C = NULL;
+        tulle_csr c;
+        REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_matrix_release(C, NULL) == TULLE_EINVAL && tulle_matrix_release(NULL, &c) == TULLE_EINVAL, "NULL");
+        REQUIRE(tulle_matrix_release(C, &c) == TULLE_OK, "an owned matrix");
+        if (i == PAIRS - 1) tulle_ctx_free(ctx);        /* they outlive it */
+        CHECK(ref_same(&c, &want.view, p.name), "its arrays");
+        memset((void *)(uintptr_t)c.values, 1, (size_t)c.nnz * sizeof(double));     /* they are the caller's */
+        tulle_array_free(c.values);
+        tulle_array_free(c.row_ptr);
+        tulle_array_free(c.col_idx);
+        tulle_array_free(NULL);
+        ref_free(&want);
+        pair_free(&p);
+    }
+}
+
+static void a_matrix_takes_the_arrays_of_the_caller(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    pair p = pair_at(15, REF_INTEGERS, f64, f64);
+    ref before = ref_copy(&p.A.view, f64);
+    tulle_matrix *A = NULL, *B = NULL;
+    tulle_csr c = p.A.view;
+    int done = 0;
+    REQUIRE(tulle_matrix_adopt(ctx, &p.A.view, count_done, &done, &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(tulle_matrix_adopt(ctx, &p.A.view, NULL, NULL, &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr a = tulle_matrix_view(A);
+    CHECK(a.values == p.A.view.values && a.row_ptr == p.A.view.row_ptr, "a copy was made");
+    CHECK(tulle_matrix_release(A, &c) == TULLE_EINVAL && done == 0, "adopted arrays have an owner");
+    tulle_matrix *none = NULL;
+    FAILS(tulle_matrix_adopt(ctx, NULL, count_done, &done, &none), TULLE_EINVAL, "A is NULL");
+    c.nnz = -1;
+    FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EINVAL, "nnz");
+    CHECK(done == 0 && !none, "done, and nothing was freed");
+    tulle_ctx_free(ctx);
+    tulle_matrix_free(A);
+    CHECK(done == 1, "told %d times", done);
+    tulle_matrix_free(B);
+    CHECK(ref_untouched(&p.A.view, &before), "the arrays");
+    ref_free(&before);
+    pair_free(&p);
+}
+
 TEST_MAIN(TEST(names_and_versions), TEST(lists_end), TEST(devices), TEST(contexts),
           TEST(nothing_is_fine_for_those_that_free_and_view), TEST(null_arguments_are_named),
           TEST(wrong_operands_are_named), TEST(wrong_options_are_named),
           TEST(one_matrix_functions_refuse_wrong_arguments), TEST(one_matrix_functions_work),
           TEST(progress_is_told_and_cancels), TEST(the_trace_tells_what_was_chosen),
           TEST(the_trace_tells_why_no_gpu_was_taken), TEST(the_device_of_a_cpu_is_the_host), TEST(a_context_survives_errors),
-          TEST(matrices_outlive_their_context))
+          TEST(matrices_outlive_their_context),
+          TEST(the_caller_takes_the_arrays_of_a_result), TEST(a_matrix_takes_the_arrays_of_the_caller))

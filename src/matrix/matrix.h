@@ -71,6 +71,10 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
 /* As it is; row_ptr[rows] is nnz. */
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
+/* Over the caller's arrays; done(user) when it is freed. */
+tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out);
+/* Its arrays become the caller's and it is gone; TULLE_EINVAL where they are not blocks of their own on the host. */
+tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 
 /* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
  * sentence.  tl_csr_check_shape touches no array, tl_csr_check_ends the first and the last row pointer: do the other arrays

@@ -45,3 +45,41 @@ void tl_matrix_free(tl_base *b, tulle_matrix *A)
     tl_free(b, A->values);
     tl_free(b, A);
 }
+
+/* ---- arrays that change hands */
+
+typedef struct adopted {
+    tulle_done_fn done;
+    void         *user;
+} adopted;
+
+static void give_back(tulle_matrix *A)
+{
+    adopted *from = A->owner;
+    if (from->done) from->done(from->user);
+    tl_free(NULL, from);
+}
+
+tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *M = NULL;
+    adopted *from = NULL;
+    TRY(tl_calloc(b, &M, 1, sizeof *M, "a matrix"));
+    TRY(tl_alloc(b, &from, 1, sizeof *from, "a matrix"));
+    *from = (adopted){done, user};
+    *M = (tulle_matrix){.view = *A, .owner = from, .disown = give_back};
+    *out = M;
+    M = NULL;
+done:
+    tl_free(b, M);
+    return status;
+}
+
+tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays)
+{
+    if (A->disown || A->mapping) return TULLE_EINVAL;
+    *arrays = A->view;
+    tl_free(NULL, A);
+    return TULLE_OK;
+}
