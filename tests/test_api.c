@@ -492,7 +492,8 @@ static void the_device_of_a_cpu_is_the_host(void)
     REQUIRE(tulle_dense_move(ctx, &dense, TULLE_DEVICE, &X) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_dense v = tulle_dense_view(X);
     CHECK(v.place == TULLE_HOST && v.values != x && memcmp(v.values, x, sizeof x) == 0, "a dense copy");
-    CHECK(tulle_csr_move(ctx, &p.A.view, (tulle_place)2, &A) == TULLE_EINVAL, "there is no third place");
+    tulle_matrix *none = NULL;
+    CHECK(tulle_csr_move(ctx, &p.A.view, (tulle_place)2, &none) == TULLE_EINVAL && !none, "there is no third place");
     tulle_dense_free(X);
     tulle_matrix_free(A);
     tulle_matrix_free(C);
