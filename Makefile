@@ -3,7 +3,8 @@
 # A thin front for CMake, which is the real build (CMakeLists.txt).
 #
 #   make            the libraries and the command, at build/tulle
-#   make demo       a first look: one product, checked, timed and drawn
+#   make demo       a first look: one product, checked, timed and drawn; builds the command for this processor alone,
+#                   and a later make adds the rest
 #   make check      the tests, for every instruction set of this processor, also under ASan, UBSan and TSan
 #   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan;
 #                   GPU kernels at length, by CUDA's compiler and on oclgrind
@@ -26,7 +27,7 @@ all:
 
 demo:
 	@scripts/install-deps.sh build
-	@scripts/build.sh
+	@scripts/build.sh --quick tulle_command
 	@scripts/demo.sh
 
 check:
