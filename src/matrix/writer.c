@@ -32,7 +32,7 @@ static tulle_status begin(tulle_writer *w)
 {
     tulle_status status = TULLE_OK;
     char head[HEAD_MAX];
-    w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, w->rows, w->cols);
+    w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, "general", w->rows, w->cols);
     w->at = w->count_at + snprintf(head + w->count_at, sizeof head - (size_t)w->count_at, "%*s\n",
                                    (int)COUNT_FIELD, "");
     TRY(tl_out_open(w->b, w->path, &w->out));
