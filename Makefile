@@ -3,11 +3,13 @@
 # A thin front for CMake, which is the real build (CMakeLists.txt).
 #
 #   make            the libraries and the command, at build/tulle
-#   make demo       a first look: one product, checked, timed and drawn
+#   make demo       a first look: one product, checked, timed and drawn; builds the command for this processor alone,
+#                   and a later make adds the rest
 #   make check      the tests, for every instruction set of this processor, also under ASan, UBSan and TSan
 #   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan;
 #                   GPU kernels at length, by CUDA's compiler and on oclgrind
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
+#   make figures    the table and the picture of README.md, from docs/records/
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -26,7 +28,7 @@ all:
 
 demo:
 	@scripts/install-deps.sh build
-	@scripts/build.sh
+	@scripts/build.sh --quick tulle_command
 	@scripts/demo.sh
 
 check:
@@ -42,6 +44,9 @@ bench:
 	@scripts/build.sh all bench
 	@bench/run.sh
 
+figures:
+	@bench/figures.py
+
 gpu-check:
 	@tests/gpu_check.sh
 
@@ -53,4 +58,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check check-more bench gpu-check install clean
+.PHONY: all demo check check-more bench figures gpu-check install clean

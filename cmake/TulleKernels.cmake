@@ -6,14 +6,14 @@
 # Both are made once a build tree and compiled once, as the object libraries tulle_texts and tulle_ahead, which
 # every library of tulle_objects() takes in.  Images need NVRTC while building, nothing else of CUDA:
 #
-#   TULLE_IMAGES=AUTO   as many as can be had; none in sanitized and cross builds
+#   TULLE_IMAGES=AUTO   as many as can be had; none in sanitized, quick and cross builds
 #   TULLE_IMAGES=ON     all, or the build fails
 #   TULLE_IMAGES=OFF    none; kernels are compiled when they are first used
 
 set(TULLE_IMAGES AUTO CACHE STRING "embed compiled kernels: AUTO, ON, OFF")
 set_property(CACHE TULLE_IMAGES PROPERTY STRINGS AUTO ON OFF)
 set(TULLE_IMAGES_WANTED ${TULLE_IMAGES})
-if(TULLE_IMAGES STREQUAL "AUTO" AND (TULLE_SANITIZE OR CMAKE_CROSSCOMPILING))
+if(TULLE_IMAGES STREQUAL "AUTO" AND (TULLE_SANITIZE OR TULLE_QUICK_NOW OR CMAKE_CROSSCOMPILING))
     set(TULLE_IMAGES_WANTED OFF)
 endif()
 

@@ -9,9 +9,14 @@
 # and TULLE_LIBRARIES, what they must be linked with.
 #
 # src/cpu/kernels.c and spmm_kernels.c become one object each for every ISA x value type x index type (24 with
-# three ISAs; tests/check_fused.sh looks for multiply-adds in all of them); they see -DTL_ISA=avx2 -DTL_VAL=f64 -DTL_IDX=i32.  An ISA that this compiler or processor family does not
-# know is left out, and TL_HAVE_AVX2, TL_HAVE_AVX512 say which are there.  What is embedded in the library
-# (TulleKernels.cmake) is the same for all and joins them as it is.
+# three ISAs; tests/check_fused.sh looks for multiply-adds in all of them); they see -DTL_ISA=avx2 -DTL_VAL=f64
+# -DTL_IDX=i32.  An ISA that this compiler or processor family does not know is left out, and TL_HAVE_AVX2,
+# TL_HAVE_AVX512 say which are known.  What is embedded in the library (TulleKernels.cmake) is the same for all
+# and joins them as it is.
+#
+# With TULLE_QUICK only the best ISA that this machine runs gets kernels: `make demo` need not wait for the others.
+# dispatch.c alone sees which there are (TL_KERNELS_*), and is an object library of its own: a later build without
+# TULLE_QUICK in the same folder compiles it anew and the kernels that are missing, and nothing else.
 
 set(TULLE_VALS f32 f64 c32 c64)
 set(TULLE_IDXS i32 i64)
@@ -28,6 +33,30 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID
         check_c_compiler_flag("${flags}" TULLE_CC_${isa})
     endforeach()
 endif()
+
+# The best of these instruction sets that the machine which builds can run; base where none can be tried.
+function(tulle_best_isa result isas)
+    set(best base)
+    if(NOT CMAKE_CROSSCOMPILING)
+        foreach(isa avx2 avx512)
+            if(NOT isa IN_LIST isas)
+                continue()
+            endif()
+            set(tests "")
+            foreach(flag ${TULLE_FLAGS_${isa}})
+                if(flag MATCHES "^-m(avx|bmi|popcnt)")
+                    string(REGEX REPLACE "^-m" "" flag ${flag})
+                    string(APPEND tests " && __builtin_cpu_supports(\"${flag}\")")
+                endif()
+            endforeach()
+            check_c_source_runs("int main(void) { return !(1${tests}); }" TULLE_RUNS_${isa})
+            if(TULLE_RUNS_${isa})
+                set(best ${isa})
+            endif()
+        endforeach()
+    endif()
+    set(${result} ${best} PARENT_SCOPE)
+endfunction()
 
 function(tulle_objects name)
     cmake_parse_arguments(arg "" "" "ISAS" ${ARGN})
@@ -47,6 +76,10 @@ function(tulle_objects name)
     if(NOT "base" IN_LIST isas)
         message(FATAL_ERROR "TULLE_ISAS must contain base, which every machine can run")
     endif()
+    if(TULLE_QUICK_NOW)
+        tulle_best_isa(isas "${isas}")
+        message(STATUS "kernels for this processor alone: ${isas}")
+    endif()
     set(libraries Threads::Threads m ${CMAKE_DL_LIBS})
     if(ZLIB_FOUND)
         list(APPEND definitions TULLE_HAVE_ZLIB)
@@ -57,11 +90,15 @@ function(tulle_objects name)
     set(kernels ${src}/cpu/kernels.c ${src}/cpu/spmm_kernels.c)
     file(GLOB sources CONFIGURE_DEPENDS
          ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c)
-    list(REMOVE_ITEM sources ${kernels})
+    set(dispatch ${src}/cpu/dispatch.c)
+    list(REMOVE_ITEM sources ${kernels} ${dispatch})
 
     add_library(${name} OBJECT ${sources})
-    set(parts ${name})
+    add_library(${name}_dispatch OBJECT ${dispatch})
+    set(parts ${name} ${name}_dispatch)
     foreach(isa ${isas})
+        string(TOUPPER ${isa} upper)
+        target_compile_definitions(${name}_dispatch PRIVATE TL_KERNELS_${upper})
         foreach(val ${TULLE_VALS})
             foreach(idx ${TULLE_IDXS})
                 set(part ${name}_${isa}_${val}_${idx})

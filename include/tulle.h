@@ -350,8 +350,8 @@ TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A,
 TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
                                         tulle_dense_matrix **out);
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
- * array files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by
- * content. */
+ * files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by content.
+ * A sparse file (coordinate) gets zeros between its entries. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
 /* The format follows the name: .npy or .mtx. */
 TULLE_API tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A);
@@ -378,6 +378,10 @@ TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle
  *
  * The format follows the name: .mtx, .mtx.gz or .tulle. */
 TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
+/* The same for a matrix that equals its transpose, or its conjugate transpose: a Matrix Market file (.mtx, .mtx.gz) of
+ * its lower triangle, "symmetric" or "hermitian".  Another one is TULLE_EINVAL, and the sentence names an
+ * entry without its equal. */
+TULLE_API tulle_status tulle_write_symmetric(tulle_ctx *ctx, const char *path, const tulle_csr *A);
 /* Could a file be written there?  Before work that takes long; makes the temporary file, and removes it. */
 TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
 /* Bytes of any kind, such as a picture. */

@@ -22,6 +22,7 @@ int run_convert(const options *o)
         return complain(END_USAGE, "convert has two targets, \"%s\" and \"%s\"", o->operand[1],
                         o->output);
     GO(output_name(target, MATRIX_FILE));
+    GO(output_symmetric(o, target));
     GO(session_open(&s, o));
     GO(output_place(&s, target));
     GO(operand_load(&s, o->operand[0], &a));

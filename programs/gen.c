@@ -36,6 +36,7 @@ int run_gen(const options *o)
     if (o->list) return list(o);
     if (!o->output) return complain(END_USAGE, "gen needs a file to write: -o FILE");
     GO(output_name(o->output, MATRIX_FILE));
+    GO(output_symmetric(o, o->output));
     /* A file that happens to be named like the recipe must not be taken for it. */
     snprintf(recipe, sizeof recipe, "%s%s", strncmp(o->operand[0], "gen:", 4) == 0 ? "" : "gen:",
              o->operand[0]);

@@ -2,7 +2,7 @@
  *
  * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, one transpose to see
  * whether it is symmetric, and a forecast of its product.  Where there is no memory for one of the last
- * two, it says so instead. */
+ * two, it says so instead.  A .npy file is dense.c's. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -171,6 +171,12 @@ int run_info(const options *o)
     operand a = {0};
     facts f = {0};
     GO(session_open(&s, o));
+    if (is_npy(o->operand[0])) {
+        if (o->type || o->index || o->map)
+            code = complain(END_USAGE, "--type, --index and --map are for sparse matrices, and \"%s\" is dense", o->operand[0]);
+        else code = info_dense(&s, o->operand[0]);
+        goto done;
+    }
     GO(operand_load(&s, o->operand[0], &a));
     const tulle_csr *A = &a.view;
     f.square = A->rows == A->cols;

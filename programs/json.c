@@ -102,6 +102,14 @@ void json_csr(json *j, const tulle_csr *A)
     json_text(j, "idx_type", index_name((int)A->idx_type));
 }
 
+void json_dense(json *j, const tulle_dense *M)
+{
+    json_int(j, "rows", M->rows);
+    json_int(j, "cols", M->cols);
+    json_text(j, "type", type_name((int)M->val_type));
+    json_text(j, "order", M->order == TULLE_BY_COLS ? "columns" : "rows");
+}
+
 void json_operand(json *j, const char *key, const operand *a)
 {
     json_open(j, key, '{');

@@ -55,7 +55,8 @@ static int multiply(session *s, outcome *r)
         r->matrix = NULL;
         tulle_status status = tulle_multiply(s->ctx, &r->p.a.view, &r->p.b.view, &r->p.options,
                                              &r->matrix);
-        if (to_blocks(status, o->output)) {
+        /* blocks are written before all of C is known, so whether it is symmetric cannot be told */
+        if (to_blocks(status, o->output) && !o->symmetric) {
             code = multiply_blocks(s, r);
             goto done;
         }
@@ -161,6 +162,7 @@ int run_multiply(const options *o)
     outcome r = {.right = true};
     GO(check_names(o));
     GO(output_name(o->output, MATRIX_FILE));
+    GO(output_symmetric(o, o->output));
     GO(session_open(&s, o));
     GO(output_place(&s, o->output));
     GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &r.p));

@@ -43,7 +43,7 @@ int64_t csr_col(const tulle_csr *A, int64_t k)
 /* A word that cannot be a recipe, so that a missing file is called one. */
 static bool names_file(const char *name)
 {
-    static const char *const end[] = {".mtx", ".gz", ".tulle", ".tar", ".tgz", ".mm", ".txt", ".csv"};
+    static const char *const end[] = {".mtx", ".gz", ".tulle", ".tar", ".tgz", ".mm", ".txt", ".csv", ".npy"};
     bool found = strchr(name, '/') != NULL;
     for (size_t i = 0; i < sizeof end / sizeof *end; i++) found = found || ends_with(name, end[i]);
     return found;

@@ -49,6 +49,8 @@ static const option table[] = {
      "accumulators: draw the tables there: .png"},
     {"output", 'o', WORD, "FILE", AT(output), 0, 0, FOR_SPMM,
      "write Y there: .npy or .mtx"},
+    {"symmetric", 0, FLAG, NULL, AT(symmetric), 1, 0, FOR_MULTIPLY | FOR_GEN | FOR_CONVERT,
+     "write the lower triangle alone, as symmetric or hermitian; refused where the result is not"},
     {"columns", 'n', NUMBER, "N", AT(columns), 0, 1 << 24, FOR_SPMM | FOR_TUNE,
      "columns of a random X; 32 when not given"},
     {"seed", 0, NUMBER, "N", AT(seed), 0, 1 << 30, FOR_SPMM,

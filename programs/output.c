@@ -17,6 +17,12 @@ bool is_directory(const char *path)
     return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
 }
 
+bool is_plain(const char *path)
+{
+    struct stat at;
+    return stat(path, &at) == 0 && S_ISREG(at.st_mode);
+}
+
 int output_name(const char *path, file_kind kind)
 {
     static const struct { const char *end[3], *all; } kinds[] = {
@@ -30,6 +36,13 @@ int output_name(const char *path, file_kind kind)
     return complain(END_USAGE, "the name \"%s\" does not end in %s", path, kinds[kind].all);
 }
 
+int output_symmetric(const options *o, const char *path)
+{
+    if (!o->symmetric || (path && (ends_with(path, ".mtx") || ends_with(path, ".mtx.gz")))) return END_OK;
+    return complain(END_USAGE, "--symmetric is for .mtx and .mtx.gz files, and %s%s", path ? "the result goes to " : "there is none",
+                    path ? path : "");
+}
+
 int output_place(session *s, const char *path)
 {
     return path ? told(s, tulle_write_check(s->ctx, path)) : END_OK;
@@ -38,7 +51,9 @@ int output_place(session *s, const char *path)
 int output_write(session *s, const char *path, const tulle_csr *A, double *sec)
 {
     double begun = seconds();
-    int code = told(s, tulle_write(s->ctx, path, A));
+    tulle_status status = (s->o->symmetric ? tulle_write_symmetric : tulle_write)(s->ctx, path, A);
+    int code = told(s, status);
+    if (s->o->symmetric && status == TULLE_EINVAL) code = END_FAILED;       /* not the command line's fault */
     if (sec) *sec = seconds() - begun;
     return code;
 }

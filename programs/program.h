@@ -7,7 +7,7 @@
  *     options.c   the one table of options          session.c   a context with bar, trace and Ctrl-C
  *     operand.c   a file or a recipe -> matrix      output.c    can this file be written?
  *     table.c     numbers for people                json.c      numbers for programs
- *     stream.c    C to a file, block by block       png.c       pictures
+ *     stream.c    C to a file, block by block       png.c, text.c   pictures, letters in them
  *
  * and one file a subcommand.  A function that can fail returns an exit code, has told why on standard
  * error when it is not END_OK, and has one exit `done`. */
@@ -84,7 +84,7 @@ typedef struct options {
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
-    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map;
+    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map, symmetric;
     tulle_options product;
 } options;
 
@@ -167,16 +167,29 @@ uint64_t    csr_bytes(const tulle_csr *A);              /* of its three arrays  
 int64_t     csr_row(const tulle_csr *A, int64_t i);     /* where row i begins      */
 int64_t     csr_col(const tulle_csr *A, int64_t k);     /* the column of entry k   */
 
+/* ---- dense.c: dense matrices of the command line */
+
+typedef struct number { double re, im; } number;
+
+int     dense_load(session *s, const char *name, tulle_dense_matrix **out);
+number  value_at(const void *array, int type, int64_t i);
+int64_t dense_place(const tulle_dense *M, int64_t i, int64_t j);        /* of entry (i,j) in its values */
+void    print_dense(const char *letter, const char *name, const tulle_dense *M);
+bool    is_npy(const char *name);
+int     info_dense(session *s, const char *name);       /* `tulle info X.npy` */
+
 /* ---- output.c */
 
 bool ends_with(const char *name, const char *end);
 bool is_directory(const char *path);
+bool is_plain(const char *path);        /* a file that can be read again, not a pipe */
 /* Says early, before hours of work, that the name or the place is wrong; path NULL: there is no output.  The
  * name can be told before there is a context. */
 typedef enum { MATRIX_FILE, DENSE_FILE, PICTURE_FILE } file_kind;
 int  output_name(const char *path, file_kind kind);
+int  output_symmetric(const options *o, const char *path);      /* can --symmetric be heeded there? */
 int  output_place(session *s, const char *path);
-int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
+int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);    /* or as --symmetric wants it */
 
 /* ---- table.c; the texts live in the buffer given */
 
@@ -210,6 +223,7 @@ void json_text(json *j, const char *key, const char *value);
 void json_begin(json *j, const char *command);          /* the top, with command and version */
 void json_end(json *j);
 void json_csr(json *j, const tulle_csr *A);             /* its members */
+void json_dense(json *j, const tulle_dense *M);         /* its members */
 void json_operand(json *j, const char *key, const operand *a);
 void json_shares(json *j, const tulle_share *share, int shares);
 void json_stages(json *j, const tulle_stats *stats);
@@ -232,6 +246,12 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
 
 int png_write(session *s, const char *path, int width, int height, const uint8_t *pixels,
               const uint8_t (*palette)[3], int colours);
+
+/* ---- text.c: letters in such a picture; what lies outside is left out */
+
+enum { TEXT_STEP = 6, TEXT_HIGH = 8 };  /* pixels */
+int  text_width(const char *text);
+void text_draw(uint8_t *pixels, int width, int height, int x, int y, const char *text, uint8_t colour);
 
 /* ---- bench.c, and what it hands on to */
 

@@ -24,31 +24,31 @@ static struct {
     char                  path[PATH_ROOM];
 } guarded[GUARDED];
 
-static int end_of_signal(int number)
+static int end_of_signal(int which)
 {
-    return number == SIGTERM ? END_TERMINATE : number == SIGHUP ? END_HANGUP : END_INTERRUPT;
+    return which == SIGTERM ? END_TERMINATE : which == SIGHUP ? END_HANGUP : END_INTERRUPT;
 }
 
-static void on_signal(int number)
+static void on_signal(int which)
 {
     time_t now = time(NULL);
     if (caught && now - caught_at < PATIENCE) return;
     if (caught) {
         for (int i = 0; i < GUARDED; i++)
             if (guarded[i].there) unlink(guarded[i].path);
-        _exit(end_of_signal(number));
+        _exit(end_of_signal(which));
     }
-    caught = number;
+    caught = which;
     caught_at = now;
 }
 
 /* Whoever started us with the signal ignored (a shell's background job) wants it ignored. */
-static void watch(int number)
+static void watch(int which)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = 0}, before;
     sigemptyset(&action.sa_mask);
-    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(number, &action, NULL);
+    if (sigaction(which, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(which, &action, NULL);
 }
 
 void signal_watch(void)

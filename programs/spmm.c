@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct number { double re, im; } number;
-
 typedef struct outcome {
     operand             a;
     tulle_dense_matrix *x_own, *y_own, *old_own;    /* old: what beta multiplies, NULL where it is 0 */
@@ -27,16 +25,6 @@ typedef struct outcome {
 
 /* ---- values of any type */
 
-static number value_at(const void *array, int type, int64_t i)
-{
-    switch (type) {
-    case TULLE_F32: return (number){(double)((const float *)array)[i], 0};
-    case TULLE_F64: return (number){((const double *)array)[i], 0};
-    case TULLE_C32: return (number){(double)((const float *)array)[2 * i], (double)((const float *)array)[2 * i + 1]};
-    default: return (number){((const double *)array)[2 * i], ((const double *)array)[2 * i + 1]};
-    }
-}
-
 static void put_value(void *array, int type, int64_t i, number v)
 {
     switch (type) {
@@ -45,11 +33,6 @@ static void put_value(void *array, int type, int64_t i, number v)
     case TULLE_C32: ((float *)array)[2 * i] = (float)v.re, ((float *)array)[2 * i + 1] = (float)v.im; break;
     default: ((double *)array)[2 * i] = v.re, ((double *)array)[2 * i + 1] = v.im; break;
     }
-}
-
-static int64_t place(const tulle_dense *M, int64_t i, int64_t j)
-{
-    return M->order == TULLE_BY_COLS ? i + j * M->ld : i * M->ld + j;
 }
 
 static number add(number x, number y) { return (number){x.re + y.re, x.im + y.im}; }
@@ -79,17 +62,9 @@ static int random_dense(session *s, int64_t rows, int64_t cols, int type, uint64
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             uint64_t k = 2 * ((uint64_t)i * (uint64_t)cols + (uint64_t)j);
-            put_value(M.values, type, place(&M, i, j), (number){random_at(seed, k), random_at(seed, k + 1)});
+            put_value(M.values, type, dense_place(&M, i, j), (number){random_at(seed, k), random_at(seed, k + 1)});
         }
     return END_OK;
-}
-
-static int read_dense(session *s, const char *name, tulle_dense_matrix **out)
-{
-    if (is_directory(name)) return complain(END_INPUT, "\"%s\" is a directory", name);
-    tulle_status status = tulle_dense_read(s->ctx, name, out);
-    int code = told(s, status);
-    return status == TULLE_EIO && code == END_FAILED ? END_INPUT : code;
 }
 
 /* The matrix in the type and order that are wanted; it is replaced where it has others. */
@@ -119,7 +94,7 @@ static int load_x(session *s, outcome *r)
     if (o->columns) return complain(END_USAGE, "-n is for a random X; \"%s\" has its columns", o->operand[1]);
     if (o->seed && (!o->beta || o->y)) return complain(END_USAGE, "--seed is for a random X or Y, and none is random");
     r->x_name = o->operand[1];
-    GO(read_dense(s, r->x_name, &r->x_own));
+    GO(dense_load(s, r->x_name, &r->x_own));
     tulle_dense X = tulle_dense_view(r->x_own);
     int type = o->type ? o->type : common_type((int)A->val_type, (int)X.val_type);
     GO(operand_convert(s, &r->a, type));
@@ -182,7 +157,7 @@ static int load_y(session *s, outcome *r)
     GO(told(s, tulle_dense_create(s->ctx, rows, r->x.cols, r->x.order, (tulle_type)type, &r->y_own)));
     r->y = tulle_dense_view(r->y_own);
     if (!uses_y) goto done;
-    if (o->y) GO(read_dense(s, o->y, &r->old_own));
+    if (o->y) GO(dense_load(s, o->y, &r->old_own));
     else GO(random_dense(s, rows, r->x.cols, type, (uint64_t)o->seed + 1, &r->old_own));
     GO(settle(s, &r->old_own, type, r->x.order));
     r->old = tulle_dense_view(r->old_own);
@@ -258,7 +233,7 @@ static void add_dense(const tulle_dense *M, number factor, vector *y)
     for (int64_t i = 0; i < M->rows; i++)
         for (int64_t j = 0; j < M->cols; j++) {
             number w = {1 + 0.5 * random_at(99, (uint64_t)j), 0};
-            number v = times(factor, times(value_at(M->values, (int)M->val_type, place(M, i, j)), w));
+            number v = times(factor, times(value_at(M->values, (int)M->val_type, dense_place(M, i, j)), w));
             y->v[i] = add(y->v[i], v);
             y->size[i] += hypot(v.re, v.im);
         }
@@ -315,18 +290,6 @@ done:
 
 /* ---- reports */
 
-static const char *order_name(const tulle_dense *M)
-{
-    return M->order == TULLE_BY_COLS ? "by columns" : "by rows";
-}
-
-static void print_dense(const char *letter, const char *name, const tulle_dense *M)
-{
-    figure rows, cols;
-    printf("%s = %s: %s x %s, %s, %s\n", letter, name, count_text(rows, M->rows), count_text(cols, M->cols),
-           type_name((int)M->val_type), order_name(M));
-}
-
 static void print_report(const options *o, const outcome *r, const char *text)
 {
     const tulle_stats *t = &r->stats;
@@ -355,14 +318,11 @@ static void print_report(const options *o, const outcome *r, const char *text)
     if (o->output && r->right) printf("written: %s\n", o->output);
 }
 
-static void json_dense(json *j, const char *key, const char *name, const tulle_dense *M)
+static void json_member(json *j, const char *key, const char *name, const tulle_dense *M)
 {
     json_open(j, key, '{');
     json_text(j, "name", name);
-    json_int(j, "rows", M->rows);
-    json_int(j, "cols", M->cols);
-    json_text(j, "type", type_name((int)M->val_type));
-    json_text(j, "order", M->order == TULLE_BY_COLS ? "columns" : "rows");
+    json_dense(j, M);
     json_close(j, '}');
 }
 
@@ -387,8 +347,8 @@ static void print_json(const options *o, const outcome *r, const char *text)
     json_number(&j, "alpha", r->alpha_value);
     json_number(&j, "beta", r->beta_value);
     json_operand(&j, "a", &r->a);
-    json_dense(&j, "x", r->x_name, &r->x);
-    json_dense(&j, "y", text, &r->y);
+    json_member(&j, "x", r->x_name, &r->x);
+    json_member(&j, "y", text, &r->y);
     json_open(&j, "seconds", '{');
     json_num(&j, "compile", t->sec_compile);
     json_num(&j, "check", t->sec_check);

@@ -286,7 +286,16 @@ tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
     NEED(path);
     NEED(A);
     tulle_status status = tl_view_check(ctx, A, "A");
-    return status == TULLE_OK ? tl_view_write(ctx, path, A) : status;
+    return status == TULLE_OK ? tl_view_write(ctx, path, A, false) : status;
+}
+
+tulle_status tulle_write_symmetric(tulle_ctx *ctx, const char *path, const tulle_csr *A)
+{
+    NEED_CTX;
+    NEED(path);
+    NEED(A);
+    tulle_status status = tl_view_check(ctx, A, "A");
+    return status == TULLE_OK ? tl_view_write(ctx, path, A, true) : status;
 }
 
 tulle_status tulle_write_check(tulle_ctx *ctx, const char *path)

@@ -36,7 +36,7 @@ tulle_status tl_view_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, 
 tulle_status tl_view_convert(tulle_ctx *ctx, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
                              tulle_matrix **out);
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
-tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
+tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A, bool symmetric);
 tulle_status tl_view_put(tulle_ctx *ctx, tulle_writer *writer, const tulle_csr *block);
 
 /* What a product wants of its operands. */

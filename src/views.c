@@ -129,7 +129,7 @@ done:
     return status;
 }
 
-tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
+tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A, bool symmetric)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -137,7 +137,8 @@ tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A)
     tulle_matrix *own = NULL;
     TRY(tl_on_host(ctx, A, &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
-    TRY(tl_write(b, path, &view));
+    if (symmetric) TRY(tl_write_symmetric(b, path, &view));
+    else TRY(tl_write(b, path, &view));
 done:
     tl_matrix_free(b, own);
     return status;

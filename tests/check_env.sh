@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # check_env.sh ROOT - the variables of the environment are the same everywhere: in the table of src/base/env.c, where the
-# library reads them (tl_env), where tests, benches and examples set them, in docs/tulle.1 and in CONTRIBUTING.md.
+# library reads them (tl_env), where tests, benches and examples set them, and in docs/tulle.1, those for tests apart.
 set -euo pipefail
 cd "${1:?usage: check_env.sh ROOT}"
 
@@ -28,13 +28,14 @@ set_somewhere=$(grep -rhoE '((un)?setenv|gpu_ctx_env)\("TULLE_[A-Z0-9_]+"' tests
 each "$(comm -13 <(echo "$all") <(echo "$set_somewhere"))" "is set by tests or benches, but not in the table"
 
 programs=$(grep -rhoE '"TULLE_LIB[A-Z0-9_]+"' programs --include=*.c | tr -d '"' | sort -u)
-man=$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh EXIT/p' docs/tulle.1 | sed -nE 's/^\.It Ev //p' | tr -d ' ' | tr ',' '\n' | sort)
+# ENVIRONMENT has two parts: up to "For tests and measurements", and from there
+names() { sed -nE 's/^\.It Ev //p' | tr -d ' ' | tr ',' '\n' | sort; }
+man=$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Ss For tests/p' docs/tulle.1 | names)
+told=$(sed -n '/^\.Ss For tests/,/^\.Sh EXIT/p' docs/tulle.1 | names)
 each "$(comm -23 <(printf '%s\n' "$users" "$programs" | sort -u) <(echo "$man"))" "is for users, but not in docs/tulle.1"
 each "$(comm -13 <(printf '%s\n' "$users" "$programs" | sort -u) <(echo "$man"))" "is in docs/tulle.1, but not in the table"
-
-told=$(sed -nE 's/^\| `(TULLE_[A-Z0-9_]+)` \|.*/\1/p' CONTRIBUTING.md | sort)
-each "$(comm -23 <(echo "$tests") <(echo "$told"))" "is for tests, but not in CONTRIBUTING.md"
-each "$(comm -13 <(echo "$tests") <(echo "$told"))" "is in the table of CONTRIBUTING.md, but not for tests"
+each "$(comm -23 <(echo "$tests") <(echo "$told"))" "is for tests, but not in that part of docs/tulle.1"
+each "$(comm -13 <(echo "$tests") <(echo "$told"))" "is in docs/tulle.1 as one for tests, but the table has no such"
 
 echo "$(wc -l <<<"$all") variables, $bad complaints"
 [ $bad -eq 0 ]

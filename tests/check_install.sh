@@ -53,6 +53,20 @@ for driver in cuda opencl; do
     grep -q "^$driver: .*statically linked" "$work/devices" || { cat "$work/devices"; echo "$driver: no reason"; exit 1; }
 done
 
+say "the lines of README.md, as they stand"
+mkdir "$work/home" "$work/prog"
+cp "$root/tests/install/user.c" "$work/prog/prog.c"
+sed -n '/^## Install/,/^## /p' "$root/README.md" | sed -n '/^```bash$/,/^```$/p' | sed '1d;$d' >"$work/lines"
+grep -q '^make install PREFIX=\$HOME/tulle ' "$work/lines" || { echo "README.md does not begin with make install"; exit 1; }
+# The build is here already: what make install does of it is cmake --install.
+sed -i "s|^make install PREFIX=|cmake --install '$build' --prefix |" "$work/lines"
+(cd "$work/prog" && unset PKG_CONFIG_PATH LD_LIBRARY_PATH && export HOME=$work/home && quiet bash -e -u "$work/lines")
+[ "$(PATH=$work/home/tulle/bin:$PATH command -v tulle)" = "$work/home/tulle/bin/tulle" ] || { echo "no tulle in PATH"; exit 1; }
+cc_plain() { (cd "$work/prog" && PKG_CONFIG_PATH=$1/pkgconfig $cc prog.c -o plain $(PKG_CONFIG_PATH=$1/pkgconfig pkg-config --cflags --libs tulle)); }
+cc_plain "$work/home/tulle/lib"
+if "$work/prog/plain" >/dev/null 2>&1; then echo "a program without rpath runs: README.md need not tell of it"; exit 1; fi
+LD_LIBRARY_PATH=$work/home/tulle/lib "$work/prog/plain"
+
 say "find_package, shared and static"
 quiet env CC="$cc" cmake -S "$root/tests/install" -B "$work/user" -DCMAKE_PREFIX_PATH="$prefix"
 quiet cmake --build "$work/user"

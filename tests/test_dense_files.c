@@ -291,6 +291,32 @@ static void files_cut_anywhere(void)
     remove("t.npy");
 }
 
+/* A right-hand side may come as a sparse file; what it does not name is zero, and what it names twice is added. */
+static void sparse_files_are_dense_matrices_with_zeros(void)
+{
+    static const char text[] = "%%MatrixMarket matrix coordinate real general\n3 2 4\n3 2 7\n1 1 5\n3 2 1\n2 1 -2\n";
+    static const double want[] = {5, -2, 0, 0, 0, 8};
+    static const char folded[] = "%%MatrixMarket matrix coordinate complex hermitian\n2 2 2\n1 1 1 0\n2 1 2 3\n";
+    static const double mirrored[] = {1, 0, 2, 3, 2, -3, 0, 0};
+    static const struct { const char *text; const double *want; int64_t cols; size_t bytes; tulle_type type; } files[] = {
+        {text, want, 2, sizeof want, TULLE_F64}, {folded, mirrored, 2, sizeof mirrored, TULLE_C64}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        tulle_dense_matrix *M = NULL;
+        put_bytes("t.mtx", files[i].text, strlen(files[i].text));
+        REQUIRE(tulle_dense_read(ctx, "t.mtx", &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_dense X = tulle_dense_view(M);
+        CHECK(X.cols == files[i].cols && X.order == TULLE_BY_COLS && X.val_type == files[i].type, "file %zu", i);
+        CHECK(memcmp(X.values, files[i].want, files[i].bytes) == 0, "values of file %zu", i);
+        tulle_dense_free(M);
+    }
+    static const char large[] = "%%MatrixMarket matrix coordinate real general\n2000000000 2000000000 1\n1 1 1\n";
+    tulle_dense_matrix *M = NULL;
+    put_bytes("t.mtx", large, strlen(large));
+    CHECK(tulle_dense_read(ctx, "t.mtx", &M) == TULLE_ENOMEM && !M, "%s", tulle_ctx_error(ctx));
+    SAYS("t.mtx: a sparse matrix of 2000000000 x 2000000000 does not fit memory as a dense one");
+    remove("t.mtx");
+}
+
 static void text_files_are_refused_with_line_and_column(void)
 {
     static const struct { const char *text, *sentence; } files[] = {
@@ -299,7 +325,7 @@ static void text_files_are_refused_with_line_and_column(void)
         {"%%MatrixMarket matrix array real general\n2 2\n1.00\n2.00\n3.00\n", "t.npy:5: the file ends here with 3 entries; it promises 4"},
         {"%%MatrixMarket matrix array real general\n2 2\n1\n2\nx\n4\n", "t.npy:5:1: a number was expected, found \"x\""},
         {"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n5\n", "t.npy:7:1: one entry more than the 4 that the file promises"},
-        {"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n", "t.npy: holds a sparse matrix (coordinate); a dense one (array) was expected"},
+        {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "t.npy:2: promises 2 entries, but the rest of the file has room for at most 1"},
         {"%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 1\n3 1\n",
          "t.npy: the diagonal of a hermitian matrix must be real, and row 2 has 3+1i"},
     };
@@ -373,5 +399,6 @@ static void an_old_file_stays_when_writing_fails(void)
 FILES_MAIN(TEST(every_type_order_and_shape_comes_back), TEST(the_file_does_not_depend_on_threads), TEST(headers_as_others_write_them),
            TEST(written_as_numpy_writes), TEST(arrays_of_every_symmetry), TEST(gzipped_files_are_unpacked),
            TEST(bent_headers_are_refused_with_their_place), TEST(files_cut_anywhere),
+           TEST(sparse_files_are_dense_matrices_with_zeros),
            TEST(text_files_are_refused_with_line_and_column), TEST(bad_arguments), TEST(copies_in_another_order_and_type),
            TEST(an_old_file_stays_when_writing_fails))

@@ -48,6 +48,69 @@ static void numbers_come_back_bit_for_bit(void)
     free(val4);
 }
 
+/* ---- halves of symmetric matrices */
+
+static void put_matrix(const char *text, tulle_matrix **A)
+{
+    put_bytes("in.mtx", text, strlen(text));
+    CHECK(tulle_read(ctx, "in.mtx", A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    remove("in.mtx");
+}
+
+/* What is written as half of a matrix comes back as the whole of it. */
+static void symmetric_matrices_are_written_as_their_lower_triangle(void)
+{
+    static const struct { const char *text, *banner, *sizes; } cases[] = {
+        {"%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 1\n1 3 2\n2 2 -3\n3 1 2\n3 3 4\n",
+         "coordinate real symmetric\n", "3 3 4\n"},
+        {"%%MatrixMarket matrix coordinate complex general\n2 2 3\n1 1 1 0\n1 2 2 3\n2 1 2 -3\n",
+         "coordinate complex hermitian\n", "2 2 2\n"},
+        {"%%MatrixMarket matrix coordinate complex general\n2 2 3\n1 1 1 5\n1 2 2 3\n2 1 2 3\n",
+         "coordinate complex symmetric\n", "2 2 2\n"},
+        {"%%MatrixMarket matrix coordinate real general\n0 0 0\n", "coordinate real symmetric\n", "0 0 0\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tulle_matrix *A = NULL, *B = NULL;
+        size_t bytes = 0;
+        put_matrix(cases[i].text, &A);
+        tulle_csr a = tulle_matrix_view(A);
+        CHECK(tulle_write_symmetric(ctx, "s.mtx", &a) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        char *text = get_bytes("s.mtx", &bytes);
+        CHECK(strstr(text, cases[i].banner) && strstr(text, cases[i].sizes), "%s", text);
+        CHECK(tulle_read(ctx, "s.mtx", &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr b = tulle_matrix_view(B);
+        CHECK(same_matrix(&a, &b), "case %zu comes back as another matrix", i);
+        free(text);
+        tulle_matrix_free(A);
+        tulle_matrix_free(B);
+        remove("s.mtx");
+    }
+}
+
+static void what_is_not_symmetric_is_refused_and_leaves_no_file(void)
+{
+    static const struct { const char *path, *text, *says; tulle_status status; } cases[] = {
+        {"s.mtx", "2 2 3\n1 1 1\n1 2 2\n2 1 3\n", "(2, 1) has no equal at (1, 2)", TULLE_EINVAL},
+        {"s.mtx", "3 3 2\n1 1 1\n3 1 3\n", "(3, 1) has no equal at (1, 3)", TULLE_EINVAL},
+        {"s.mtx", "3 3 2\n1 2 1\n3 3 3\n", "(1, 2) has no equal at (2, 1)", TULLE_EINVAL},
+        {"s.mtx", "3 3 3\n1 2 1\n1 3 2\n3 1 2\n", "(1, 2) has no equal at (2, 1)", TULLE_EINVAL},
+        {"s.mtx", "2 3 1\n1 1 1\n", "2 x 3 is not symmetric", TULLE_ESHAPE},
+        {"s.tulle", "1 1 1\n1 1 1\n", "only Matrix Market files", TULLE_EINVAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        tulle_matrix *A = NULL;
+        snprintf(text, sizeof text, "%%%%MatrixMarket matrix coordinate real general\n%s", cases[i].text);
+        put_matrix(text, &A);
+        tulle_csr a = tulle_matrix_view(A);
+        tulle_status status = tulle_write_symmetric(ctx, cases[i].path, &a);
+        CHECK(status == cases[i].status, "case %zu: %s", i, tulle_status_name(status));
+        CHECK(strstr(tulle_ctx_error(ctx), cases[i].says), "%s", tulle_ctx_error(ctx));
+        CHECK(files_here() == 0, "case %zu left a file", i);
+        tulle_matrix_free(A);
+    }
+}
+
 static void a_pattern_is_written_as_a_pattern_and_read_as_ones(void)
 {
     static const int32_t ptr[] = {0, 1, 3}, col[] = {1, 0, 1};
@@ -178,6 +241,8 @@ static void an_existing_file_keeps_its_permissions(void)
 
 FILES_MAIN(TEST(a_written_file_is_the_same_for_any_number_of_threads),
            TEST(numbers_come_back_bit_for_bit),
+      TEST(symmetric_matrices_are_written_as_their_lower_triangle),
+      TEST(what_is_not_symmetric_is_refused_and_leaves_no_file),
            TEST(a_pattern_is_written_as_a_pattern_and_read_as_ones),
            TEST(an_unknown_name_is_refused_before_anything_is_written),
            TEST(a_failed_write_leaves_the_old_file_and_nothing_else),

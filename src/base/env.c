@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOR_USERS, FOR_TESTS };          /* where it is documented: docs/tulle.1, CONTRIBUTING.md */
+enum { FOR_USERS, FOR_TESTS };          /* which part of docs/tulle.1 tells of it */
 
 typedef struct variable {
     const char *name, *words;           /* one of these words ...                              */

@@ -33,11 +33,14 @@
      {PAIR(tl_numeric_, isa, f32), PAIR(tl_numeric_, isa, f64), PAIR(tl_numeric_, isa, c32), PAIR(tl_numeric_, isa, c64)}, \
      {PAIR(tl_spmm_, isa, f32), PAIR(tl_spmm_, isa, f64), PAIR(tl_spmm_, isa, c32), PAIR(tl_spmm_, isa, c64)}}
 
+/* TL_KERNELS_*: the kernels that this build has (cmake/TulleObjects.cmake). */
+#if defined(TL_KERNELS_BASE)
 DECLARE_ISA(base)
-#if defined(TL_HAVE_AVX2)
+#endif
+#if defined(TL_KERNELS_AVX2)
 DECLARE_ISA(avx2)
 #endif
-#if defined(TL_HAVE_AVX512)
+#if defined(TL_KERNELS_AVX512)
 DECLARE_ISA(avx512)
 #endif
 
@@ -49,11 +52,13 @@ typedef struct isa_table {
 } isa_table;
 
 static const isa_table tables[] = {     /* the best one last */
+#if defined(TL_KERNELS_BASE)
     TABLE(base),
-#if defined(TL_HAVE_AVX2)
+#endif
+#if defined(TL_KERNELS_AVX2)
     TABLE(avx2),
 #endif
-#if defined(TL_HAVE_AVX512)
+#if defined(TL_KERNELS_AVX512)
     TABLE(avx512),
 #endif
 };
@@ -89,6 +94,11 @@ bool tl_isa_wrong(char *why, size_t bytes)
     char names[64] = "";
     bool known = false;
     size_t n = 0;
+    if (!supported(table()->name)) {    /* a build for one processor, on another */
+        snprintf(why, bytes, "this library was built for a processor with %s, which this one lacks; \"make\" builds it "
+                 "for all", table()->name);
+        return true;
+    }
     if (!wanted || strcmp(wanted, table()->name) == 0) return false;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) known = known || strcmp(wanted, tables[i].name) == 0;
     for (size_t i = 0; i < sizeof tables / sizeof *tables && n < sizeof names; i++)

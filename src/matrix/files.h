@@ -206,10 +206,11 @@ const char  *tl_errno_text(int error, char *text, size_t room);
 
 /* ---- mtx_write.c, writer.c */
 
-tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz);
+/* symmetry: the last word of the banner; A is what the file holds. */
+tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, const char *symmetry, bool gz);
 /* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are
  * enough. */
-int          tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols);
+int          tl_mtx_print_head(char *to, size_t room, int val_type, const char *symmetry, int64_t rows, int64_t cols);
 /* Prints the rows of A as rows first .. of a file, behind head, at *at, which moves on. */
 tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz,
                              int64_t *at);

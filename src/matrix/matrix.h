@@ -101,6 +101,8 @@ tulle_status tl_csr_apply(tl_base *b, const tulle_csr *A, const void *x, void *y
 /* map: a .tulle file is mapped where it can be, not copied. */
 tulle_status tl_read(tl_base *b, const char *path, bool map, tulle_matrix **out);
 tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A);
+/* mtx_symmetric.c; A was checked. */
+tulle_status tl_write_symmetric(tl_base *b, const char *path, const tulle_csr *A);
 tulle_status tl_write_check(tl_base *b, const char *path);
 tulle_status tl_write_bytes(tl_base *b, const char *path, const void *data, size_t bytes);
 /* ---- writer.c: a file from blocks of rows */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_dense.c - dense matrices to and from the array files of Matrix Market.
+ * mtx_dense.c - dense matrices to and from the array files of Matrix Market; from coordinate files, too.
  *
  * Read by mtx_read.c, whose values are a matrix column by column already; symmetric files, which hold one triangle, are
  * unfolded.  Written as general arrays, columns in order, decimals the shortest that read back as the same number.
@@ -8,8 +8,10 @@
  * any number of threads.
  * Memory: the text of a piece a thread, 1 MiB. */
 #include "matrix/files.h"
+#include "matrix/parts.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- reading */
 
@@ -28,6 +30,30 @@ static void unfold(const tl_mtx_all *all, tulle_dense *A)
             tl_value_store(A->val_type, A->values, i + j * n, v);
         }
     }
+}
+
+/* A coordinate file, such as a sparse right-hand side of the SuiteSparse collection: its entries among zeros. */
+static tulle_status scatter(tl_base *b, tl_mtx_all *all, tulle_dense_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    const tl_mtx_head *h = &all->head;
+    tulle_matrix *sparse = NULL;
+    uint64_t bytes = tl_bytes_of(tl_bytes_of((uint64_t)h->rows, (uint64_t)h->cols), sizeof(double));
+    if (bytes > tl_memory_free())       /* zeros would be written until nothing is left */
+        return tl_fail(b, TULLE_ENOMEM, "%s: a sparse matrix of %" PRId64 " x %" PRId64 " does not fit memory as a dense one",
+                       all->name, h->rows, h->cols);
+    TRY(tl_mtx_build(b, all, &sparse));
+    const tulle_csr *A = &sparse->view;
+    TRY(tl_dense_create(b, A->rows, A->cols, TULLE_BY_COLS, A->val_type, out));
+    if (!tl_is_zero((*out)->view.values))
+        memset((*out)->view.values, 0, (size_t)(A->rows * A->cols) * tl_type_size(A->val_type));
+    for (int64_t i = 0; i < A->rows; i++)
+        for (int64_t k = tl_row_begin(A, i); k < tl_row_begin(A, i + 1); k++)
+            tl_value_store(A->val_type, (*out)->view.values, i + tl_get(A->col_idx, A->idx_type, k) * A->rows,
+                           tl_value_load(A->val_type, A->values, k));
+done:
+    tl_matrix_free(b, sparse);
+    return status;
 }
 
 static tulle_status check_diagonal(tl_base *b, const tl_mtx_all *all)
@@ -51,8 +77,7 @@ tulle_status tl_mtx_read_dense(tl_source *s, tulle_dense_matrix **out)
     TRY(tl_mtx_read_all(s, &all));
     const tl_mtx_head *h = &all.head;
     if (h->layout != TL_ARRAY) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: holds a sparse matrix (coordinate); a dense one (array) was expected",
-                         s->name);
+        status = scatter(b, &all, out);
         goto done;
     }
     if (h->symmetry == TL_HERMITIAN) TRY(check_diagonal(b, &all));

@@ -2,7 +2,7 @@
  *
  * mtx_write.c - a matrix to a Matrix Market file, by all threads.
  *
- * Always coordinate and general, rows in order; pattern where there are no values.  Decimals are the
+ * Always coordinate, rows in order, pattern where there are no values; general, or what mtx_symmetric.c hands on.  Decimals are the
  * shortest that read back as the same number.  A thread takes the next piece of entries, prints (and
  * packs) it, learns in turn where its text belongs, and writes it there while the next one has its turn:
  * the file is the same for any number of threads.
@@ -38,11 +38,11 @@ typedef struct job {
     scratch         *scratch;
 } job;
 
-int tl_mtx_print_head(char *to, size_t room, int val_type, int64_t rows, int64_t cols)
+int tl_mtx_print_head(char *to, size_t room, int val_type, const char *symmetry, int64_t rows, int64_t cols)
 {
     const char *field = !val_type ? "pattern" : tl_type_complex((tulle_type)val_type) ? "complex" : "real";
-    return snprintf(to, room, "%%%%MatrixMarket matrix coordinate %s general\n%% written by tulle %s\n"
-                    "%" PRId64 " %" PRId64 " ", field, TULLE_VERSION, rows, cols);
+    return snprintf(to, room, "%%%%MatrixMarket matrix coordinate %s %s\n%% written by tulle %s\n"
+                    "%" PRId64 " %" PRId64 " ", field, symmetry, TULLE_VERSION, rows, cols);
 }
 
 static char *print_value(const tulle_csr *A, int64_t k, char *p)
@@ -197,13 +197,13 @@ done:
     return status;
 }
 
-tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, bool gz)
+tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, const char *symmetry, bool gz)
 {
     tulle_status status = TULLE_OK;
     tl_out out = {.b = b, .fd = -1};
     char head[HEAD_MAX];
     int64_t at = 0;
-    int n = tl_mtx_print_head(head, sizeof head, tl_value_type(A), A->rows, A->cols);
+    int n = tl_mtx_print_head(head, sizeof head, tl_value_type(A), symmetry, A->rows, A->cols);
     snprintf(head + n, sizeof head - (size_t)n, "%" PRId64 "\n", A->nnz);
     TRY(tl_out_open(b, path, &out));
     TRY(tl_mtx_put_rows(&out, A, 0, head, gz, &at));

@@ -25,7 +25,7 @@ tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A)
         goto done;
     }
     if (binary) TRY(tl_binary_write(b, path, A));
-    else TRY(tl_mtx_write(b, path, A, gz));
+    else TRY(tl_mtx_write(b, path, A, "general", gz));
 done:
     return status;
 }

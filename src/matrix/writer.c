@@ -43,7 +43,7 @@ tl_base *tl_writer_base(const tulle_writer *w)
 static tulle_status mtx_begin(tulle_writer *w)
 {
     char head[HEAD_MAX];
-    w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, w->rows, w->cols);
+    w->count_at = tl_mtx_print_head(head, sizeof head, w->val_type, "general", w->rows, w->cols);
     w->at = w->count_at + snprintf(head + w->count_at, sizeof head - (size_t)w->count_at, "%*s\n",
                                    (int)COUNT_FIELD, "");
     int error = tl_out_put(&w->out, head, w->at, 0);

@@ -115,9 +115,9 @@ if [ -z "$part" ]; then
 
     missing=0
     for file in $(cd "$root" && find src programs -name '*.[ch]' ! -name 'gallery_*.c' ! -name program.h); do
-        grep -qF "$(basename "$file")" "$root/README.md" || { echo "README.md lacks $file"; missing=1; }
+        grep -qF "$(basename "$file")" "$root/docs/files.md" || { echo "docs/files.md lacks $file"; missing=1; }
     done
-    told "the README names every file of the source" $missing
+    told "docs/files.md names every file of the source" $missing
 
     missing=0
     for word in $(tulle help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check_quick.sh ROOT - what `make demo` builds is kept: a folder configured with TULLE_QUICK has kernels of one instruction
+# set, and configured again without it has all of them, with every object that both have compiled in the same way.
+set -euo pipefail
+root=${1:?usage: check_quick.sh ROOT}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+complain() { echo "$1"; bad=$((bad + 1)); }
+
+configure() { cmake -S "$root" -B "$work" -G "Unix Makefiles" "$@" >"$work.log" 2>&1 || { cat "$work.log"; exit 1; }; }
+flags() { (cd "$work/CMakeFiles" && sha256sum -- tulle_*.dir/flags.make | grep -v ' tulle_core_dispatch\.dir/' | sort -k 2); }
+kernels() { ls "$work/CMakeFiles" | sed -nE 's/^tulle_core_(base|avx2|avx512)_.*/\1/p' | sort -u; }
+
+configure -DTULLE_QUICK=ON -DTULLE_IMAGES=OFF
+one=$(kernels)
+[ "$(wc -w <<<"$one")" -eq 1 ] || complain "a quick build has kernels of: $one"
+flags >"$work/quick"
+[ "$(wc -l <"$work/quick")" -ge 10 ] || complain "the flags of the objects were not found"
+
+# Once more without the word: this is the whole library again.
+configure -DTULLE_IMAGES=OFF
+flags >"$work/whole"
+while read -r line; do
+    grep -qxF -- "$line" "$work/whole" || complain "compiled again after a quick build: ${line##* }"
+done <"$work/quick"
+all=$(kernels)
+if [ "$(uname -m)" = x86_64 ] && [ "$(wc -w <<<"$all")" -ne 3 ]; then complain "the whole library has kernels of: $all"; fi
+
+echo "quick: $one; whole:" $all
+rm -f "$work.log"
+[ $bad -eq 0 ]
