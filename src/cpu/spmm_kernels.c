@@ -148,38 +148,76 @@ INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t
     UNROLL for (int c = 0; c < count; c++) y[c] = ended(&j->end, sum[c], y[c]);
 }
 
-/* One column: four rows side by side as far as the shortest goes; ld is j->x_ld. */
+/* One column, the sum of the entries k..end.
+ *
+ * Where lengths vary, a processor foresees no row's end, and each costs as much as a dozen entries.  So entries go by in fours, and
+ * the last four are always taken whole, beyond the end of the row but not of `limit`, and what is not of this row becomes +0.  To
+ * add that changes nothing: a sum that begins with +0 is never -0. */
+INLINE val row_sum(const job_of *j, int64_t ld, int64_t k, int64_t end, int64_t limit)
+{
+    val sum = zero();
+#if KIND <= 2
+#if KIND == 1
+    typedef int32_t word;
+#else
+    typedef int64_t word;
+#endif
+    typedef val quad __attribute__((vector_size(4 * sizeof(val))));
+    typedef word mask __attribute__((vector_size(4 * sizeof(val))));
+    static const word kept[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+    if (limit - end >= 4) {
+        quad a;
+        mask of_row;
+        for (; k + 4 < end; k += 4)
+            UNROLL for (int e = 0; e < 4; e++) sum += j->val[k + e] * j->x[(int64_t)j->col[k + e] * ld];
+        memcpy(&a, j->val + k, sizeof a);
+        memcpy(&of_row, kept + 4 - (end - k), sizeof of_row);
+        a *= (quad){j->x[(int64_t)j->col[k] * ld], j->x[(int64_t)j->col[k + 1] * ld],
+                    j->x[(int64_t)j->col[k + 2] * ld], j->x[(int64_t)j->col[k + 3] * ld]};
+        a = (quad)((mask)a & of_row);
+        UNROLL for (int e = 0; e < 4; e++) sum += a[e];
+        return sum;
+    }
+#endif
+    (void)limit;
+    for (; k < end; k++) sum = add(sum, mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
+    return sum;
+}
+
+INLINE void put_one(const ending *e, val sum, val *y)
+{
+    if (e->plain) *y = sum;
+    else *y = ended(e, sum, *y);
+}
+
+/* One column: four rows of one length side by side, others one by one; ld is j->x_ld. */
 INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
 {
-    int64_t i = rows.first;
+    int64_t i = rows.first, limit = rows.alone ? rows.stop : row_at(j, rows.end);
     if (rows.alone) {
-        few_columns(1, j, rows.begin, rows.stop, y);
+        put_one(&j->end, row_sum(j, ld, rows.begin, rows.stop, limit), y);
         return;
     }
     for (; i + 4 <= rows.end; i += 4) {
-        int64_t at[5], least = INT64_MAX;
+        int64_t at[5];
         val sum[4];
         UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
-        UNROLL for (int r = 0; r < 4; r++) {
-            if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
-            sum[r] = zero();
+        const int64_t n = at[1] - at[0];
+        if ((at[2] - at[1] == n) & (at[3] - at[2] == n) & (at[4] - at[3] == n)) {
+            UNROLL for (int r = 0; r < 4; r++) sum[r] = zero();
+            for (int64_t k = 0; k < n; k++) {
+                __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);    /* four streams at once are not foreseen */
+                __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
+                UNROLL for (int r = 0; r < 4; r++)
+                    sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
+            }
+        } else {
+            UNROLL for (int r = 0; r < 4; r++) sum[r] = row_sum(j, ld, at[r], at[r + 1], limit);
         }
-        for (int64_t k = 0; k < least; k++) {
-            __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);        /* four streams at once are not foreseen */
-            __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
-            UNROLL for (int r = 0; r < 4; r++)
-                sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
-        }
-        if (at[4] - at[0] > 4 * least)  /* not all of one length */
-            UNROLL for (int r = 0; r < 4; r++)
-                for (int64_t k = at[r] + least; k < at[r + 1]; k++)
-                    sum[r] = add(sum[r], mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
-        UNROLL for (int r = 0; r < 4; r++) {
-            val *to = y + (i + r - rows.first) * j->y_ld;
-            *to = ended(&j->end, sum[r], *to);
-        }
+        UNROLL for (int r = 0; r < 4; r++) put_one(&j->end, sum[r], y + (i + r - rows.first) * j->y_ld);
     }
-    for (; i < rows.end; i++) few_columns(1, j, row_at(j, i), row_at(j, i + 1), y + (i - rows.first) * j->y_ld);
+    for (; i < rows.end; i++)
+        put_one(&j->end, row_sum(j, ld, row_at(j, i), row_at(j, i + 1), limit), y + (i - rows.first) * j->y_ld);
 }
 
 static void single_values(const job_of *j, span rows, int64_t cols, val *y)

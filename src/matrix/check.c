@@ -96,14 +96,15 @@ TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first
     return !falls && begin >= 0 && end <= A->nnz;
 }
 
-/* Descents at the starts of rows, the first of the block left out. */
+/* Descents at the starts of rows, the first of the block left out; there is an entry. */
 TL_INLINE int64_t falls_at_starts(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
 {
-    int64_t count = 0, origin = tl_get(A->row_ptr, ptr, first), begin = origin;
+    int64_t count = 0, origin = tl_get(A->row_ptr, ptr, first), begin = origin, top = tl_get(A->row_ptr, ptr, last) - 1;
     for (int64_t i = first; i < last; i++) {
-        int64_t end = tl_get(A->row_ptr, ptr, i + 1);
-        if (begin > origin && end > begin)
-            count += tl_get(A->col_idx, idx, begin) <= tl_get(A->col_idx, idx, begin - 1);
+        int64_t end = tl_get(A->row_ptr, ptr, i + 1), at = begin < top ? begin : top;
+        /* no branch: which rows are empty is not foreseen */
+        int fall = tl_get(A->col_idx, idx, at) <= tl_get(A->col_idx, idx, at - (at > origin));
+        count += (begin > origin) & (end > begin) & fall;
         begin = end;
     }
     return count;
