@@ -184,47 +184,70 @@ INLINE val row_sum(const job_of *j, int64_t ld, int64_t k, int64_t end, int64_t 
     return sum;
 }
 
-INLINE void put_one(const ending *e, val sum, val *y)
+/* The sums of rows first..end: four of one length side by side, others one by one.  They go to sum[0], sum[1] ..., and what is done
+ * with them is done elsewhere: all registers are needed here. */
+INLINE void row_sums(const job_of *j, const bool ptr64, const int64_t ld, int64_t first, int64_t end, val *sum)
 {
-    if (e->plain) *y = sum;
-    else *y = ended(e, sum, *y);
-}
-
-/* One column: four rows of one length side by side, others one by one; ld is j->x_ld. */
-INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
-{
-    int64_t i = rows.first, limit = rows.alone ? rows.stop : row_at(j, rows.end);
-    if (rows.alone) {
-        put_one(&j->end, row_sum(j, ld, rows.begin, rows.stop, limit), y);
-        return;
-    }
-    for (; i + 4 <= rows.end; i += 4) {
+    const int32_t *p32 = j->ptr32 + first;
+    const int64_t *p64 = ptr64 ? j->ptr64 + first : NULL;
+    const int64_t count = end - first, limit = ptr64 ? p64[count] : p32[count];
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
         int64_t at[5];
-        val sum[4];
-        UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
+        val s[4];
+        UNROLL for (int r = 0; r < 5; r++) at[r] = ptr64 ? p64[i + r] : p32[i + r];
         const int64_t n = at[1] - at[0];
         if ((at[2] - at[1] == n) & (at[3] - at[2] == n) & (at[4] - at[3] == n)) {
-            UNROLL for (int r = 0; r < 4; r++) sum[r] = zero();
+            UNROLL for (int r = 0; r < 4; r++) s[r] = zero();
             for (int64_t k = 0; k < n; k++) {
                 __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);    /* four streams at once are not foreseen */
                 __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
                 UNROLL for (int r = 0; r < 4; r++)
-                    sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
+                    s[r] = add(s[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
             }
         } else {
-            UNROLL for (int r = 0; r < 4; r++) sum[r] = row_sum(j, ld, at[r], at[r + 1], limit);
+            UNROLL for (int r = 0; r < 4; r++) s[r] = row_sum(j, ld, at[r], at[r + 1], limit);
         }
-        UNROLL for (int r = 0; r < 4; r++) put_one(&j->end, sum[r], y + (i + r - rows.first) * j->y_ld);
+        UNROLL for (int r = 0; r < 4; r++) sum[i + r] = s[r];
     }
-    for (; i < rows.end; i++)
-        put_one(&j->end, row_sum(j, ld, row_at(j, i), row_at(j, i + 1), limit), y + (i - rows.first) * j->y_ld);
+    for (; i < count; i++)
+        sum[i] = ptr64 ? row_sum(j, ld, p64[i], p64[i + 1], limit) : row_sum(j, ld, p32[i], p32[i + 1], limit);
+}
+
+static void one_column_sums(const job_of *j, int64_t first, int64_t end, val *sum)
+{
+    if (j->ptr64) row_sums(j, true, j->x_ld, first, end, sum);
+    else if (j->x_ld == 1) row_sums(j, false, 1, first, end, sum);
+    else row_sums(j, false, j->x_ld, first, end, sum);
+}
+
+static void one_column(const job_of *j, span rows, val *y)
+{
+    enum { SUMS = 256 };
+    val sum[SUMS];
+    if (rows.alone) {
+        *sum = row_sum(j, j->x_ld, rows.begin, rows.stop, rows.stop);
+        *y = ended(&j->end, *sum, *y);
+        return;
+    }
+    if (j->end.plain && j->y_ld == 1) {
+        one_column_sums(j, rows.first, rows.end, y);
+        return;
+    }
+    for (int64_t i = rows.first; i < rows.end; i += SUMS) {
+        int64_t end = rows.end - i < SUMS ? rows.end : i + SUMS;
+        one_column_sums(j, i, end, sum);
+        for (int64_t r = 0; r < end - i; r++) {
+            val *to = y + (i - rows.first + r) * j->y_ld;
+            *to = ended(&j->end, sum[r], *to);
+        }
+    }
 }
 
 static void single_values(const job_of *j, span rows, int64_t cols, val *y)
 {
     if (cols == 1) {
-        if (j->x_ld == 1) one_column(j, rows, 1, y);
-        else one_column(j, rows, j->x_ld, y);
+        one_column(j, rows, y);
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i++) {
