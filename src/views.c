@@ -133,7 +133,8 @@ static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x,
     return TULLE_OK;
 }
 
-/* The product of spmm.c with one column, but on the host wherever products run, and without a word to the statistics. */
+/* The kernels of products with one column, but sums are made in double and whole, on the host wherever products run, and without a
+ * word to the statistics. */
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
 {
     tulle_status status = TULLE_OK;
@@ -145,11 +146,11 @@ tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, vo
     TRY(tl_on_host(ctx, A, &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
     const int threads = tl_spmm_threads(b, 0, &view, 1);
-    const tulle_dense X = {.rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .order = TULLE_BY_ROWS,
-                           .values = (void *)x};
-    tulle_dense Y = {.rows = view.rows, .cols = 1, .ld = 1, .val_type = view.val_type, .order = TULLE_BY_ROWS, .values = y};
-    TRY(tl_spmm_pieces_make(b, &view, threads, 1, &pieces));
-    TRY(tl_spmm_run(b, &(tl_spmm_request){.A = &view, .pieces = &pieces, .X = &X, .Y = &Y, .alpha = {1, 0}, .threads = threads}));
+    const tulle_dense X = {.rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .values = (void *)x};
+    tulle_dense Y = {.rows = view.rows, .cols = 1, .ld = 1, .val_type = view.val_type, .values = y};
+    TRY(tl_spmm_pieces_whole(b, &view, threads, &pieces));
+    TRY(tl_spmm_run(b, &(tl_spmm_request){.A = &view, .pieces = &pieces, .X = &X, .Y = &Y, .alpha = {1, 0}, .threads = threads,
+                                          .in_double = true}));
 done:
     tl_spmm_pieces_done(b, &pieces);
     tl_matrix_free(b, own);

@@ -30,6 +30,8 @@ enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
     LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
     LARGE = 32 << 20,                   /* ... where all take more bytes than caches have */
+    SIDE_BY_SIDE = sizeof(val) < 8 ? 1 << 30 : 16,  /* entries of rows that are summed in fours with one column */
+    SUMS = 256,                         /* rows that are summed before something else is done with them */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
 };
@@ -148,95 +150,26 @@ INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t
     UNROLL for (int c = 0; c < count; c++) y[c] = ended(&j->end, sum[c], y[c]);
 }
 
-/* One column, the sum of the entries k..end.
- *
- * Where lengths vary, a processor foresees no row's end, and each costs as much as a dozen entries.  So entries go by in fours, and
- * the last four are always taken whole, beyond the end of the row but not of `limit`, and what is not of this row becomes +0.  To
- * add that changes nothing: a sum that begins with +0 is never -0. */
-INLINE val row_sum(const job_of *j, int64_t ld, int64_t k, int64_t end, int64_t limit)
-{
-    val sum = zero();
-#if KIND <= 2
-#if KIND == 1
-    typedef int32_t word;
-#else
-    typedef int64_t word;
-#endif
-    typedef val quad __attribute__((vector_size(4 * sizeof(val))));
-    typedef word mask __attribute__((vector_size(4 * sizeof(val))));
-    static const word kept[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
-    if (limit - end >= 4) {
-        quad a;
-        mask of_row;
-        for (; k + 4 < end; k += 4)
-            UNROLL for (int e = 0; e < 4; e++) sum += j->val[k + e] * j->x[(int64_t)j->col[k + e] * ld];
-        memcpy(&a, j->val + k, sizeof a);
-        memcpy(&of_row, kept + 4 - (end - k), sizeof of_row);
-        a *= (quad){j->x[(int64_t)j->col[k] * ld], j->x[(int64_t)j->col[k + 1] * ld],
-                    j->x[(int64_t)j->col[k + 2] * ld], j->x[(int64_t)j->col[k + 3] * ld]};
-        a = (quad)((mask)a & of_row);
-        UNROLL for (int e = 0; e < 4; e++) sum += a[e];
-        return sum;
-    }
-#endif
-    (void)limit;
-    for (; k < end; k++) sum = add(sum, mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
-    return sum;
-}
-
-/* The sums of rows first..end: four of one length side by side, others one by one.  They go to sum[0], sum[1] ..., and what is done
- * with them is done elsewhere: all registers are needed here. */
-INLINE void row_sums(const job_of *j, const bool ptr64, const int64_t ld, int64_t first, int64_t end, val *sum)
-{
-    const int32_t *p32 = j->ptr32 + first;
-    const int64_t *p64 = ptr64 ? j->ptr64 + first : NULL;
-    const int64_t count = end - first, limit = ptr64 ? p64[count] : p32[count];
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        int64_t at[5];
-        val s[4];
-        UNROLL for (int r = 0; r < 5; r++) at[r] = ptr64 ? p64[i + r] : p32[i + r];
-        const int64_t n = at[1] - at[0];
-        if ((at[2] - at[1] == n) & (at[3] - at[2] == n) & (at[4] - at[3] == n)) {
-            UNROLL for (int r = 0; r < 4; r++) s[r] = zero();
-            for (int64_t k = 0; k < n; k++) {
-                __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);    /* four streams at once are not foreseen */
-                __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
-                UNROLL for (int r = 0; r < 4; r++)
-                    s[r] = add(s[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
-            }
-        } else {
-            UNROLL for (int r = 0; r < 4; r++) s[r] = row_sum(j, ld, at[r], at[r + 1], limit);
-        }
-        UNROLL for (int r = 0; r < 4; r++) sum[i + r] = s[r];
-    }
-    for (; i < count; i++)
-        sum[i] = ptr64 ? row_sum(j, ld, p64[i], p64[i + 1], limit) : row_sum(j, ld, p32[i], p32[i + 1], limit);
-}
-
-static void one_column_sums(const job_of *j, int64_t first, int64_t end, val *sum)
-{
-    if (j->ptr64) row_sums(j, true, j->x_ld, first, end, sum);
-    else if (j->x_ld == 1) row_sums(j, false, 1, first, end, sum);
-    else row_sums(j, false, j->x_ld, first, end, sum);
-}
+#define WIDE 0
+#define C(name) JOIN(own_, name)
+#include "cpu/kernel_column.h"
+#undef C
 
 static void one_column(const job_of *j, span rows, val *y)
 {
-    enum { SUMS = 256 };
     val sum[SUMS];
     if (rows.alone) {
-        *sum = row_sum(j, j->x_ld, rows.begin, rows.stop, rows.stop);
+        *sum = own_row_sum(j, j->x_ld, rows.begin, rows.stop, rows.stop);
         *y = ended(&j->end, *sum, *y);
         return;
     }
     if (j->end.plain && j->y_ld == 1) {
-        one_column_sums(j, rows.first, rows.end, y);
+        own_sums(j, rows.first, rows.end, y);
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i += SUMS) {
         int64_t end = rows.end - i < SUMS ? rows.end : i + SUMS;
-        one_column_sums(j, i, end, sum);
+        own_sums(j, i, end, sum);
         for (int64_t r = 0; r < end - i; r++) {
             val *to = y + (i - rows.first + r) * j->y_ld;
             *to = ended(&j->end, sum[r], *to);
@@ -371,6 +304,31 @@ static void rows(const tl_spmm_job *job, int64_t row0, int64_t row1)
 #endif
 }
 
+#if KIND == 1 || KIND == 3
+#define WIDE 1
+#define C(name) JOIN(double_, name)
+#include "cpu/kernel_column.h"
+#undef C
+
+static void apply(const tl_spmm_job *job, int64_t row0, int64_t row1)
+{
+    const job_of j = typed(job);
+    double_sum sum[SUMS];
+    for (int64_t i = row0; i < row1; i += SUMS) {
+        int64_t end = row1 - i < SUMS ? row1 : i + SUMS;
+        val *y = (val *)job->y + i;
+        double_sums(&j, i, end, sum);
+#if KIND == 1
+        for (int64_t r = 0; r < end - i; r++) y[r] = (float)sum[r];
+#else
+        for (int64_t r = 0; r < end - i; r++) y[r] = (val){(float)sum[r].re, (float)sum[r].im};
+#endif
+    }
+}
+#else
+#define apply rows                      /* their sums are in double already */
+#endif
+
 static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
 {
     job_of j = typed(job);
@@ -452,6 +410,6 @@ static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t b
 const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
-    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
+    static const tl_spmm_kernels kernels = {rows, apply, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }
