@@ -50,6 +50,7 @@ typedef struct settings {
     int         threads;
     double      seconds;                /* for each contestant */
     const char *only;
+    int64_t     n;                      /* columns; 0: all there are lines for */
     bool        columns, no_peer, best;
 } settings;
 
@@ -62,6 +63,29 @@ typedef struct line {
 } line;
 
 typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound, log_roof, most_roof; int lines; } tally;
+
+/* Of the lines with one column: times over Eigen's by a plan, by tulle_spmm() and by tulle_csr_apply(). */
+enum { PLAN, CHECKED, APPLY, ROADS };
+static struct { double log_eigen[ROADS], least[ROADS]; int lines; } one_column;
+
+static void add_one_column(const double *t, double eigen)
+{
+    for (int i = 0; i < ROADS; i++) {
+        one_column.log_eigen[i] += log(eigen / t[i]);
+        if (one_column.lines == 0 || eigen / t[i] < one_column.least[i]) one_column.least[i] = eigen / t[i];
+    }
+    one_column.lines++;
+}
+
+static void print_one_column(void)
+{
+    static const char *const names[ROADS] = {"plan", "checked", "apply"};
+    if (one_column.lines == 0) return;
+    printf("one column vs Eigen:");
+    for (int i = 0; i < ROADS; i++)
+        printf(" %s=%.2f min=%.2f", names[i], exp(one_column.log_eigen[i] / one_column.lines), one_column.least[i]);
+    printf("\n");
+}
 
 static double typical(const settings *s, double *t, int runs)
 {
@@ -143,6 +167,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
         snprintf(eigen_ms, sizeof eigen_ms, "%.3f", 1e3 * e);
         snprintf(vs_eigen, sizeof vs_eigen, "%.2f", e / t);
         sum->log_eigen += log(e / t);
+        if (l->n == 1) add_one_column((double[]){t, typical(s, checked, runs), typical(s, apply, runs)}, e);
     }
     printf("%-15s %s %4lld %10.3f %10.3f %10s %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
            (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), apply_ms, eigen_ms, 1e-9 * work / t,
@@ -168,6 +193,7 @@ static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const ch
         tulle_matrix *A = NULL;
         ok = tulle_csr_convert(ctx, &view, (tulle_type)type, TULLE_I32, TULLE_I32, &A) == TULLE_OK;
         for (int i = 0; ok && i < 4; i++) {
+            if (s->n && s->n != columns[i]) continue;
             tulle_dense_matrix *M[3] = {0};
             tulle_order order = s->columns ? TULLE_BY_COLS : TULLE_BY_ROWS;
             line l = {.A = tulle_matrix_view(A), .n = columns[i]};
@@ -201,9 +227,10 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--best") == 0) s.best = true;         /* for machines that are busy otherwise */
         else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--n") == 0) s.n = atoll(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
-        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--columns] [--no-peer] [--best] "
-                           "[--cpu-time]\n"), 2;
+        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--n 1|8|32|128] [--columns] [--no-peer] "
+                           "[--best] [--cpu-time]\n"), 2;
     }
     if (!have_peer && !s.no_peer) return printf("built without Eigen (libeigen3-dev, g++): give --no-peer\n"), 2;
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
@@ -215,6 +242,7 @@ int main(int argc, char **argv)
            "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
         if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);
+    print_one_column();
     if (sum.lines > 0 && !s.no_peer) printf("geomean_vs_eigen=%.2f min=%.2f ", exp(sum.log_eigen / sum.lines), sum.least_eigen);
     if (sum.lines > 0)
         printf("vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n", exp(sum.log_bound / sum.lines), sum.most_bound,

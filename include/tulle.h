@@ -313,7 +313,9 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
                                           const void *row_idx, const void *col_idx,
                                           tulle_index idx_type, const void *values,
                                           tulle_type val_type, tulle_matrix **out);
-/* y = A*x for one dense vector, x and y of A's value type. */
+/* y = A*x for one dense vector, x and y of A's value type; they must not overlap.  A sum is made in double for every type, its
+ * products in the order of the row, and rounded once: the same bits for any number of threads, in a context of a device, too.
+ * After an error y is as it was, unless the progress callback cancelled. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context that

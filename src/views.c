@@ -116,15 +116,40 @@ done:
     return status;
 }
 
+/* What tl_csr_check() does not look at. */
+static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x, const void *y)
+{
+    if (!tl_type_known(A->val_type))
+        return tl_fail(b, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64", (int)A->val_type);
+    if (!A->values && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "A: values is NULL, and A*x needs them");
+    if (!x && A->cols > 0) return tl_fail(b, TULLE_EINVAL, "x is NULL");
+    if (!y && A->rows > 0) return tl_fail(b, TULLE_EINVAL, "y is NULL");
+    uintptr_t from = (uintptr_t)x, to = (uintptr_t)y, size = tl_type_size(A->val_type);
+    if (A->rows > 0 && A->cols > 0 && from < to + (uintptr_t)A->rows * size && to < from + (uintptr_t)A->cols * size)
+        return tl_fail(b, TULLE_EINVAL, "x and y overlap");
+    return TULLE_OK;
+}
+
+/* The kernels of products with one column, but sums are made in double and whole, on the host wherever products run, and without a
+ * word to the statistics. */
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
+    tl_spmm_pieces pieces = {0};
+    TRY(check_vectors(b, A, x, y));
     TRY(tl_on_host(ctx, A, &view, &own));
-    TRY(tl_csr_apply(b, &view, x, y));          /* checks it */
+    TRY(tl_csr_check(b, &view, "A", 0));
+    const int threads = tl_spmm_threads(b, 0, &view, 1);
+    const tulle_dense X = {.rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .values = (void *)x};
+    tulle_dense Y = {.rows = view.rows, .cols = 1, .ld = 1, .val_type = view.val_type, .values = y};
+    TRY(tl_spmm_pieces_whole(b, &view, threads, &pieces));
+    TRY(tl_spmm_run(b, &(tl_spmm_request){.A = &view, .pieces = &pieces, .X = &X, .Y = &Y, .alpha = {1, 0}, .threads = threads,
+                                          .in_double = true}));
 done:
+    tl_spmm_pieces_done(b, &pieces);
     tl_matrix_free(b, own);
     return status;
 }

@@ -560,53 +560,6 @@ static void bad_coordinates_are_named(void)
     free(col);
 }
 
-/* ---- apply */
-
-static void apply_one(tl_base *b, const ref *A, const char *name)
-{
-    const tulle_csr *V = &A->view;
-    size_t size = ref_value_size(V->val_type);
-    ref X = ref_new(0, 0, V->cols, (ref_types){V->val_type, TULLE_I32, TULLE_I32});
-    ref Y = ref_new(0, 0, V->rows, (ref_types){V->val_type, TULLE_I32, TULLE_I32});
-    ref_fill(&X, REF_INTEGERS, 9);
-    for (int64_t i = 0; i < V->rows; i++) {
-        double re = 0, im = 0;
-        for (int64_t k = ref_ptr(V, i); k < ref_ptr(V, i + 1); k++) {
-            ref_value a = ref_val(V, k), x = ref_val(&X.view, ref_col(V, k));
-            re += a.re * x.re - a.im * x.im;
-            im += a.re * x.im + a.im * x.re;
-        }
-        ref_set_val(&Y, i, (ref_value){re, im});
-    }
-    char *y = malloc((size_t)V->rows * size + 1);
-    REQUIRE(tl_csr_apply(b, V, X.values, y) == TULLE_OK, "%s: %s", name, b->error);
-    CHECK(ref_same_values(y, Y.values, V->val_type, V->rows, name), "%s", "y = A*x");
-    free(y);
-    ref_free(&X);
-    ref_free(&Y);
-}
-
-static void apply_sums_rows_in_their_order(void)
-{
-    everywhere(apply_one);
-}
-
-static void apply_names_what_is_missing(void)
-{
-    tl_base *b = base_with(1);
-    ref A = shape_at(6, plain);
-    double x[20] = {0}, y[30];
-    CHECK(tl_csr_apply(b, &A.view, NULL, y) == TULLE_EINVAL && strcmp(b->error, "x is NULL") == 0, "%s",
-          b->error);
-    CHECK(tl_csr_apply(b, &A.view, x, NULL) == TULLE_EINVAL && strcmp(b->error, "y is NULL") == 0, "%s",
-          b->error);
-    A.view.values = NULL;
-    CHECK(tl_csr_apply(b, &A.view, x, y) == TULLE_EINVAL, "a pattern");
-    CHECK(strcmp(b->error, "A: values is NULL, and A*x needs them") == 0, "%s", b->error);
-    ref_free(&A);
-    tl_base_free(b);
-}
-
 /* ---- views */
 
 static void simple_views_count_their_entries(void)
@@ -629,5 +582,4 @@ TEST_MAIN(TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(
           TEST(duplicates_are_added_in_their_order), TEST(sort_keeps_a_lone_minus_zero_and_patterns),
           TEST(convert_changes_types_alone), TEST(convert_keeps_what_is_zero_and_refuses_what_does_not_fit),
           TEST(coordinates_become_a_matrix), TEST(bad_coordinates_are_named),
-          TEST(apply_sums_rows_in_their_order), TEST(apply_names_what_is_missing),
           TEST(simple_views_count_their_entries))

@@ -136,6 +136,140 @@ static void long_rows_are_summed_in_parts(void)
     tulle_ctx_free(ctx);
 }
 
+/* ---- one column, and tulle_csr_apply() */
+
+/* Rows of 0 to 40 entries in no order, those of one length also in fours; `before` and `behind`: how long the first and the last are. */
+static ref ragged_rows(ref_types t, int64_t before, int64_t behind)
+{
+    enum { ROWS = 700, COLS = 64 };
+    int64_t length[ROWS], nnz = 0, k = 0;
+    ref_rng r = {(uint64_t)(before * 41 + behind)};
+    for (int i = 0; i < ROWS; i++) {
+        length[i] = i % 16 >= 8 && i > 0 ? length[i - 1] : ref_below(&r, i % 3 ? 10 : 41);
+        if (i == 0) length[i] = before;
+        if (i == ROWS - 1) length[i] = behind;
+        nnz += length[i];
+    }
+    ref A = ref_new(ROWS, COLS, nnz, t);
+    for (int i = 0; i < ROWS; i++) {
+        for (int64_t c = 0; c < length[i]; c++) ref_set_col(&A, k++, c + i % (COLS - 40));
+        ref_set_ptr(&A, i + 1, k);
+    }
+    ref_fill(&A, REF_REALS, 31);
+    return A;
+}
+
+/* Each row as a whole, in its order, in double for every type, rounded once. */
+static void apply_plain(const tulle_csr *A, const tulle_dense *x, const tulle_dense *y)
+{
+    for (int64_t i = 0; i < A->rows; i++) {
+        ref_value sum = {0, 0};
+        for (int64_t k = ref_ptr(A, i); k < ref_ptr(A, i + 1); k++) {
+            ref_value a = ref_val(A, k), b = den_at(x, ref_col(A, k), 0);
+            sum.re += a.re * b.re - a.im * b.im;
+            sum.im += a.re * b.im + a.im * b.re;
+        }
+        den_put(y, i, 0, sum);
+    }
+}
+
+/* y = A*x by tulle_csr_apply() against that, nothing beside y written. */
+static void apply_one(tulle_ctx *ctx, const tulle_csr *A, const char *name)
+{
+    den x = den_new(A->cols, 1, 0, TULLE_BY_ROWS, A->val_type), y = den_new(A->rows, 1, 0, TULLE_BY_ROWS, A->val_type);
+    den want = den_new(A->rows, 1, 0, TULLE_BY_ROWS, A->val_type);
+    den_fill(&x, REF_REALS, 7);
+    apply_plain(A, &x.view, &want.view);
+    CHECK(tulle_csr_apply(ctx, A, x.view.values, y.view.values) == TULLE_OK, "%s: %s", name, tulle_ctx_error(ctx));
+    CHECK(den_same(&y.view, &want.view, name) && den_margins_kept(&y), "%s: y = A*x", name);
+    den_free(&x);
+    den_free(&y);
+    den_free(&want);
+}
+
+static void apply_sums_whole_rows_in_double(void)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tulle_ctx *ctx = ctx_with(threads);
+        for (int i = 0; i < REF_TYPES; i++)
+            for (int s = 0; s < SHAPES; s++) {
+                const char *name;
+                ref A = spmm_shape(s, REF_REALS, ref_types_at(i), &name);
+                apply_one(ctx, &A.view, name);
+                ref_free(&A);
+            }
+        for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+            ref A = long_rows((ref_types){(tulle_type)v, TULLE_I64, TULLE_I32}, REF_REALS);
+            apply_one(ctx, &A.view, "long rows");
+            ref_free(&A);
+        }
+        tulle_ctx_free(ctx);
+    }
+}
+
+/* Every length of the first and the last row, so of what stands behind an entry; x with and without gaps. */
+static void rows_of_all_lengths_with_one_column(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    for (int i = 0; i < REF_TYPES; i++)
+        for (int64_t n = 0; n < 12; n++) {
+            ref A = ragged_rows(ref_types_at(i), (n * 5 + 2) % 12, n);
+            apply_one(ctx, &A.view, "ragged");
+            setting s = {.x_gap = n % 3, .y_gap = n % 2, .cols = 1, .alpha = n % 4 == 3 ? half : one, .beta = n % 5 == 4 ? half : zero,
+                         .kind = REF_REALS, .plan = n % 2};
+            spmm_product(ctx, &A.view, NULL, s, "ragged");
+            ref_free(&A);
+        }
+    tulle_ctx_free(ctx);
+}
+
+/* An infinity or NaN of the next row, or of an x that only it needs, is not seen in a row that ends before. */
+static void a_row_sees_nothing_of_the_next(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    for (int n = 0; n < 9; n++) {
+        enum { ROWS = 12, COLS = 16 };
+        int64_t nnz = 0;
+        for (int i = 0; i < ROWS; i++) nnz += i % 2 ? 5 : n;
+        ref A = ref_new(ROWS, COLS, nnz, f64);
+        int64_t k = 0;
+        for (int i = 0; i < ROWS; i++) {
+            for (int c = 0; c < (i % 2 ? 5 : n); c++) ref_set_col(&A, k++, i % 2 ? 11 + c : c);
+            ref_set_ptr(&A, i + 1, k);
+        }
+        ref_fill(&A, REF_INTEGERS, 3);
+        for (int64_t e = ref_ptr(&A.view, 1); e < ref_ptr(&A.view, 2); e++) ref_set_val(&A, e, (ref_value){INFINITY, 0});
+        double x[COLS], y[ROWS];
+        for (int c = 0; c < COLS; c++) x[c] = c < 11 ? c - 4 : NAN;
+        CHECK(tulle_csr_apply(ctx, &A.view, x, y) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        for (int i = 0; i < ROWS; i++) {
+            CHECK(!isnan(y[i]) == (i % 2 == 0), "row %d after rows of %d entries is %g", i, n, y[i]);
+            CHECK(i % 2 || n > 0 || !signbit(y[i]), "an empty row %d is -0", i);
+        }
+        ref_free(&A);
+    }
+    tulle_ctx_free(ctx);
+}
+
+static void apply_names_what_is_wrong(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    ref A = ref_random(3, 20, 30, 4, REF_INTEGERS, f64);
+    double x[60] = {0}, y[20] = {5};
+    tulle_csr pattern = A.view;
+    pattern.values = NULL;
+    CHECK(tulle_csr_apply(ctx, &pattern, x, y) == TULLE_EINVAL, "a pattern");
+    CHECK(strcmp(tulle_ctx_error(ctx), "A: values is NULL, and A*x needs them") == 0, "%s", tulle_ctx_error(ctx));
+    for (int at = 11; at <= 30; at += 19) {
+        CHECK((tulle_csr_apply(ctx, &A.view, x + 11, x + at) == TULLE_EINVAL), "y within x, at %d", at);
+        CHECK(strcmp(tulle_ctx_error(ctx), "x and y overlap") == 0, "%s", tulle_ctx_error(ctx));
+    }
+    ref_set_col(&A, 1, 30);
+    CHECK(tulle_csr_apply(ctx, &A.view, x, y) == TULLE_EPATTERN && y[0] == 5, "%s", tulle_ctx_error(ctx));
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
 static void any_number_of_threads_gives_the_same_bits(void)
 {
     ref As[] = {long_rows(f64, REF_REALS), ref_power(5, 20000 / SCALE, 9000 / SCALE, 3000 / SCALE, REF_REALS, f64),
@@ -663,6 +797,8 @@ static void memory_failures_leave_y_as_it_was(void)
 }
 
 TEST_MAIN(TEST(every_type_order_and_operation), TEST(nothing_times_something), TEST(zero_to_three_hundred_columns), TEST(every_alpha_and_beta),
+          TEST(apply_sums_whole_rows_in_double), TEST(rows_of_all_lengths_with_one_column),
+          TEST(a_row_sees_nothing_of_the_next), TEST(apply_names_what_is_wrong),
           TEST(long_rows_are_summed_in_parts), TEST(any_number_of_threads_gives_the_same_bits),
           TEST(a_column_does_not_depend_on_its_neighbours), TEST(infinities_and_nan_spread),
           TEST(alpha_zero_reads_nothing), TEST(every_road_gives_the_same_bits), TEST(a_slide_shows_the_rows_of_x),

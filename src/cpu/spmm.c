@@ -48,9 +48,9 @@ static int64_t cut(const tulle_csr *A, int64_t from, int64_t target)
     return low;
 }
 
-static int64_t parts_of(const tulle_csr *A, int64_t row)
+static int64_t parts_of(const tulle_csr *A, int64_t row, bool whole)
 {
-    int64_t n = tl_row_begin(A, row + 1) - tl_row_begin(A, row);
+    int64_t n = whole ? 0 : tl_row_begin(A, row + 1) - tl_row_begin(A, row);
     return n > TL_SPMM_PART ? (n - 1) / TL_SPMM_PART + 1 : 0;
 }
 
@@ -68,7 +68,7 @@ static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int
                                                p->parts++};
 }
 
-tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *p)
+static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int64_t cols, bool whole, tl_spmm_pieces *p)
 {
     tulle_status status = TULLE_OK;
     int64_t work = A->nnz + A->rows, size = work / ((int64_t)threads * PIECES_EACH) + 1;
@@ -82,7 +82,7 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, in
     for (int64_t target = size; row < A->rows; target += size) {
         int64_t end = target < work ? cut(A, row, target) : A->rows;
         if (end == row) continue;       /* a row reaches over several cuts */
-        int64_t parts = parts_of(A, end - 1);
+        int64_t parts = parts_of(A, end - 1, whole);
         put_rows(p, row, parts ? end - 1 : end);
         if (parts) put_long_row(p, A, end - 1, parts);
         row = end;
@@ -92,6 +92,16 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, in
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;
+}
+
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *p)
+{
+    return make_pieces(b, A, threads, cols, false, p);
+}
+
+tulle_status tl_spmm_pieces_whole(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *p)
+{
+    return make_pieces(b, A, threads, 1, true, p);
 }
 
 void tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *p)
@@ -128,6 +138,7 @@ typedef struct run {
     char                  *windows;
     int64_t                chunks, at_once;
     char                  *sums;        /* of the parts, a row of Y each                  */
+    bool                   in_double;
 } run;
 
 /* The job of the columns of block i. */
@@ -169,7 +180,7 @@ static void multiply_work(void *arg, int thread, int threads)
             continue;
         }
         tl_spmm_job job = block_of(r, block);
-        r->k->rows(&job, p->row0, p->row1);
+        (r->in_double ? r->k->apply : r->k->rows)(&job, p->row0, p->row1);
     }
 }
 
@@ -333,13 +344,27 @@ static tulle_dense by_rows(const tulle_dense *M)
     return view;
 }
 
+/* All blocks of columns. */
+static void multiply_blocks(run *r, int threads)
+{
+    const bool pack = r->packed, slide = r->slides;
+    r->all = r->pieces->count * r->blocks;
+    r->tasks = pack ? r->pieces->count : slide ? r->chunks * ((r->blocks - 1) / r->at_once + 1) : r->all;
+    for (int64_t i = 0; i < (pack ? r->blocks : 1) && !atomic_load(&r->b->cancelled); i++) {
+        r->first = i;
+        if (pack) tl_team_run(r->b->team, threads, pack_work, r);
+        atomic_store(&r->next, 0);
+        tl_team_run(r->b->team, threads, slide ? slide_work : multiply_work, r);
+    }
+}
+
 tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = q->A;
     tulle_dense X = by_rows(q->X), Y = by_rows(q->Y);
     run r = {.b = b, .k = tl_spmm_kernels_for(A->val_type, A->idx_type), .pieces = q->pieces, .cols = Y.cols,
-             .size = tl_type_size(A->val_type), .X = &X};
+             .size = tl_type_size(A->val_type), .X = &X, .in_double = q->in_double};
     if (Y.rows == 0 || Y.cols == 0) return TULLE_OK;
     const tl_spmm_tuning here = tuning_of(b);
     r.tuning = q->tuning ? q->tuning : &here;
@@ -347,17 +372,9 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
                           .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
                           .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
     TRY(make_room(&r, q));
-    bool pack = r.packed, slide = r.slides;
     r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
     r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
-    r.all = r.pieces->count * r.blocks;
-    r.tasks = pack ? r.pieces->count : slide ? r.chunks * ((r.blocks - 1) / r.at_once + 1) : r.all;
-    for (int64_t i = 0; i < (pack ? r.blocks : 1) && !atomic_load(&b->cancelled); i++) {
-        r.first = i;
-        if (pack) tl_team_run(b->team, q->threads, pack_work, &r);
-        atomic_store(&r.next, 0);
-        tl_team_run(b->team, q->threads, slide ? slide_work : multiply_work, &r);
-    }
+    multiply_blocks(&r, q->threads);
     if (atomic_load(&b->cancelled)) {
         status = tl_fail(b, TULLE_ECANCEL, "the product was cancelled");
         goto done;

@@ -3,7 +3,7 @@
  * spmm.h - Y = alpha*A*X + beta*Y on the CPU, X and Y dense.
  *
  *   spmm_kernels.c   rows of Y, for one value type, one index type and one instruction set; kernel_strip.h is
- *                    its inner loop
+ *                    its inner loop, kernel_column.h that for one column
  *   dispatch.c       picks them
  *   spmm.c           rows cut into pieces, columns into blocks, threads
  *   slide.c          X copied a little ahead of the rows that need it
@@ -37,6 +37,8 @@ typedef struct tl_spmm_job {
 typedef struct tl_spmm_kernels {
     /* Rows row0..row1 of Y.  Blocks of Y by columns have at most TL_SPMM_TILE bytes a row. */
     void (*rows)(const tl_spmm_job *job, int64_t row0, int64_t row1);
+    /* The same of y = A*x, one column without gaps, each sum made in double and rounded once. */
+    void (*apply)(const tl_spmm_job *job, int64_t row0, int64_t row1);
     /* Sums over the entries begin..end of A alone: job->cols values. */
     void (*part)(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums);
     /* A row of Y from `count` such sums, each ld values behind the one before. */
@@ -100,6 +102,8 @@ int64_t      tl_spmm_window(const tulle_csr *A);
 
 /* For products of at most so many columns. */
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *pieces);
+/* For one column, no row in parts. */
+tulle_status tl_spmm_pieces_whole(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
 /* From which sizes on something else is done. */
@@ -122,6 +126,7 @@ typedef struct tl_spmm_request {
     tl_c64                alpha, beta;
     int                   threads;
     uint64_t              memory_limit; /* for the workspace                   */
+    bool                  in_double;    /* y = A*x with the kernel `apply`     */
     const tl_spmm_tuning *tuning;       /* NULL: as it was measured            */
 } tl_spmm_request;
 

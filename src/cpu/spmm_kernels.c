@@ -30,6 +30,8 @@ enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
     LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
     LARGE = 32 << 20,                   /* ... where all take more bytes than caches have */
+    SIDE_BY_SIDE = sizeof(val) < 8 ? 1 << 30 : 16,  /* entries of rows that are summed in fours with one column */
+    SUMS = 256,                         /* rows that are summed before something else is done with them */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
 };
@@ -148,45 +150,37 @@ INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t
     UNROLL for (int c = 0; c < count; c++) y[c] = ended(&j->end, sum[c], y[c]);
 }
 
-/* One column: four rows side by side as far as the shortest goes; ld is j->x_ld. */
-INLINE void one_column(const job_of *j, span rows, int64_t ld, val *y)
+#define WIDE 0
+#define C(name) JOIN(own_, name)
+#include "cpu/kernel_column.h"
+#undef C
+
+static void one_column(const job_of *j, span rows, val *y)
 {
-    int64_t i = rows.first;
+    val sum[SUMS];
     if (rows.alone) {
-        few_columns(1, j, rows.begin, rows.stop, y);
+        *sum = own_row_sum(j, j->x_ld, rows.begin, rows.stop, rows.stop);
+        *y = ended(&j->end, *sum, *y);
         return;
     }
-    for (; i + 4 <= rows.end; i += 4) {
-        int64_t at[5], least = INT64_MAX;
-        val sum[4];
-        UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
-        UNROLL for (int r = 0; r < 4; r++) {
-            if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
-            sum[r] = zero();
-        }
-        for (int64_t k = 0; k < least; k++) {
-            __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);        /* four streams at once are not foreseen */
-            __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
-            UNROLL for (int r = 0; r < 4; r++)
-                sum[r] = add(sum[r], mul(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
-        }
-        if (at[4] - at[0] > 4 * least)  /* not all of one length */
-            UNROLL for (int r = 0; r < 4; r++)
-                for (int64_t k = at[r] + least; k < at[r + 1]; k++)
-                    sum[r] = add(sum[r], mul(j->val[k], j->x[(int64_t)j->col[k] * ld]));
-        UNROLL for (int r = 0; r < 4; r++) {
-            val *to = y + (i + r - rows.first) * j->y_ld;
+    if (j->end.plain && j->y_ld == 1) {
+        own_sums(j, rows.first, rows.end, y);
+        return;
+    }
+    for (int64_t i = rows.first; i < rows.end; i += SUMS) {
+        int64_t end = rows.end - i < SUMS ? rows.end : i + SUMS;
+        own_sums(j, i, end, sum);
+        for (int64_t r = 0; r < end - i; r++) {
+            val *to = y + (i - rows.first + r) * j->y_ld;
             *to = ended(&j->end, sum[r], *to);
         }
     }
-    for (; i < rows.end; i++) few_columns(1, j, row_at(j, i), row_at(j, i + 1), y + (i - rows.first) * j->y_ld);
 }
 
 static void single_values(const job_of *j, span rows, int64_t cols, val *y)
 {
     if (cols == 1) {
-        if (j->x_ld == 1) one_column(j, rows, 1, y);
-        else one_column(j, rows, j->x_ld, y);
+        one_column(j, rows, y);
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i++) {
@@ -310,6 +304,31 @@ static void rows(const tl_spmm_job *job, int64_t row0, int64_t row1)
 #endif
 }
 
+#if KIND == 1 || KIND == 3
+#define WIDE 1
+#define C(name) JOIN(double_, name)
+#include "cpu/kernel_column.h"
+#undef C
+
+static void apply(const tl_spmm_job *job, int64_t row0, int64_t row1)
+{
+    const job_of j = typed(job);
+    double_sum sum[SUMS];
+    for (int64_t i = row0; i < row1; i += SUMS) {
+        int64_t end = row1 - i < SUMS ? row1 : i + SUMS;
+        val *y = (val *)job->y + i;
+        double_sums(&j, i, end, sum);
+#if KIND == 1
+        for (int64_t r = 0; r < end - i; r++) y[r] = (float)sum[r];
+#else
+        for (int64_t r = 0; r < end - i; r++) y[r] = (val){(float)sum[r].re, (float)sum[r].im};
+#endif
+    }
+}
+#else
+#define apply rows                      /* their sums are in double already */
+#endif
+
 static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
 {
     job_of j = typed(job);
@@ -391,6 +410,6 @@ static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t b
 const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
-    static const tl_spmm_kernels kernels = {rows, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
+    static const tl_spmm_kernels kernels = {rows, apply, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }

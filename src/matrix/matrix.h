@@ -83,7 +83,7 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
-/* ---- sort.c, transpose.c, convert.c, coo.c, apply.c.  perm, when not NULL, receives an array (free
+/* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */
 tulle_status tl_csr_sort(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle_matrix **out,
@@ -95,7 +95,6 @@ void         tl_index_resize(tl_base *b, void *array, tulle_index from, tulle_in
 tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t count, const void *row_idx,
                              const void *col_idx, tulle_index idx_type, const void *values,
                              tulle_type val_type, tulle_matrix **out);
-tulle_status tl_csr_apply(tl_base *b, const tulle_csr *A, const void *x, void *y);
 
 /* ---- read.c, write.c (formats), gallery.c (recipes) */
 /* map: a .tulle file is mapped where it can be, not copied. */
