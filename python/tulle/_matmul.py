@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """C = A*B, for two sparse matrices of the caller's kind.
 
-Matrices by columns are rows of their transposes: of two of them, C^T = B^T * A^T is computed, which is C by columns, and
-nothing is copied. Where only one is stored so, the library transposes it.
+A matrix by columns is its transpose by rows. C is stored as A is: where that is by columns, C^T = B^T * A^T is computed, which
+is C by columns, and nothing is copied. Where B is stored otherwise than A, the library transposes it.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
     def said(self, error: TulleError) -> TulleError:
         """The library's sentence, with a word where its A and B are not the caller's."""
         if self.swapped:
-            error.args = (f"{error.args[0]} (both are stored by columns: A stands for the transpose of B here, B for that of A, "
+            error.args = (f"{error.args[0]} (C is stored by columns: A stands for the transpose of B here, B for that of A, "
                           f"rows for columns)",)
         return error
 
@@ -74,18 +74,19 @@ def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: in
     view_a = csr_view(xp, a, dtype, "A", keep)
     view_b = view_a if b is a else csr_view(xp, b, dtype, "B", keep)
     shape, index_type = (shape_a[0], shape_b[1]), kind_a.index_type(A)
-    if a.by_columns and b.by_columns and not (op_a or op_b):
-        return Pair(view_b, view_a, 0, 0, True, shape, dtype, kind_a, xp, keep, index_type)
-    return Pair(view_a, view_b, flipped(op_a, a.by_columns, dtype), flipped(op_b, b.by_columns, dtype), False, shape, dtype,
-                kind_a, xp, keep, index_type)
+    if a.by_columns:
+        return Pair(view_b, view_a, flipped(op_b, not b.by_columns, dtype), op_a, True, shape, dtype, kind_a, xp, keep,
+                    index_type)
+    return Pair(view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type)
 
 
-def flipped(op: int, by_columns: bool, dtype: np.dtype) -> int:
-    """What is to be done with a view, which is of the transpose where the matrix is stored by columns."""
-    if not by_columns:
+def flipped(op: int, other: bool, dtype: np.dtype) -> int:
+    """What is to be done with a view; ``other``: it is of the transpose of what is wanted."""
+    if not other:
         return op
     if op == _lib.ADJOINT and dtype.kind == "c":
-        raise InvalidError("the conjugate transpose of a matrix stored by columns would be its conjugate: give it by rows")
+        raise InvalidError("the conjugate transpose would have to be made of a matrix that is stored the other way, by rows or by "
+                           "columns: bring both operands to one format first")
     return _lib.KEEP if op else _lib.TRANSPOSE
 
 
@@ -141,7 +142,7 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
     owner = multiplied(context, pair, options, progress)
     indptr, indices, data = wrapped(xp, owner, owner.view())
     result = kind_a.build(A, pair.shape, indptr, indices, data, pair.swapped)
-    return _as_scipy_would(A, B, result, pair) if getattr(A, "format", "csr") not in ("csr", "csc") else result
+    return _in_blocks(A, B, result) if getattr(A, "format", "") == "bsr" and not op_a else result
 
 
 def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], progress: Optional[Progress] = None) -> Owned:
@@ -177,12 +178,9 @@ def _with_dense(A, B, kind_a: Kind, kind_b: Kind, op_a: int, op_b: int, out, spa
     raise DtypeError("both operands are dense: that is a product for numpy.matmul")
 
 
-def _as_scipy_would(A, B, result, pair: Pair):
-    """Blocks times blocks is given as blocks, as SciPy does."""
-    if A.format == "bsr" and getattr(B, "format", "") == "bsr" and not (pair.op_left or pair.op_right) \
-            and A.blocksize[1] == B.blocksize[0]:
-        return result.tobsr(blocksize=(A.blocksize[0], B.blocksize[1]))
-    return result
+def _in_blocks(A, B, result):
+    """Blocks times anything is given as blocks, as SciPy does, their width that of B's."""
+    return result.tobsr(blocksize=(A.blocksize[0], B.blocksize[1] if getattr(B, "format", "") == "bsr" else 1))
 
 
 def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) -> float:
