@@ -8,6 +8,8 @@
 #   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan;
 #                   GPU kernels at length, by CUDA's compiler and on oclgrind
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
+#   make bench-python   the Python package against SciPy, MKL, GraphBLAS and PyTorch
+#   make wheel      the Python package as one file for every Python, into build/wheel
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -42,6 +44,15 @@ bench:
 	@scripts/build.sh all bench
 	@bench/run.sh
 
+bench-python:
+	@scripts/install-deps.sh build
+	@scripts/build.sh tulle
+	@bench/python/run.sh
+
+wheel:
+	@scripts/install-deps.sh build
+	@scripts/wheel.sh
+
 gpu-check:
 	@tests/gpu_check.sh
 
@@ -53,4 +64,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check check-more bench gpu-check install clean
+.PHONY: all demo check check-more bench bench-python wheel gpu-check install clean

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from conftest import DTYPES, INDICES, same, whole
 
 import tulle
+from tulle._kinds import is_array
 
 
 @pytest.mark.parametrize("index_a", INDICES)
@@ -30,7 +31,7 @@ def test_formats(a, b, array):
     A, B = whole((12, 18), fmt=a, array=array), whole((18, 10), fmt=b, seed=2, array=array)
     C = tulle.matmul(A, B)
     same(C, A.toarray() @ B.toarray())
-    assert isinstance(C, sp.spmatrix) is not array and C.format == (a if a in ("csr", "csc", "bsr") else "csr")
+    assert is_array(C) is array and C.format == (a if a in ("csr", "csc", "bsr") else "csr")
 
 
 def test_blocks_stay_blocks():

@@ -68,8 +68,7 @@ def _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device,
     pair = pair_of(A, B, kind_a, kind_b, None, op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b"))
     context = context_for(device, pair.xp.place(pair.keep[0]))
     pair.xp.enter(context, pair.keep[0])
-    options = pair.options(policy=policy.encode() if policy else None,
-                           accumulator=accumulator.encode() if accumulator else None) or _lib.Options()
+    options = pair.options(False, policy, accumulator) or _lib.Options()
     raw = _lib.Forecast()
     size = pair.left.nnz + pair.right.nnz
     try:

@@ -50,13 +50,12 @@ class ScipyKind(Kind):
     family = "SciPy"
 
     def parts(self, A) -> Parts:
-        if A.format not in ("csr", "csc"):
-            _two_dimensions(A, "a sparse array of SciPy")
-            A = A.tocsr()
-        shape = A.shape
+        form, shape = A.format, A.shape
         if len(shape) != 2:
             _two_dimensions(A, "a sparse array of SciPy")
-        return Parts(shape[0], shape[1], A.indptr, A.indices, A.data, A.format == "csc")
+        if form != "csr" and form != "csc":
+            A = A.tocsr()
+        return Parts(shape[0], shape[1], A.indptr, A.indices, A.data, form == "csc")
 
     def by_columns(self, A) -> bool:
         return A.format == "csc"
@@ -81,9 +80,13 @@ class ScipyKind(Kind):
 
 def _empty_like(like, by_columns: bool):
     import scipy.sparse
-    array = not isinstance(like, scipy.sparse.spmatrix) if hasattr(scipy.sparse, "spmatrix") else True
-    name = ("csc" if by_columns else "csr") + ("_array" if array else "_matrix")
+    name = ("csc" if by_columns else "csr") + ("_array" if is_array(like) else "_matrix")
     return getattr(scipy.sparse, name)((1, 1))
+
+
+def is_array(A) -> bool:
+    """Whether it is one of SciPy's sparse arrays, not matrices."""
+    return any(cls.__name__ in ("sparray", A.format + "_array") for cls in type(A).__mro__)
 
 
 # The constructors of SciPy look at every index, which takes longer than a small product. What they would set is taken from an

@@ -160,7 +160,7 @@ FUNCTIONS = {
 def library_path() -> str:
     """The file that is loaded: ``$TULLE_LIBRARY``, else libtulle.so beside this package.
 
-    >>> library_path().endswith(".so")
+    >>> "libtulle.so" in library_path()
     True
     """
     return os.environ.get("TULLE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libtulle.so")

@@ -44,13 +44,19 @@ class Pair(NamedTuple):
     keep: list
     index_type: int             # of C; 0: as it comes
 
-    def options(self, place: bool = False, **given) -> Optional[_lib.Options]:
-        """None where nothing differs from the defaults."""
+    def options(self, place: bool = False, policy=None, accumulator=None, threads=None, memory_limit=None, drop_zeros=False,
+                trust=False) -> Optional[_lib.Options]:
+        """The library's options; None where nothing differs from the defaults."""
         wide = self.index_type or (_lib.I64 if self.right.idx_type == _lib.I64 else 0)
-        if not (wide or place or self.op_left or self.op_right or any(given.values())):
+        if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
+                or trust):
             return None
-        return _lib.Options(op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
-                            c_place=_lib.DEVICE if place else _lib.HOST, **{k: v for k, v in given.items() if v})
+        return _lib.Options(policy=policy.encode() if policy else None,
+                            accumulator=accumulator.encode() if accumulator else None,
+                            threads=_whole(threads, "threads") if threads is not None else 0,
+                            memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
+                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
+                            drop_zeros=int(drop_zeros), trust_inputs=int(trust), c_place=_lib.DEVICE if place else _lib.HOST)
 
     def said(self, error: TulleError) -> TulleError:
         """The library's sentence, with a word where its A and B are not the caller's."""
@@ -62,13 +68,15 @@ class Pair(NamedTuple):
 
 def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: int = 0, op_b: int = 0) -> Pair:
     """Two sparse operands made ready."""
-    same_family(kind_a, kind_b, A, B)
+    if kind_a is not kind_b or B is not A:
+        same_family(kind_a, kind_b, A, B)
     xp = kind_a.arrays(A)
     a = kind_a.parts(A)
     b = a if B is A else kind_b.parts(B)
     shape_a = (a.cols, a.rows) if op_a else (a.rows, a.cols)
     shape_b = (b.cols, b.rows) if op_b else (b.rows, b.cols)
-    shapes_meet(shape_a, shape_b, *("op(A)", "op(B)") if op_a or op_b else ("A", "B"))
+    if shape_a[1] != shape_b[0]:
+        shapes_meet(shape_a, shape_b, *("op(A)", "op(B)") if op_a or op_b else ("A", "B"))
     dtype = common_dtype(xp.dtype(a.data), xp.dtype(b.data), out_dtype)
     keep: list = []
     view_a = csr_view(xp, a, dtype, "A", keep)
@@ -134,11 +142,7 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
     pair = pair_of(A, B, kind_a, kind_b, out_dtype, op_a, op_b)
     xp = pair.xp
     context = context_for(device, xp.place(pair.keep[0]))
-    options = pair.options(xp.on_device, policy=policy.encode() if policy else None,
-                           accumulator=accumulator.encode() if accumulator else None,
-                           threads=_whole(threads, "threads") if threads is not None else 0,
-                           memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
-                           drop_zeros=int(drop_zeros), trust_inputs=int(trust))
+    options = pair.options(xp.on_device, policy, accumulator, threads, memory_limit, drop_zeros, trust)
     owner = multiplied(context, pair, options, progress)
     indptr, indices, data = wrapped(xp, owner, owner.view())
     result = kind_a.build(A, pair.shape, indptr, indices, data, pair.swapped)

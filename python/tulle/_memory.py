@@ -17,6 +17,7 @@ DTYPE = {number: np.dtype(name) for name, number in _lib.TYPE.items()}          
 INDEX_DTYPE = {number: np.dtype(name) for name, number in _lib.INDEX.items()}
 TYPE = {dtype: number for number, dtype in DTYPE.items()}
 INDEX = {dtype: number for number, dtype in INDEX_DTYPE.items()}
+_TEXT = {dtype: dtype.str for dtype in (*TYPE, *INDEX)}
 
 
 class Owned:
@@ -41,7 +42,7 @@ def host_array(owner, address: int, count: int, dtype: np.dtype) -> np.ndarray:
     """``count`` values of the host's memory that ``owner`` keeps."""
     if count == 0:
         return np.empty(0, dtype)
-    owner.__array_interface__ = {"data": (address, False), "shape": (count,), "typestr": dtype.str, "version": 3}
+    owner.__array_interface__ = {"data": (address, False), "shape": (count,), "typestr": _TEXT[dtype], "version": 3}
     return np.asarray(owner)
 
 

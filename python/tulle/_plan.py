@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p
 from typing import Any, Optional, Union
 
 from . import _lib
-from ._context import Context, Core, Progress, Stats, _whole, context_for, stats_of
+from ._context import Context, Core, Progress, Stats, context_for, stats_of
 from ._kinds import kind_of
 from ._lib import tl
 from ._matmul import op_of, pair_of
@@ -62,10 +62,7 @@ class Plan:
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
         pair.xp.enter(self._context, pair.keep[0])
-        options = pair.options(pair.xp.on_device, policy=policy.encode() if policy else None,
-                               accumulator=accumulator.encode() if accumulator else None,
-                               threads=_whole(threads, "threads") if threads is not None else 0,
-                               memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0)
+        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
         core = _PlanCore(self._context.core, pair.keep)
         try:
             self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
