@@ -20,7 +20,7 @@ rm -rf "$out"/*.whl "$out/plain"
 # The build folder is kept, so that the next wheel compiles what has changed.
 CMAKE_ARGS=${CMAKE_FLAGS:-} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} \
     "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps -w "$out/plain" -C build-dir="$out/cmake" ./python
-PATH=$out/tools/bin:$PATH "$python" -m auditwheel --quiet repair -w "$out" "$out"/plain/*.whl
+PATH=$out/tools/bin:$PATH "$python" -m auditwheel repair -w "$out" "$out"/plain/*.whl
 case $(echo "$out"/*.whl) in
     *-py3-none-manylinux*.whl) ;;
     *) echo "not a wheel for every Python and for other systems: $(echo "$out"/*.whl)"; exit 1 ;;

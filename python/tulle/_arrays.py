@@ -212,6 +212,10 @@ def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list)
 
     dtype None: of the pattern alone.
     """
+    if xp is NUMPY:
+        view = _plain_view(parts, dtype, keep)
+        if view is not None:
+            return view
     rows, cols, indptr, indices, data, by_columns = parts
     if by_columns:
         rows, cols = cols, rows
@@ -230,6 +234,30 @@ def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list)
     keep += (indptr, indices, data)
     return _lib.Csr(rows, cols, nnz, xp.address(indptr), xp.address(indices), values, ptr_type, idx_type,
                     TYPE[dtype] if dtype is not None else _lib.TYPE["float64"], _lib.DEVICE if xp.on_device else _lib.HOST)
+
+
+def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional[_lib.Csr]:
+    """The view where everything is as the library wants it, without detours; None where anything is not.
+
+    For products of a hundred rows it counts that this takes half the time of the general way.
+    """
+    rows, cols, indptr, indices, data, by_columns = parts
+    if by_columns:
+        rows, cols = cols, rows
+    ptr_type, idx_type = INDEX.get(indptr.dtype), INDEX.get(indices.dtype)
+    if ptr_type is None or idx_type is None or data.dtype is not dtype or len(indptr) != rows + 1:
+        return None
+    nnz = indptr.item(-1)
+    if nnz > len(indices) or nnz > len(data) or not (indptr.flags.c_contiguous and indices.flags.c_contiguous and
+                                                     data.flags.c_contiguous):
+        return None
+    try:
+        view = _lib.Csr(rows, cols, nnz, addressof(c_char.from_buffer(indptr)), addressof(c_char.from_buffer(indices)),
+                        addressof(c_char.from_buffer(data)), ptr_type, idx_type, TYPE[dtype], _lib.HOST)
+    except (TypeError, ValueError):     # read-only, or empty
+        return None
+    keep += (indptr, indices, data)
+    return view
 
 
 def _entries(indptr, rows: int, by_columns: bool, name: str) -> int:

@@ -283,6 +283,8 @@ def _is_old_scipy(A: Any) -> bool:
 
 def same_family(a: Kind, b: Kind, A: Any, B: Any) -> None:
     """Refuses operands of different libraries, or of which one lies on a device and the other does not."""
+    if a is b and a.family == "SciPy":
+        return
     if a.family != b.family:
         raise DtypeError(f"A is {a.family}'s and B is {b.family}'s: bring both to one library first")
     if a.arrays(A) is not b.arrays(B):
