@@ -10,6 +10,8 @@
 #                   GPU kernels at length, by CUDA's compiler and on oclgrind
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
 #   make figures    the table and the picture of README.md, from docs/records/
+#   make bench-python   the Python package against SciPy, MKL, GraphBLAS and PyTorch
+#   make wheel      the Python package as one file for every Python, into build/wheel
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -47,6 +49,15 @@ bench:
 figures:
 	@bench/figures.py
 
+bench-python:
+	@scripts/install-deps.sh build
+	@scripts/build.sh tulle
+	@bench/python/run.sh
+
+wheel:
+	@scripts/install-deps.sh build
+	@scripts/wheel.sh
+
 gpu-check:
 	@tests/gpu_check.sh
 
@@ -58,4 +69,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check check-more bench figures gpu-check install clean
+.PHONY: all demo check check-more bench bench-python wheel figures gpu-check install clean

@@ -35,6 +35,14 @@ has_library() {                 # has_library NAME: does the loader, or a CUDA t
         >/dev/null 2>&1
 }
 
+has_python() {                  # has_python MODULE...: a Python that the package's tests can run with (tests/python.sh)
+    local python
+    for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3 "${BUILD:-build}/venv/bin/python"; do
+        if "$python" -c "import sys, $(IFS=,; echo "$*"); sys.exit(sys.version_info < (3, 9))" >/dev/null 2>&1; then return 0; fi
+    done
+    return 1
+}
+
 # missing: packages by their Debian names; wished: what a build alone can do without
 find_missing() {
     missing=() wished=()
@@ -56,12 +64,14 @@ find_missing() {
         ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/pocl*.icd >/dev/null 2>&1 || missing+=(pocl-opencl-icd)
         has python3 || missing+=(python3)
         has objdump || has llvm-objdump || missing+=(binutils)
+        has_python numpy scipy.sparse pytest || missing+=(python3-numpy python3-scipy python3-pytest)
     fi
     if [ "$goal" = check-more ]; then
         has oclgrind || missing+=(oclgrind)
         links clang || missing+=(clang)
         links aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
         has qemu-aarch64 || missing+=(qemu-user)
+        has_python venv ensurepip || missing+=(python3-venv)
     fi
 }
 

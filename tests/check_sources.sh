@@ -20,7 +20,7 @@ forbid() {
     [ -z "$hits" ] || complain "$hits"$'\n'"    $1"
 }
 
-list() { find src include programs examples tests bench -type f \( "$@" \) 2>/dev/null | sort; }
+list() { find src include programs examples tests bench python -type f \( "$@" \) 2>/dev/null | sort; }
 
 mapfile -t sources < <(
     list -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.cl' -o -name '*.sh' -o -name '*.awk' \

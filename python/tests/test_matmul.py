@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""C = A*B against SciPy: every type, index width, format and shape, and what is refused."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import DTYPES, INDICES, same, whole
+
+import tulle
+from tulle._kinds import is_array
+
+
+@pytest.mark.parametrize("index_a", INDICES)
+@pytest.mark.parametrize("index_b", INDICES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_types_and_widths(dtype, index_a, index_b):
+    A, B = whole((30, 40), dtype=dtype, index=index_a), whole((40, 25), dtype=dtype, index=index_b, seed=2)
+    C = tulle.matmul(A, B)
+    same(C, A.toarray() @ B.toarray())
+    assert C.dtype == dtype and C.indices.dtype == C.indptr.dtype == index_b and type(C) is type(A)
+    assert C.has_sorted_indices and C.has_canonical_format
+
+
+@pytest.mark.parametrize("array", (True, False), ids=("array", "matrix"))
+@pytest.mark.parametrize("b", ("csr", "csc", "coo", "bsr", "dia", "lil", "dok"))
+@pytest.mark.parametrize("a", ("csr", "csc", "coo", "bsr", "dia", "lil", "dok"))
+def test_formats(a, b, array):
+    A, B = whole((12, 18), fmt=a, array=array), whole((18, 10), fmt=b, seed=2, array=array)
+    C = tulle.matmul(A, B)
+    same(C, A.toarray() @ B.toarray())
+    assert is_array(C) is array and C.format == (a if a in ("csr", "csc", "bsr") else "csr")
+
+
+def test_blocks_stay_blocks():
+    A = sp.bsr_array(np.kron(np.eye(4), np.arange(1.0, 7).reshape(2, 3)), blocksize=(2, 3))
+    B = sp.bsr_array(np.kron(np.eye(4), np.arange(1.0, 7).reshape(3, 2)), blocksize=(3, 2))
+    C = tulle.matmul(A, B)
+    same(C, A.toarray() @ B.toarray())
+    assert C.format == "bsr" and C.blocksize == (2, 2)
+
+
+SHAPES = [(0, 0, 0), (0, 5, 3), (5, 0, 3), (5, 3, 0), (1, 1, 1), (1, 50, 1), (50, 1, 50), (3, 200, 7)]
+
+
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+@pytest.mark.parametrize("m, k, n", SHAPES)
+def test_shapes(m, k, n, fmt):
+    A, B = whole((m, k), 0.7, fmt=fmt), whole((k, n), 0.7, fmt=fmt, seed=2)
+    same(tulle.matmul(A, B), A.toarray() @ B.toarray())
+
+
+def test_no_entries():
+    A = sp.csr_array((7, 7))
+    C = tulle.matmul(A, A)
+    same(C, np.zeros((7, 7)))
+    assert C.nnz == 0 and C.data.dtype == np.float64
+
+
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_unsorted_and_duplicate_entries(fmt):
+    cls = getattr(sp, fmt + "_array")
+    indptr, indices = np.array([0, 3, 5, 5, 7]), np.array([3, 0, 3, 2, 1, 1, 1])
+    A = cls((np.arange(1.0, 8), indices, indptr), shape=(4, 4))
+    before = A.indices.copy()
+    same(tulle.matmul(A, A), A.toarray() @ A.toarray())
+    same(tulle.matmul(A, np.eye(4)), A.toarray())
+    np.testing.assert_array_equal(A.indices, before)
+    assert tulle.estimate(A, A).products > 0
+
+
+def test_arrays_longer_than_their_entries():
+    A = whole((10, 10))
+    long = sp.csr_array((10, 10))
+    long.indptr, long.indices, long.data = A.indptr, np.append(A.indices, [77, 99]).astype("int32"), np.append(A.data, [8.0, 9.0])
+    same(tulle.matmul(long, A), A.toarray() @ A.toarray())
+
+
+def test_slices_read_only_and_gaps():
+    A = whole((40, 40), 0.3)
+    part = A[5:25, 3:33]
+    same(tulle.matmul(part, part.T.tocsr()), part.toarray() @ part.toarray().T)
+    for array in (A.data, A.indices, A.indptr):
+        array.flags.writeable = False
+    same(tulle.matmul(A, A), A.toarray() @ A.toarray())
+    gaps = whole((40, 40), 0.3)
+    for name in ("data", "indices", "indptr"):
+        wide = np.zeros(2 * len(getattr(gaps, name)), getattr(gaps, name).dtype)
+        wide[::2] = getattr(gaps, name)
+        setattr(gaps, name, wide[::2])
+    same(tulle.matmul(gaps, gaps), A.toarray() @ A.toarray())
+
+
+def test_foreign_byte_order():
+    A = whole((9, 9))
+    B = A.copy()
+    B.data = B.data.astype(">f8")
+    C = tulle.matmul(B, A)
+    same(C, A.toarray() @ A.toarray())
+    assert C.dtype.isnative
+
+
+def test_inputs_are_not_written():
+    A = whole((30, 30))
+    copies = [x.copy() for x in (A.data, A.indices, A.indptr)]
+    tulle.matmul(A, A, transpose_a=True)
+    for x, y in zip((A.data, A.indices, A.indptr), copies):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_results_lie_in_the_librarys_memory():
+    A = whole((50, 50))
+    C = tulle.matmul(A, A)
+    assert type(C.data.base).__name__ == type(C.indices.base).__name__ == "Owned" and C.data.flags.writeable
+    C.data *= 2
+    same(C, 2 * (A.toarray() @ A.toarray()))
+    expected = A.toarray() @ A.toarray()
+    same(C + A, 2 * expected + A.toarray())
+    same(C.T.tocsr()[3:9], 2 * expected.T[3:9])
+
+
+MIXED = [("int32", "float32", "float64"), ("bool", "float32", "float32"), ("int8", "complex64", "complex64"),
+         ("float32", "float64", "float64"), ("float64", "complex64", "complex128")]
+
+
+@pytest.mark.parametrize("a, b, expected", MIXED)
+def test_types_meet_as_in_numpy(a, b, expected):
+    A, B = whole((8, 8)).astype(a), whole((8, 8), seed=2).astype(b)
+    C = tulle.matmul(A, B)
+    assert C.dtype == expected == np.result_type(a, b)
+    same(C, A.toarray().astype(expected) @ B.toarray().astype(expected))
+
+
+def test_out_dtype():
+    A = whole((8, 8)).astype("int64")
+    for dtype in DTYPES:
+        C = tulle.matmul(A, A, out_dtype=dtype)
+        assert C.dtype == dtype
+        same(C, (A.toarray() @ A.toarray()).astype(dtype))
+
+
+@pytest.mark.parametrize("op", (True, "conj"))
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+@pytest.mark.parametrize("dtype", ("float64", "complex128"))
+def test_transposes(dtype, fmt, op):
+    A, B = whole((20, 30), dtype=dtype, fmt=fmt), whole((20, 25), dtype=dtype, fmt=fmt, seed=2)
+    a = A.toarray().T if op is True else A.toarray().conj().T
+    other = "csr" if fmt == "csc" else "csc"
+    same(tulle.matmul(A, B, transpose_a=op), a @ B.toarray())
+    same(tulle.matmul(A, B.asformat(other), transpose_a=op), a @ B.toarray())
+    b = B.toarray().T if op is True else B.toarray().conj().T
+    C = whole((7, 25), dtype=dtype, fmt=fmt)
+    same(tulle.matmul(C, B, transpose_b=op), C.toarray() @ b)
+    if op == "conj" and dtype == "complex128":
+        with pytest.raises(ValueError, match="conjugate"):
+            tulle.matmul(C, B.asformat(other), transpose_b=op)
+    else:
+        same(tulle.matmul(C, B.asformat(other), transpose_b=op), C.toarray() @ b)
+
+
+def test_options():
+    A = whole((60, 60))
+    expected = A.toarray() @ A.toarray()
+    for policy in tulle.policies():
+        same(tulle.matmul(A, A, policy=policy), expected)
+    same(tulle.matmul(A, A, accumulator="hash", threads=2, memory_limit=1 << 28, trust=True), expected)
+    C = tulle.matmul(A, A, drop_zeros=True)
+    same(C, expected)
+    assert np.count_nonzero(C.data) == C.nnz < tulle.matmul(A, A).nnz
+
+
+def test_subclass_of_scipys():
+    class Mine(sp.csr_array):
+        pass
+    A = Mine(whole((9, 9)))
+    assert type(tulle.matmul(A, A)) is Mine
+    same(tulle.matmul(A, A), A.toarray() @ A.toarray())
+
+
+def test_plain_matrices_without_scipy():
+    A = whole((9, 9))
+    own = tulle.Csr(A.data, A.indices, A.indptr, A.shape)
+    C = own @ own
+    assert isinstance(C, tulle.Csr)
+    np.testing.assert_array_equal(C.toarray(), A.toarray() @ A.toarray())
+    same(tulle.matmul(A, own), A.toarray() @ A.toarray())
+
+
+def test_runs_without_scipy():
+    code = ("import sys; sys.modules['scipy'] = None; sys.modules['scipy.sparse'] = None\n"
+            "import tulle, numpy\n"
+            "A = tulle.gallery('poisson2d:9'); C = A @ A\n"
+            "assert type(C) is tulle.Csr and numpy.allclose(C.toarray(), A.toarray() @ A.toarray())")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_import_takes_neither_numpy_nor_scipy():
+    code = "import sys, tulle; assert not {'numpy', 'scipy', 'torch', 'cupy'} & set(sys.modules); tulle.matmul"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_verify():
+    A = whole((30, 30))
+    C = tulle.matmul(A, A)
+    assert tulle.verify(A, A, C) < 1e-14
+    C.data[3] += 1
+    with pytest.raises(tulle.CheckError):
+        tulle.verify(A, A, C)
+    with pytest.raises(ValueError, match="C is 30 x 30"):
+        tulle.verify(A[:9], A, C)
+
+
+REFUSED = [
+    (lambda A: tulle.matmul(A, A[:5]), tulle.ShapeError, "A is 30 x 30 and B is 5 x 30: the 30 columns of A do not meet the 5 rows"),
+    (lambda A: tulle.matmul(A.astype("int64"), A.astype("int64")), tulle.DtypeError, "these are int64 values: out_dtype=numpy.float64"),
+    (lambda A: tulle.matmul(A, A.astype("longdouble")), tulle.DtypeError, "which NumPy makes"),
+    (lambda A: tulle.matmul(A, A, out_dtype="int32"), tulle.DtypeError, "out_dtype is int32"),
+    (lambda A: tulle.matmul(A, A, out_dtype="no such"), tulle.DtypeError, "not a dtype"),
+    (lambda A: tulle.matmul(A.astype(complex), A, out_dtype="float64"), tulle.DtypeError, "complex128 values"),
+    (lambda A: tulle.matmul(A, [[1.0]]), tulle.DtypeError, "B is a builtins.list"),
+    (lambda A: tulle.matmul("A", A), tulle.DtypeError, "A is a builtins.str"),
+    (lambda A: tulle.matmul(A.toarray(), A.toarray()), tulle.DtypeError, "both operands are dense"),
+    (lambda A: tulle.matmul(A, A, policy="fastest"), tulle.InvalidError, "fastest"),
+    (lambda A: tulle.matmul(A, A, threads=-1), tulle.InvalidError, "threads is -1"),
+    (lambda A: tulle.matmul(A, A, threads=1.5), tulle.InvalidError, "whole number"),
+    (lambda A: tulle.matmul(A, A, memory_limit=100), tulle.MemoryLimitError, "bytes"),
+    (lambda A: tulle.matmul(A, A, device="tpu"), tulle.DeviceError, "tpu"),
+    (lambda A: tulle.matmul(A, A, transpose_a="T"), tulle.InvalidError, "transpose_a is 'T'"),
+    (lambda A: tulle.matmul(A, A, out=np.zeros((30, 30))), tulle.InvalidError, "out is for dense results"),
+    (lambda A: tulle.matmul(A, np.ones((30, 2)), drop_zeros=True), tulle.InvalidError, "two sparse"),
+]
+
+
+@pytest.mark.parametrize("call, kind, words", REFUSED, ids=[w for _, _, w in REFUSED])
+def test_refused_with_a_sentence(call, kind, words):
+    with pytest.raises(kind) as error:
+        call(whole((30, 30)))
+    assert words in str(error.value) and isinstance(error.value, tulle.TulleError) and error.value.status
+
+
+def test_damaged_operands_are_refused():
+    def broken(change):
+        A = whole((30, 30))
+        change(A)
+        return A
+
+    def index(A):
+        A.indices[7] = 30
+
+    def negative(A):
+        A.indices[7] = -1
+
+    def pointer(A):
+        A.indptr[3] = A.indptr[4] + 1
+
+    def short(A):
+        A.data = A.data[:-1]
+
+    def count(A):
+        A.indptr[-1] += 10**6
+
+    def few(A):
+        A.indptr = A.indptr[:-1]
+    for change in (index, negative, pointer, short, count, few):
+        with pytest.raises(ValueError) as error:
+            tulle.matmul(broken(change), whole((30, 30)))
+        assert len(str(error.value)) > 20
+        with pytest.raises(ValueError):
+            tulle.matmul(broken(change), np.ones((30, 2)))
+    by_columns = whole((30, 30), fmt="csc")
+    by_columns.indices[7] = 30
+    with pytest.raises(tulle.PatternError, match="C is stored by columns: A stands for the transpose of B"):
+        tulle.matmul(by_columns, whole((30, 30), fmt="csc"))
+
+
+def test_sparse_of_one_dimension_is_refused():
+    try:
+        v = sp.coo_array(np.arange(4.0))
+    except (TypeError, ValueError):
+        pytest.skip("this SciPy has none")
+    if v.ndim == 1:
+        with pytest.raises(tulle.ShapeError, match="1 dimensions"):
+            tulle.matmul(v, whole((4, 4)))
+
+
+def test_default_device_is_the_environments():
+    code = "import tulle; A = tulle.gallery('identity:5'); tulle.matmul(A, A)"
+    run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TULLE_DEVICE": "tpu"}, capture_output=True, text=True)
+    assert run.returncode and "DeviceError" in run.stderr and "tpu" in run.stderr
+
+
+def test_large_against_scipy():
+    A = tulle.gallery("rmat:scale=11,edges=8,values=integer")
+    C, expected = tulle.matmul(A, A), A @ A
+    for M in (C, expected):             # SciPy leaves out what came out as zero, or not, by version
+        M.eliminate_zeros()
+        M.sort_indices()
+    np.testing.assert_array_equal(C.indptr, expected.indptr)
+    np.testing.assert_array_equal(C.indices, expected.indices)
+    np.testing.assert_array_equal(C.data, expected.data)

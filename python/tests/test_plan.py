@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Plans, forecasts, and what they say."""
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from conftest import DTYPES, same, whole
+
+import tulle
+
+
+@pytest.mark.parametrize("fmt_b", ("csr", "csc"))
+@pytest.mark.parametrize("fmt_a", ("csr", "csc"))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_new_values(dtype, fmt_a, fmt_b):
+    A, B = whole((20, 30), dtype=dtype, fmt=fmt_a), whole((30, 25), dtype=dtype, fmt=fmt_b, seed=2)
+    plan = tulle.Plan(A, B)
+    same(plan(), A.toarray() @ B.toarray())
+    a, b = (np.arange(A.nnz) % 7).astype(dtype), (np.arange(B.nnz) % 5).astype(dtype)
+    C = plan(a, b)
+    A.data, B.data = a, b
+    same(C, A.toarray() @ B.toarray())
+    assert C.nnz == plan.nnz and C.format == fmt_a
+
+
+def test_out_and_shared_pattern():
+    A = whole((20, 20))
+    plan = tulle.Plan(A, A)
+    C, values = plan(), np.empty(plan.nnz)
+    D = plan(2 * A.data, A.data, out=values)
+    assert D.data is values and D.indices is C.indices and not C.indices.flags.writeable
+    same(D, 2 * C.toarray())
+    assert plan(3 * A.data, A.data, out=D) is D
+    same(D, 3 * C.toarray())
+    same(plan(a_values=A.data.astype("int32")), C.toarray())
+
+
+def test_results_outlive_plan_and_context():
+    A = whole((40, 40))
+    with tulle.Context("cpu") as ctx:
+        plan = tulle.Plan(A, A, device=ctx)
+        C = plan()
+    with pytest.raises(tulle.InvalidError, match="closed"):
+        plan()
+    del plan
+    gc.collect()
+    same(C, A.toarray() @ A.toarray())
+    plan = tulle.Plan(A, A)
+    plan.close()
+    with pytest.raises(tulle.InvalidError, match="closed"):
+        plan()
+
+
+def test_transposed_and_stats():
+    A = whole((20, 30))
+    plan = tulle.Plan(A, A, transpose_a=True)
+    same(plan(2 * A.data, A.data), 2 * (A.toarray().T @ A.toarray()))
+    assert plan.stats().c_nnz == plan.nnz
+
+
+def test_refused():
+    A = whole((20, 20))
+    plan = tulle.Plan(A, A)
+    for call in (lambda: plan(A.data[:-1]), lambda: plan(A.data.reshape(-1, 1)), lambda: plan(out=np.empty(plan.nnz + 1)),
+                 lambda: plan(out=np.empty(plan.nnz, "f4")), lambda: plan(out=np.empty(2 * plan.nnz)[::2])):
+        with pytest.raises(tulle.ShapeError):
+            call()
+    with pytest.raises(tulle.DtypeError):
+        plan(A.data * 1j)
+    unsorted = A.copy()
+    unsorted.indices[:A.indptr[1]] = unsorted.indices[:A.indptr[1]][::-1]
+    assert A.indptr[1] > 1
+    with pytest.raises(tulle.PatternError, match="row 0"):
+        tulle.Plan(unsorted, A)
+    for thing in (plan, tulle.Context("cpu")):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(thing)
+
+
+def test_estimate_and_explain():
+    A = tulle.gallery("poisson2d:40")
+    C = tulle.matmul(A, A)
+    f = tulle.estimate(A, A)
+    assert f.nnz_lower <= C.nnz <= f.nnz_upper and f.policy == "auto" and sum(rows for rows, _ in f.shares.values()) == 1600
+    text = tulle.explain(A, A)
+    assert "1,600 x 1,600" in text and "why" in text and f"{f.products:,}" in text
+    with pytest.raises(tulle.ShapeError):
+        tulle.estimate(A, A[:5])

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""A plain sparse matrix, for results where there is no SciPy."""
+from __future__ import annotations
+
+import numpy as np
+
+
+class Csr:
+    """Compressed sparse rows: three arrays and a shape.
+
+    What :func:`tulle.read` and :func:`tulle.gallery` return where SciPy is not installed, and what every function takes.
+
+    >>> A = Csr([1.0, 2.0], [1, 0], [0, 1, 2], (2, 2))
+    >>> (A @ A).toarray()
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    format = "csr"
+    ndim = 2
+
+    def __init__(self, data, indices, indptr, shape) -> None:
+        self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+        self.shape = (int(shape[0]), int(shape[1]))
+
+    @property
+    def nnz(self) -> int:
+        return int(self.indptr[-1])
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
+
+    def toarray(self) -> np.ndarray:
+        """The matrix with its zeros; entries in the same place are added."""
+        dense = np.zeros(self.shape, self.dtype)
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        np.add.at(dense, (rows, self.indices[:self.nnz]), self.data[:self.nnz])
+        return dense
+
+    def __matmul__(self, other):
+        from ._matmul import matmul
+        return matmul(self, other)
+
+    def __repr__(self) -> str:
+        return f"<tulle.Csr of {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype}>"

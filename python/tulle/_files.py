@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Files and the gallery."""
+from __future__ import annotations
+
+import os
+from ctypes import byref
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _lib
+from ._arrays import csr_view, wrapped
+from ._arrays import NUMPY
+from ._context import Context, Progress, context_for
+from ._csr import Csr
+from ._kinds import kind_of
+from ._lib import tl
+from ._memory import TYPE, Owned
+from .errors import DtypeError
+
+Path = Union[str, bytes, "os.PathLike[str]"]
+LONG = 1 << 20                          # a file, a recipe: may take long
+
+
+def _sparse(owner: Owned) -> Any:
+    """A matrix of the library as SciPy's CSR, or as tulle's own where there is no SciPy."""
+    view = owner.view()
+    indptr, indices, data = wrapped(NUMPY, owner, view)
+    try:
+        from scipy.sparse import csr_array
+    except ImportError:
+        return Csr(data, indices, indptr, (view.rows, view.cols))
+    from ._kinds import _SCIPY
+    return _SCIPY.build(csr_array((1, 1)), (view.rows, view.cols), indptr, indices, data, False)
+
+
+def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] = "cpu",
+         progress: Optional[Progress] = None) -> Any:
+    """The matrix in a file: .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content.
+
+    The result is SciPy's ``csr_array`` (:class:`tulle.Csr` where there is no SciPy). Values are double or complex double.
+    ``"A.tar.gz:NAME"`` is a member of an archive. With ``mapped``, a .tulle file is not copied: nobody may change it while
+    the matrix is in use, and the matrix must not be written to.
+
+    >>> import os, tempfile, tulle
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "A.mtx.gz")
+    ...     tulle.write(path, tulle.gallery("poisson2d:10"))
+    ...     tulle.read(path).shape
+    (100, 100)
+    """
+    context = context_for(device)
+    owner = Owned()
+    function = tl.read_mapped if mapped else tl.read
+    context.run(LONG, function, context.handle, os.fsencode(path), byref(owner.handle), progress=progress)
+    result = _sparse(owner)
+    if mapped:                          # a write into the mapping would end the program
+        for array in (result.data, result.indices, result.indptr):
+            array.flags.writeable = False
+    return result
+
+
+def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progress: Optional[Progress] = None) -> None:
+    """Writes a sparse matrix; the format follows the name: .mtx, .mtx.gz or .tulle.
+
+    The file appears under its name when it is complete, or not at all. Integers become doubles where that keeps their values.
+    """
+    kind = kind_of(A, "A")
+    if not kind.sparse:
+        raise DtypeError("write is for sparse matrices; numpy.save writes dense ones")
+    parts = kind.parts(A)
+    if parts.by_columns:
+        A = A.tocsr() if hasattr(A, "tocsr") else A.to_sparse_csr()
+        parts = kind_of(A, "A").parts(A)
+    xp = kind.arrays(A)
+    keep: list = []
+    view = csr_view(xp, parts, _kept(xp, parts.data), "A", keep)
+    context = context_for(device, xp.place(keep[0]))
+    xp.enter(context, keep[0])
+    status = context.run(LONG, tl.write, context.handle, os.fsencode(path), view, allow=_lib.EPATTERN, progress=progress)
+    if status:                          # rows out of order
+        owner = Owned()
+        context.run(LONG, tl.csr_sort, context.handle, view, byref(owner.handle), progress=progress)
+        context.run(LONG, tl.write, context.handle, os.fsencode(path), owner.view(), progress=progress)
+
+
+def _kept(xp, data) -> np.dtype:
+    """The type in which values are written unchanged."""
+    dtype = xp.dtype(data)
+    if dtype.newbyteorder("=") in TYPE:
+        return dtype.newbyteorder("=")
+    if dtype.kind in "biu":
+        if dtype.itemsize == 8 and len(data) and int(abs(data).max()) > 1 << 53:
+            raise DtypeError(f"A has {dtype} values that no double can hold")
+        return np.dtype("float64")
+    if dtype.kind == "f" and dtype.itemsize < 4:
+        return np.dtype("float32")
+    raise DtypeError(f"A has {dtype} values, which cannot be written without changing them")
+
+
+def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress: Optional[Progress] = None) -> Any:
+    """A well-known matrix by name, such as ``"poisson2d:1000"``, ``"cage12"``, ``"rmat:scale=14,edges=16,seed=1"``.
+
+    :func:`recipes` lists them. The same on every machine; SciPy's ``csr_array``, of doubles.
+
+    >>> gallery("cage5").nnz
+    233
+    """
+    context = context_for(device)
+    owner = Owned()
+    context.run(LONG, tl.gallery, context.handle, str(recipe).encode(), byref(owner.handle), progress=progress)
+    return _sparse(owner)
+
+
+def recipes() -> dict[str, str]:
+    """The names that :func:`gallery` knows, each with its parameters in a line.
+
+    >>> "poisson2d" in recipes()
+    True
+    """
+    return {name: tl.gallery_text(i).decode() for i, name in enumerate(_lib.words(tl.gallery_name))}

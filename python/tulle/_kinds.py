@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""The kinds of matrix that callers bring: SciPy's, CuPy's and PyTorch's sparse ones, tulle's own, and dense ones.
+
+A kind is a :class:`Kind`: how to take a matrix apart, and how to make a result of the same kind. Which kind a matrix is, is
+decided once for each class, by the library it comes from; nothing is imported for that.
+"""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _arrays
+from ._arrays import Parts
+from ._csr import Csr
+from .errors import DtypeError, ShapeError
+
+
+class Kind:
+    """How matrices of one class are taken apart and made."""
+    sparse = True
+    family = ""                         # kinds of one family can be multiplied with each other
+
+    def arrays(self, A):
+        """What its arrays are: NUMPY, CUPY or TORCH_CUDA."""
+        return _arrays.NUMPY
+
+    def parts(self, A) -> Parts:
+        raise NotImplementedError
+
+    def build(self, like, shape, indptr, indices, data, by_columns: bool):
+        """A result of the kind of ``like``, over these arrays."""
+        raise NotImplementedError
+
+    def by_columns(self, A) -> bool:
+        """Whether a product whose left factor this is should be stored by columns."""
+        return False
+
+    def index_type(self, A) -> int:
+        """The only width of index that results of this kind can have, or 0."""
+        return 0
+
+
+# --------------------------------------------------------------------------------------------- SciPy
+
+
+class ScipyKind(Kind):
+    """SciPy's sparse arrays and matrices. CSR and CSC are taken as they are, others become CSR, as in SciPy."""
+    family = "SciPy"
+
+    def parts(self, A) -> Parts:
+        form, shape = A.format, A.shape
+        if len(shape) != 2:
+            _two_dimensions(A, "a sparse array of SciPy")
+        if form != "csr" and form != "csc":
+            A = A.tocsr()
+        return Parts(shape[0], shape[1], A.indptr, A.indices, A.data, form == "csc")
+
+    def by_columns(self, A) -> bool:
+        return A.format == "csc"
+
+    def build(self, like, shape, indptr, indices, data, by_columns: bool):
+        cls = type(like)
+        if like.format != ("csc" if by_columns else "csr"):
+            cls = type(_empty_like(like, by_columns))
+        template = _TEMPLATES.get(cls)
+        if template is None:
+            template = _template(cls)
+        if not template:
+            result = cls((data, indices, indptr), shape=shape, copy=False)
+            result.has_canonical_format = True
+            return result
+        result = cls.__new__(cls)
+        fields = result.__dict__
+        fields.update(template)
+        fields["_shape"], fields["data"], fields["indices"], fields["indptr"] = shape, data, indices, indptr
+        return result
+
+
+def _empty_like(like, by_columns: bool):
+    import scipy.sparse
+    name = ("csc" if by_columns else "csr") + ("_array" if is_array(like) else "_matrix")
+    return getattr(scipy.sparse, name)((1, 1))
+
+
+def is_array(A) -> bool:
+    """Whether it is one of SciPy's sparse arrays, not matrices."""
+    return any(cls.__name__ in ("sparray", A.format + "_array") for cls in type(A).__mro__)
+
+
+# The constructors of SciPy look at every index, which takes longer than a small product. What they would set is taken from an
+# empty matrix of the class; where that does not look as expected, the constructor is called.
+_TEMPLATES: dict[type, dict] = {}
+
+
+def _template(cls: type) -> dict:
+    fields: dict = {}
+    if cls.__module__.startswith("scipy."):
+        empty = cls((1, 1))
+        empty.has_canonical_format = True
+        fields = dict(getattr(empty, "__dict__", {}))
+        if not {"_shape", "data", "indices", "indptr"} <= set(fields) or fields["_shape"] != (1, 1):
+            fields = {}
+    _TEMPLATES[cls] = fields
+    return fields
+
+
+# ---------------------------------------------------------------------------------------------- CuPy
+
+
+class CupyKind(Kind):
+    """cupyx.scipy.sparse matrices. Their indices are 32 bit."""
+    family = "CuPy"
+
+    def arrays(self, A):
+        return _arrays.CUPY
+
+    def parts(self, A) -> Parts:
+        if A.format not in ("csr", "csc"):
+            A = A.tocsr()
+        return Parts(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, A.format == "csc")
+
+    def by_columns(self, A) -> bool:
+        return A.format == "csc"
+
+    def index_type(self, A) -> int:
+        return _arrays.INDEX[np.dtype("int32")]
+
+    def build(self, like, shape, indptr, indices, data, by_columns: bool):
+        import cupyx.scipy.sparse
+        cls = cupyx.scipy.sparse.csc_matrix if by_columns else cupyx.scipy.sparse.csr_matrix
+        result = cls((data, indices, indptr), shape=shape, copy=False)
+        result._has_canonical_format = result._has_sorted_indices = True
+        return result
+
+
+# ------------------------------------------------------------------------------------------- PyTorch
+
+
+class TorchKind(Kind):
+    """PyTorch's sparse CSR and CSC tensors, on the CPU or on CUDA; coalesced COO becomes CSR."""
+    family = "PyTorch"
+
+    def arrays(self, A):
+        return _torch_arrays(A)
+
+    def parts(self, A) -> Parts:
+        import torch
+        if A.dim() != 2:
+            _two_dimensions(A, "a sparse tensor")
+        _no_gradient(A)
+        if A.layout is torch.sparse_csc:
+            pointers, indices, by_columns = A.ccol_indices(), A.row_indices(), True
+        else:
+            if A.layout is not torch.sparse_csr:
+                A = A.to_sparse_csr()
+            pointers, indices, by_columns = A.crow_indices(), A.col_indices(), False
+        return Parts(A.shape[0], A.shape[1], *(_torch_host(A, x) for x in (pointers, indices, A.values())), by_columns)
+
+    def by_columns(self, A) -> bool:
+        import torch
+        return A.layout is torch.sparse_csc
+
+    def index_type(self, A) -> int:
+        import torch
+        indices = {torch.sparse_csr: "col_indices", torch.sparse_csc: "row_indices"}.get(A.layout)
+        wide = indices is None or getattr(A, indices)().dtype is torch.int64
+        return _arrays.INDEX[np.dtype("int64" if wide else "int32")]
+
+    def build(self, like, shape, indptr, indices, data, by_columns: bool):
+        import torch
+        if isinstance(data, np.ndarray):
+            indptr, indices, data = torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(data)
+        make = torch.sparse_csc_tensor if by_columns else torch.sparse_csr_tensor
+        return make(indptr, indices, data, size=tuple(shape), check_invariants=False)
+
+
+def _torch_arrays(A):
+    kind = A.device.type
+    if kind == "cpu":
+        return _arrays.NUMPY
+    if kind == "cuda":
+        return _arrays.TORCH_CUDA
+    raise DtypeError(f"a tensor on {A.device}: tulle takes those on the CPU and on CUDA")
+
+
+def _torch_host(A, x):
+    """A tensor of the host as an array of NumPy over the same memory; one of CUDA as it is."""
+    x = x.detach()
+    return x.resolve_conj().resolve_neg().numpy() if A.device.type == "cpu" else x.resolve_conj().resolve_neg()
+
+
+def _no_gradient(x) -> None:
+    import torch
+    if x.requires_grad and torch.is_grad_enabled():
+        raise DtypeError("a tensor requires its gradient, which tulle does not record: give x.detach(), or put the "
+                         "product into a torch.autograd.Function (docs/python.md has one)")
+
+
+# --------------------------------------------------------------------------------- tulle's own, dense
+
+
+class OwnKind(Kind):
+    """:class:`tulle.Csr`, where there is no SciPy."""
+    family = "SciPy"                    # both are arrays of NumPy
+
+    def parts(self, A) -> Parts:
+        return Parts(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, False)
+
+    def build(self, like, shape, indptr, indices, data, by_columns: bool):
+        return Csr(data, indices, indptr, shape)
+
+
+class DenseKind(Kind):
+    """Dense arrays of NumPy, CuPy and PyTorch."""
+    sparse = False
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+
+    def arrays(self, A):
+        if self.family == "PyTorch":
+            return _torch_arrays(A)
+        return _arrays.CUPY if self.family == "CuPy" else _arrays.NUMPY
+
+    def array(self, A):
+        """The array whose memory is looked at."""
+        if self.family == "PyTorch":
+            _no_gradient(A)
+            return _torch_host(A, A)
+        return np.asarray(A) if self.family == "SciPy" else A
+
+    def give(self, like, y):
+        """A dense result as the caller knows it."""
+        if self.family == "PyTorch" and isinstance(y, np.ndarray):
+            import torch
+            return torch.from_numpy(y)
+        return y
+
+
+_SCIPY, _CUPY, _TORCH, _OWN = ScipyKind(), CupyKind(), TorchKind(), OwnKind()
+_DENSE = {family: DenseKind(family) for family in ("SciPy", "CuPy", "PyTorch")}
+_BY_CLASS: dict[type, Kind] = {Csr: _OWN, np.ndarray: _DENSE["SciPy"]}
+
+
+def kind_of(A: Any, name: str) -> Kind:
+    """The kind of an operand; ``name`` is what a sentence calls it."""
+    kind = _BY_CLASS.get(type(A))
+    if kind is None:
+        kind = _find(A, name)
+    return kind
+
+
+def _find(A: Any, name: str) -> Kind:
+    def is_a(module: str, *names: str) -> bool:
+        loaded = sys.modules.get(module)
+        return loaded is not None and any(isinstance(A, getattr(loaded, n)) for n in names if hasattr(loaded, n))
+
+    if is_a("torch", "Tensor"):                 # one class for sparse and dense
+        import torch
+        return _DENSE["PyTorch"] if A.layout is torch.strided else _TORCH
+    if is_a("scipy.sparse", "sparray", "spmatrix") or _is_old_scipy(A):
+        kind: Kind = _SCIPY
+    elif is_a("cupyx.scipy.sparse", "spmatrix"):
+        kind = _CUPY
+    elif is_a("cupy", "ndarray"):
+        kind = _DENSE["CuPy"]
+    elif isinstance(A, np.ndarray):
+        kind = _DENSE["SciPy"]
+    else:
+        raise DtypeError(f"{name} is a {type(A).__module__}.{type(A).__qualname__}: tulle takes sparse matrices of SciPy, CuPy "
+                         f"and PyTorch, and dense arrays of them and of NumPy")
+    _BY_CLASS[type(A)] = kind
+    return kind
+
+
+def _is_old_scipy(A: Any) -> bool:
+    """Sparse arrays before SciPy 1.11, which have no class in common that can be named."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and scipy.issparse(A)
+
+
+def same_family(a: Kind, b: Kind, A: Any, B: Any) -> None:
+    """Refuses operands of different libraries, or of which one lies on a device and the other does not."""
+    if a is b and a.family == "SciPy":
+        return
+    if a.family != b.family:
+        raise DtypeError(f"A is {a.family}'s and B is {b.family}'s: bring both to one library first")
+    if a.arrays(A) is not b.arrays(B):
+        raise DtypeError("one operand lies in the host's memory and the other on a CUDA device: move one of them first")
+
+
+def _two_dimensions(A: Any, what: str) -> None:
+    if len(A.shape) != 2:
+        raise ShapeError(f"{what} of {len(A.shape)} dimensions: tulle multiplies matrices, which have 2")

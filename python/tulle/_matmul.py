@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""C = A*B, for two sparse matrices of the caller's kind.
+
+A matrix by columns is its transpose by rows. C is stored as A is: where that is by columns, C^T = B^T * A^T is computed, which
+is C by columns, and nothing is copied. Where B is stored otherwise than A, the library transposes it.
+"""
+from __future__ import annotations
+
+from ctypes import byref
+from typing import Any, NamedTuple, Optional, Union
+
+import numpy as np
+
+from . import _lib
+from ._arrays import common_dtype, csr_view, shapes_meet, wrapped
+from ._context import Context, Progress, _whole, context_for
+from ._kinds import Kind, kind_of, same_family
+from ._lib import tl
+from ._memory import Owned
+from .errors import DtypeError, InvalidError, PatternError, TulleError
+
+OPS = {False: _lib.KEEP, True: _lib.TRANSPOSE, "conj": _lib.ADJOINT}
+
+
+def op_of(word: Any, name: str) -> int:
+    """The library's number for ``transpose_a=``."""
+    try:
+        return OPS[word]
+    except (KeyError, TypeError):
+        raise InvalidError(f"{name} is {word!r}: it may be False, True, or \"conj\" for the conjugate transpose") from None
+
+
+class Pair(NamedTuple):
+    """Two operands as the library sees them."""
+    left: _lib.Csr              # what is multiplied, in this order: A and B, or B^T and A^T
+    right: _lib.Csr
+    op_left: int
+    op_right: int
+    swapped: bool
+    shape: tuple                # of C
+    dtype: np.dtype
+    kind: Kind                  # of A, and so of C
+    xp: Any                     # arrays of both
+    keep: list
+    index_type: int             # of C; 0: as it comes
+
+    def options(self, place: bool = False, policy=None, accumulator=None, threads=None, memory_limit=None, drop_zeros=False,
+                trust=False) -> Optional[_lib.Options]:
+        """The library's options; None where nothing differs from the defaults."""
+        wide = self.index_type or (_lib.I64 if self.right.idx_type == _lib.I64 else 0)
+        if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
+                or trust):
+            return None
+        return _lib.Options(policy=policy.encode() if policy else None,
+                            accumulator=accumulator.encode() if accumulator else None,
+                            threads=_whole(threads, "threads") if threads is not None else 0,
+                            memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
+                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
+                            drop_zeros=int(drop_zeros), trust_inputs=int(trust), c_place=_lib.DEVICE if place else _lib.HOST)
+
+    def said(self, error: TulleError) -> TulleError:
+        """The library's sentence, with a word where its A and B are not the caller's."""
+        if self.swapped:
+            error.args = (f"{error.args[0]} (C is stored by columns: A stands for the transpose of B here, B for that of A, "
+                          f"rows for columns)",)
+        return error
+
+
+def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: int = 0, op_b: int = 0) -> Pair:
+    """Two sparse operands made ready."""
+    if kind_a is not kind_b or B is not A:
+        same_family(kind_a, kind_b, A, B)
+    xp = kind_a.arrays(A)
+    a = kind_a.parts(A)
+    b = a if B is A else kind_b.parts(B)
+    shape_a = (a.cols, a.rows) if op_a else (a.rows, a.cols)
+    shape_b = (b.cols, b.rows) if op_b else (b.rows, b.cols)
+    if shape_a[1] != shape_b[0]:
+        shapes_meet(shape_a, shape_b, *("op(A)", "op(B)") if op_a or op_b else ("A", "B"))
+    dtype = common_dtype(xp.dtype(a.data), xp.dtype(b.data), out_dtype)
+    keep: list = []
+    view_a = csr_view(xp, a, dtype, "A", keep)
+    view_b = view_a if b is a else csr_view(xp, b, dtype, "B", keep)
+    shape, index_type = (shape_a[0], shape_b[1]), kind_a.index_type(A)
+    if a.by_columns:
+        return Pair(view_b, view_a, flipped(op_b, not b.by_columns, dtype), op_a, True, shape, dtype, kind_a, xp, keep,
+                    index_type)
+    return Pair(view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type)
+
+
+def flipped(op: int, other: bool, dtype: np.dtype) -> int:
+    """What is to be done with a view; ``other``: it is of the transpose of what is wanted."""
+    if not other:
+        return op
+    if op == _lib.ADJOINT and dtype.kind == "c":
+        raise InvalidError("the conjugate transpose would have to be made of a matrix that is stored the other way, by rows or by "
+                           "columns: bring both operands to one format first")
+    return _lib.KEEP if op else _lib.TRANSPOSE
+
+
+def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Context] = None, policy: Optional[str] = None,
+           threads: Optional[int] = None, memory_limit: Optional[int] = None, transpose_a: Union[bool, str] = False,
+           transpose_b: Union[bool, str] = False, accumulator: Optional[str] = None, drop_zeros: bool = False,
+           trust: bool = False, progress: Optional[Progress] = None, out: Any = None) -> Any:
+    """The product of A and B, of which at least one is sparse.
+
+    Two sparse matrices give one of A's kind (SciPy's CSR, CSC, ..., CuPy's, PyTorch's), its rows sorted; with a dense operand the
+    result is dense, see :func:`tulle.spmm`. Nothing is copied on the way: the result lies in the library's
+    memory and frees it.
+
+    ======================  =================================================================================
+    out_dtype               the type that both are converted to first; None: what NumPy makes of them
+    device                  "cpu", "cuda:0", ... or a :class:`tulle.Context`; None: where the operands lie
+    policy, accumulator     how to multiply, see ``tulle explain --list``; None: what suits the matrices
+    threads                 None: the context's
+    memory_limit            bytes for C and everything else beside A and B
+    transpose_a, _b         True: the transpose of the operand, "conj": the conjugate transpose
+    drop_zeros              leaves out entries that came out as zero
+    trust                   skips the check of the operands, which must be right: wrong ones may crash
+    progress                called as progress(stage, fraction); a true result cancels
+    out                     a dense array for a dense result
+    ======================  =================================================================================
+
+    >>> import numpy as np, scipy.sparse as sp, tulle
+    >>> A = sp.csr_array(np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0]]))
+    >>> tulle.matmul(A, A).toarray()
+    array([[9., 0., 2.],
+           [0., 9., 0.],
+           [4., 0., 8.]])
+    >>> tulle.matmul(A, np.array([1.0, 1, 1]))
+    array([3., 3., 4.])
+    """
+    kind_a, kind_b = kind_of(A, "A"), kind_of(B, "B")
+    op_a = op_of(transpose_a, "transpose_a") if transpose_a else 0
+    op_b = op_of(transpose_b, "transpose_b") if transpose_b else 0
+    if not (kind_a.sparse and kind_b.sparse):
+        return _with_dense(A, B, kind_a, kind_b, op_a, op_b, out, (accumulator, drop_zeros), out_dtype=out_dtype,
+                           device=device, policy=policy, threads=threads, memory_limit=memory_limit, trust=trust,
+                           progress=progress)
+    if out is not None:
+        raise InvalidError("out is for dense results; C = A*B of sparse matrices has a pattern of its own")
+    pair = pair_of(A, B, kind_a, kind_b, out_dtype, op_a, op_b)
+    xp = pair.xp
+    context = context_for(device, xp.place(pair.keep[0]))
+    options = pair.options(xp.on_device, policy, accumulator, threads, memory_limit, drop_zeros, trust)
+    owner = multiplied(context, pair, options, progress)
+    indptr, indices, data = wrapped(xp, owner, owner.view())
+    result = kind_a.build(A, pair.shape, indptr, indices, data, pair.swapped)
+    return _in_blocks(A, B, result) if getattr(A, "format", "") == "bsr" and not op_a else result
+
+
+def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], progress: Optional[Progress] = None) -> Owned:
+    """The product. Rows that are out of order are found by the check that is made anyway; then it is done with copies."""
+    pair.xp.enter(context, pair.keep[0])
+    owner = Owned(context.device)
+    size = pair.left.nnz + pair.right.nnz
+    try:
+        status = context.run(size, tl.multiply, context.handle, pair.left, pair.right, options, byref(owner.handle),
+                             allow=_lib.EPATTERN, progress=progress)
+        if status:
+            options = options or _lib.Options()
+            options.sort_inputs = 1
+            context.run(size, tl.multiply, context.handle, pair.left, pair.right, options, byref(owner.handle),
+                        progress=progress)
+    except TulleError as error:
+        raise pair.said(error) from None
+    return owner
+
+
+def _with_dense(A, B, kind_a: Kind, kind_b: Kind, op_a: int, op_b: int, out, sparse_only: tuple, **given):
+    from ._spmm import dense_left, dense_right
+    if any(sparse_only):
+        raise InvalidError("accumulator and drop_zeros are for products of two sparse matrices")
+    if kind_a.sparse:
+        if op_b:
+            raise InvalidError("transpose_b is for sparse operands; the transpose of a dense B is B.T")
+        return dense_right(A, B, kind_a, kind_b, op_a, out, **given)
+    if kind_b.sparse:
+        if op_a:
+            raise InvalidError("transpose_a is for sparse operands; the transpose of a dense A is A.T")
+        return dense_left(A, B, kind_a, kind_b, op_b, out, **given)
+    raise DtypeError("both operands are dense: that is a product for numpy.matmul")
+
+
+def _in_blocks(A, B, result):
+    """Blocks times anything is given as blocks, as SciPy does, their width that of B's."""
+    return result.tobsr(blocksize=(A.blocksize[0], B.blocksize[1] if getattr(B, "format", "") == "bsr" else 1))
+
+
+def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) -> float:
+    """Is C the product of A and B? Returns the error, relative to what is added up; raises CheckError if it is too large.
+
+    Compares C*x with A*(B*x) for random x, which takes far less than the product.
+
+    >>> import tulle
+    >>> A = tulle.gallery("poisson2d:20")
+    >>> tulle.verify(A, A, tulle.matmul(A, A)) < 1e-14
+    True
+    """
+    from ctypes import c_double
+    kind_c = kind_of(C, "C")
+    pair = pair_of(A, B, kind_of(A, "A"), kind_of(B, "B"))
+    c = kind_c.parts(C)
+    if (c.rows, c.cols) != pair.shape or c.by_columns != pair.swapped:
+        raise PatternError(f"C is {c.rows} x {c.cols}, the product {pair.shape[0]} x {pair.shape[1]}, and both must be stored "
+                           f"by rows, or all three by columns")
+    view = csr_view(pair.xp, c, pair.dtype, "C", pair.keep)
+    error = c_double()
+    context = context_for(device, pair.xp.place(pair.keep[0]))
+    context.run(view.nnz, tl.product_check, context.handle, pair.left, pair.right, view, pair.options(), byref(error))
+    return error.value

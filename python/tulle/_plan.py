@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Plans: the patterns of A and B once, their values many times."""
+from __future__ import annotations
+
+from ctypes import byref, c_void_p
+from typing import Any, Optional, Union
+
+from . import _lib
+from ._context import Context, Core, Progress, Stats, context_for, stats_of
+from ._kinds import kind_of
+from ._lib import tl
+from ._matmul import op_of, pair_of
+from ._memory import DTYPE, INDEX_DTYPE, host_array
+from .errors import DtypeError, InvalidError, ShapeError, TulleError
+
+
+class _PlanCore:
+    """The library's plan, freed when neither a Plan nor a result needs it; before its context, as it must be."""
+    __slots__ = ("handle", "context", "keep", "__array_interface__")
+    _free = tl.plan_free
+
+    def __init__(self, context: Core, keep: list) -> None:
+        self.handle = c_void_p()
+        self.context, self.keep = context, keep
+
+    def __del__(self) -> None:
+        if self.handle:
+            self._free(self.handle)
+
+
+class Plan:
+    """A product whose operands come again with other values in the same places.
+
+    Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay as they are as
+    long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are arrays as long as those of A and B
+    (``A.data`` in SciPy), in their order, None being those that A and B have now; ``out`` is such an array for C, or a C of
+    before, whose values are then replaced. All results share the arrays of their pattern, which cannot be written to.
+
+    >>> import tulle
+    >>> A = tulle.gallery("poisson2d:50")
+    >>> plan = tulle.Plan(A, A)
+    >>> C = plan()
+    >>> D = plan(2 * A.data, A.data)
+    >>> float(abs(D - 2 * C).max())
+    0.0
+    >>> plan(A.data, A.data, out=D) is D
+    True
+    """
+
+    def __init__(self, A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Context] = None,
+                 policy: Optional[str] = None, accumulator: Optional[str] = None, threads: Optional[int] = None,
+                 memory_limit: Optional[int] = None, transpose_a: Union[bool, str] = False,
+                 transpose_b: Union[bool, str] = False, progress: Optional[Progress] = None) -> None:
+        self._core: Optional[_PlanCore] = None
+        kind_a, kind_b = kind_of(A, "A"), kind_of(B, "B")
+        if not (kind_a.sparse and kind_b.sparse):
+            raise DtypeError("a plan is for two sparse matrices")
+        op_a, op_b = op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b")
+        pair = pair_of(A, B, kind_a, kind_b, out_dtype, op_a, op_b)
+        self._pair, self._like, self._xp = pair, A, pair.xp
+        self._values = (kind_a.parts(A).data, kind_b.parts(B).data)
+        self._context = context_for(device, pair.xp.place(pair.keep[0]))
+        self._progress = progress
+        pair.xp.enter(self._context, pair.keep[0])
+        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
+        core = _PlanCore(self._context.core, pair.keep)
+        try:
+            self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
+                              byref(core.handle), progress=progress)
+        except TulleError as error:
+            raise pair.said(error) from None
+        self._core = core
+        self._pattern = self._take_pattern(core)
+
+    @property
+    def _size(self) -> int:
+        return self._pair.left.nnz + self._pair.right.nnz
+
+    def _take_pattern(self, core: _PlanCore):
+        """(indptr, indices), which belong to the plan; copies on a device, and where a library has no arrays that are only read."""
+        view = tl.plan_pattern(core.handle)
+        self.nnz: int = view.nnz
+        self.dtype = DTYPE[view.val_type] if not self._pair.dtype else self._pair.dtype
+        arrays = []
+        same = view.ptr_type == view.idx_type
+        for address, count, number in ((view.row_ptr, view.rows + 1, view.ptr_type), (view.col_idx, view.nnz, view.idx_type)):
+            array = host_array(core, address, count, INDEX_DTYPE[number])
+            if self._xp.on_device:
+                array = self._upload(array)
+            elif not same or self._pair.kind.family != "SciPy":
+                array = array.astype(INDEX_DTYPE[_lib.I64 if not same else number])
+            else:
+                array.flags.writeable = False
+            arrays.append(array)
+        return arrays
+
+    def _upload(self, array):
+        if self._pair.kind.family == "CuPy":
+            import cupy
+            return cupy.asarray(array)
+        import torch
+        return torch.from_numpy(array).to(self._context.device)
+
+    def __call__(self, a_values: Any = None, b_values: Any = None, out: Any = None) -> Any:
+        if self._core is None:
+            raise InvalidError("this plan is closed")
+        xp, pair = self._xp, self._pair
+        a = self._given(self._values[0] if a_values is None else a_values, self._values[0], "a_values")
+        b = self._given(self._values[1] if b_values is None else b_values, self._values[1], "b_values")
+        result, data = self._target(out)
+        first, second = (b, a) if pair.swapped else (a, b)
+        xp.enter(self._context, pair.keep[0])
+        self._context.run(self._size, tl.plan_run, self._core.handle, xp.address(first), xp.address(second), xp.address(data),
+                          progress=self._progress)
+        if result is not None:
+            return result
+        return pair.kind.build(self._like, pair.shape, *self._pattern, data, pair.swapped)
+
+    def _given(self, values, like, name: str):
+        """Values of a caller: as many as the operand has, of the plan's type."""
+        xp = self._xp
+        if not xp.on_device and type(values).__module__.startswith("torch"):
+            values = values.detach().resolve_conj().numpy()
+        if len(values.shape) != 1 or len(values) < len(like):
+            raise ShapeError(f"{name} has the shape {tuple(values.shape)}, the operand {len(like)} entries")
+        if xp.dtype(values) != self.dtype:
+            if xp.dtype(values).kind == "c" and self.dtype.kind != "c":
+                raise DtypeError(f"{name} are {xp.dtype(values)}, the plan is for {self.dtype}")
+            values = xp.cast(values, self.dtype)
+        return xp.flat(values)
+
+    def _target(self, out):
+        """(what to return or None, where values go)"""
+        xp = self._xp
+        if out is None:
+            return None, xp.empty(self._values[0], (self.nnz,), self.dtype)
+        whole = kind_of(out, "out")
+        data = whole.parts(out).data if whole.sparse else whole.array(out)
+        if tuple(data.shape) != (self.nnz,) or xp.dtype(data) != self.dtype or xp.flat(data) is not data:
+            raise ShapeError(f"out has the shape {tuple(data.shape)} and {xp.dtype(data)} values; C has {self.nnz} entries of "
+                             f"{self.dtype}, side by side")
+        if getattr(getattr(data, "flags", None), "writeable", True) is False:
+            raise InvalidError("out cannot be written to")
+        return (out if whole.sparse else None), data
+
+    def stats(self) -> Stats:
+        """Counts, times and memory of the plan, or of its last run."""
+        if self._core is None:
+            raise InvalidError("this plan is closed")
+        raw = _lib.Stats()
+        tl.plan_stats(self._core.handle, byref(raw))
+        return stats_of(raw)
+
+    def close(self) -> None:
+        """Ends its use; its memory goes with the last result."""
+        self._core = None
+        self._pattern = None
+
+    def __reduce__(self):
+        raise TypeError("a plan belongs to its process and cannot be pickled")

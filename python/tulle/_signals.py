@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Ctrl-C, alarms and other signals while the library works.
+
+Python runs the handler of a signal when the main thread next executes Python code. During a long product that is the
+progress callback; but an exception that leaves a ctypes callback is printed and forgotten. So while the library works,
+handlers that are Python functions are replaced by one that only takes a note, and the callback runs those noted where an
+exception can be caught: it ends the product, and is raised again behind it.
+"""
+from __future__ import annotations
+
+import signal
+import threading
+
+_NUMBERS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1",
+                                                    "SIGUSR2", "SIGVTALRM", "SIGPROF") if hasattr(signal, name))
+
+
+def in_main_thread() -> bool:
+    """Whether signals are handled in this thread at all."""
+    return threading.current_thread() is threading.main_thread()
+
+
+class Held:
+    """``with Held() as held: ...; held.run()`` - signals are noted inside the block and handled by ``run()``."""
+
+    def __init__(self) -> None:
+        self._handlers: dict = {}
+        self._noted: list = []
+
+    def _note(self, number, frame) -> None:
+        self._noted.append((number, frame))
+
+    def run(self) -> None:
+        """Runs the handlers of signals that came meanwhile; raises what they raise."""
+        while self._noted:
+            number, frame = self._noted.pop(0)
+            self._handlers[number](number, frame)
+
+    def __enter__(self) -> Held:
+        if in_main_thread():
+            for number in _NUMBERS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) == self._note:      # a handler may have set another one
+                signal.signal(number, handler)
+        if kind is None:
+            self.run()

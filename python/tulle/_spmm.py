@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""A sparse matrix times a dense one: Y = alpha*op(A)*X + beta*Y, and X times a sparse one by its transpose."""
+from __future__ import annotations
+
+from ctypes import byref
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _lib
+from ._arrays import common_dtype, csr_view, dense_view, shapes_meet
+from ._context import Context, Progress, _whole, context_for
+from ._kinds import DenseKind, Kind, kind_of, same_family
+from ._lib import tl
+from ._matmul import flipped, op_of
+from ._memory import Owned
+from .errors import DtypeError, InvalidError, ShapeError
+
+
+def spmm(A: Any, X: Any, *, alpha: complex = 1, beta: complex = 0, out: Any = None, out_dtype: Any = None,
+         device: Union[None, str, Context] = None, policy: Optional[str] = None, threads: Optional[int] = None,
+         memory_limit: Optional[int] = None, transpose_a: Union[bool, str] = False, allow_tf32: bool = False,
+         trust: bool = False, progress: Optional[Progress] = None) -> Any:
+    """``alpha*A*X + beta*out`` for a sparse A and a dense X of one or two dimensions.
+
+    X and ``out`` may lie by rows or by columns, with gaps, on the host or, both, on a CUDA device. Without ``out`` a new
+    array is made; with it, it is written and returned, and must have the type of the product. Other words are those of
+    :func:`tulle.matmul`; ``allow_tf32`` lets a GPU round floats to 10 bits first.
+
+    >>> import numpy as np, tulle
+    >>> A = tulle.gallery("tridiagonal:4")
+    >>> tulle.spmm(A, np.ones((4, 2)), alpha=2)
+    array([[2., 2.],
+           [0., 0.],
+           [0., 0.],
+           [2., 2.]])
+    """
+    kind_a, kind_x = kind_of(A, "A"), kind_of(X, "X")
+    if not kind_a.sparse or kind_x.sparse:
+        raise DtypeError("spmm multiplies a sparse A with a dense X")
+    return dense_right(A, X, kind_a, kind_x, op_of(transpose_a, "transpose_a"), out, alpha=alpha, beta=beta,
+                       out_dtype=out_dtype, device=device, policy=policy, threads=threads, memory_limit=memory_limit,
+                       allow_tf32=allow_tf32, trust=trust, progress=progress)
+
+
+def dense_right(A, X, kind_a: Kind, kind_x: DenseKind, op: int, out, **given):
+    """Sparse times dense."""
+    same_family(kind_a, kind_x, A, X)
+    xp = kind_a.arrays(A)
+    x = kind_x.array(X)
+    a = kind_a.parts(A)
+    vector, x2, out2 = _as_matrix(x, None if out is None else _array_of(out, kind_x), right=True)
+    shapes_meet((a.cols, a.rows) if op else (a.rows, a.cols), x2.shape, "A", "X")
+    y = _run(xp, a, x2, out2, op, **given)
+    if out is not None:
+        return out
+    if isinstance(X, np.matrix):
+        return np.asmatrix(y)
+    return kind_x.give(X, y[:, 0] if vector else y)
+
+
+def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
+    """Dense times sparse: Y = X*B is Y^T = B^T * X^T, and the transpose of a dense matrix is the same memory."""
+    same_family(kind_x, kind_b, X, B)
+    xp = kind_b.arrays(B)
+    x = kind_x.array(X)
+    b = kind_b.parts(B)
+    vector, x2, out2 = _as_matrix(x, None if out is None else _array_of(out, kind_x), right=False)
+    shapes_meet(x2.shape, (b.cols, b.rows) if op else (b.rows, b.cols), "X", "B")
+    if op == _lib.ADJOINT and xp.dtype(b.data).kind == "c":
+        raise InvalidError("a dense matrix times the conjugate transpose of a sparse one: give B.conj() and transpose_b=True")
+    rows = b.cols if not op else b.rows
+    if out2 is None:
+        dtype = common_dtype(xp.dtype(b.data), xp.dtype(x2), given.get("out_dtype"))
+        out2 = xp.empty(x2, (x2.shape[0], rows), dtype)
+    y = _run(xp, b, x2.T, out2.T, _lib.KEEP if op else _lib.TRANSPOSE, **given).T
+    if out is not None:
+        return out
+    if isinstance(X, np.matrix):
+        return np.asmatrix(y)
+    return kind_x.give(X, y[0, :] if vector else y)
+
+
+def _array_of(out, kind_x: DenseKind):
+    kind = kind_of(out, "out")
+    if kind is not kind_x:
+        raise DtypeError("out must be a dense array of the library that X comes from")
+    return kind.array(out)
+
+
+def _as_matrix(x, out, right: bool):
+    """A vector as a matrix of one column (left of the sparse one: of one row)."""
+    if len(x.shape) not in (1, 2):
+        raise ShapeError(f"X has {len(x.shape)} dimensions; tulle multiplies matrices and vectors, of 2 and 1")
+    if out is not None and len(out.shape) != len(x.shape):
+        raise ShapeError(f"out has {len(out.shape)} dimensions, but the product {len(x.shape)}")
+    vector = len(x.shape) == 1
+    if vector:
+        x = x[:, None] if right else x[None, :]
+        out = out if out is None else out[:, None] if right else out[None, :]
+    return vector, x, out
+
+
+def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, threads=None, memory_limit=None, trust=False,
+         progress=None, alpha=1, beta=0, allow_tf32=False):
+    """The call: y is filled in, or made where it is None."""
+    dtype = common_dtype(xp.dtype(a.data), xp.dtype(x), out_dtype)
+    keep: list = []
+    view_a = csr_view(xp, a, dtype, "A", keep)
+    view_x = dense_view(xp, x, dtype, keep)
+    shape = (a.cols if op else a.rows, x.shape[1])
+    if y is None:
+        if beta != 0:
+            raise InvalidError("beta is not 0, but there is no out to add to")
+        y = xp.empty(x, shape, dtype)
+    elif tuple(y.shape) != shape:
+        raise ShapeError(f"out is {y.shape[0]} x {y.shape[1]}, the product {shape[0]} x {shape[1]}")
+    elif getattr(getattr(y, "flags", None), "writeable", True) is False:
+        raise InvalidError("out cannot be written to")
+    view_y = dense_view(xp, y, dtype, keep, copy=False)
+    if view_y is None:
+        raise DtypeError(f"out has {xp.dtype(y)} values and strides of {tuple(xp.strides(y))} bytes; it must have {dtype} values, "
+                         f"by rows or by columns")
+    factors = [np.asarray(_factor(f, dtype, word), dtype) for f, word in ((alpha, "alpha"), (beta, "beta"))]
+    options = _lib.SpmmOptions(
+        policy=policy.encode() if policy else None,
+        alpha=None if alpha == 1 else factors[0].__array_interface__["data"][0],
+        beta=None if beta == 0 else factors[1].__array_interface__["data"][0],
+        memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
+        op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
+        trust_inputs=int(trust), allow_tf32=int(allow_tf32))
+    context = context_for(device, xp.place(keep[0]))
+    xp.enter(context, keep[0])
+    size = view_a.nnz + x.shape[0] * x.shape[1]
+    status = context.run(size, tl.spmm, context.handle, view_a, view_x, view_y, options, allow=_lib.EPATTERN,
+                         progress=progress)
+    if status:                          # rows out of order: the check has found it, a sorted copy can do
+        owner = Owned(context.device)
+        context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress)
+        context.run(size, tl.spmm, context.handle, owner.view(), view_x, view_y, options, progress=progress)
+    return y
+
+
+def _factor(value, dtype: np.dtype, word: str):
+    if not isinstance(value, (int, float, complex, np.number)) or dtype.kind == "f" and isinstance(value, complex):
+        raise DtypeError(f"{word} is {value!r}, which is no factor for {dtype} values")
+    return value

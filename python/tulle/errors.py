@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Exceptions, one for each kind of failure.
+
+Each is a :class:`TulleError` and, where Python has a kind of its own for it, that as well, so ``except ValueError`` or
+``except MemoryError`` work as one would expect. The text is the library's sentence: which row, which file and
+line, how many bytes. ``error.status`` is the name of the status in C.
+"""
+from __future__ import annotations
+
+from ._lib import STATUS
+
+
+class TulleError(Exception):
+    """Anything that tulle refuses or that fails on the way."""
+    status = ""
+
+
+class InvalidError(TulleError, ValueError):
+    """An argument is not allowed."""
+    status = "EINVAL"
+
+
+class ShapeError(TulleError, ValueError):
+    """The shapes of the matrices do not agree."""
+    status = "ESHAPE"
+
+
+class PatternError(TulleError, ValueError):
+    """An index is out of range or out of order."""
+    status = "EPATTERN"
+
+
+class DtypeError(TulleError, TypeError):
+    """This type, or combination of types, is not supported."""
+    status = "ETYPE"
+
+
+class DeviceError(TulleError, ValueError):
+    """There is no such device."""
+    status = "EDEVICE"
+
+
+class OutOfMemoryError(TulleError, MemoryError):
+    """The machine or the device has no more memory."""
+    status = "ENOMEM"
+
+
+class MemoryLimitError(TulleError, MemoryError):
+    """The memory limit is too small; the sentence names one that is enough."""
+    status = "ELIMIT"
+
+
+class IndexOverflowError(TulleError, OverflowError):
+    """A count does not fit the index type."""
+    status = "EOVERFLOW"
+
+
+class FileError(TulleError, OSError):
+    """A file could not be read or written."""
+    status = "EIO"
+
+
+class FormatError(TulleError, ValueError):
+    """A file is damaged or not in a known format."""
+    status = "EFORMAT"
+
+
+class CancelledError(TulleError):
+    """The progress callback cancelled the work."""
+    status = "ECANCEL"
+
+
+class CheckError(TulleError, ArithmeticError):
+    """A check of a result failed."""
+    status = "ECHECK"
+
+
+class DriverError(TulleError, RuntimeError):
+    """A device or its driver failed."""
+    status = "EDRIVER"
+
+
+class CompileError(TulleError, RuntimeError):
+    """A kernel could not be compiled."""
+    status = "ECOMPILE"
+
+
+KINDS = {STATUS[kind.status]: kind for kind in TulleError.__subclasses__()}
+
+
+def error_of(status: int, sentence: str) -> TulleError:
+    """The exception for a status of the library.
+
+    >>> error_of(-2, "A is 3 x 4, B is 5 x 5")
+    ShapeError('A is 3 x 4, B is 5 x 5')
+    """
+    kind = KINDS.get(status, TulleError)
+    return kind(sentence or f"status {status}")
