@@ -22,23 +22,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HEADER = 256, ALIGN = 64, BLOCK = 1 << 20, VERSION = 1 };
-enum { ROW_PTR, COL_IDX, VALUES, ARRAYS };
+enum { HEADER = TL_TULLE_HEADER, ALIGN = TL_TULLE_ALIGN, BLOCK = TL_TULLE_BLOCK, VERSION = 1 };
+enum { ROW_PTR = TL_TULLE_ROW_PTR, COL_IDX = TL_TULLE_COL_IDX, VALUES = TL_TULLE_VALUES, ARRAYS = TL_TULLE_ARRAYS };
 
 static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
 static const uint32_t order = 0x01020304;
 static const char *const array_names[ARRAYS] = {"row pointers", "column indices", "values"};
 
-typedef struct header {                 /* little-endian; padding is zero */
-    char     magic[8];
-    uint32_t version, order;
-    int64_t  rows, cols, nnz;
-    uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
-    uint64_t file_bytes;
-    struct { uint64_t at, bytes, sum; } array[ARRAYS];
-    uint64_t unused[14];
-    uint64_t sum;                       /* of all before it */
-} header;
+typedef tl_tulle_head header;
 
 _Static_assert(sizeof(header) == HEADER, "the header of .tulle has 256 bytes");
 
@@ -59,8 +50,7 @@ static uint64_t header_sum(const header *h)
     return tl_hash(&copy, HEADER, 0);
 }
 
-/* Where everything lies follows from sizes and types; false: sizes that no file can have. */
-static bool lay_out(header *h)
+bool tl_tulle_lay_out(header *h)
 {
     uint64_t most = (uint64_t)1 << 56;
     uint64_t size[ARRAYS] = {tl_index_size((tulle_index)h->ptr_type),
@@ -107,17 +97,31 @@ static int load_block(const sums *u, int array, int64_t number)
     return 0;
 }
 
-static uint64_t block_sum(const sums *u, int array, int64_t number)
+uint64_t tl_tulle_block_sum(const char *p, uint64_t bytes, int64_t number)
 {
-    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
-    if (bytes > BLOCK) bytes = BLOCK;
     uint64_t whole = bytes / ALIGN * ALIGN, rest = bytes - whole;
-    const char *p = u->data[array] + from;
     uint64_t sum = whole > 0 ? tl_hash(p, (int64_t)whole, (uint64_t)number) : 0;
     if (rest > 0) {                     /* in memory the padding is not there */
         char last[ALIGN] = {0};
         memcpy(last, p + whole, rest);
         sum ^= tl_hash(last, ALIGN, ~(uint64_t)number);
+    }
+    return sum;
+}
+
+static uint64_t block_sum(const sums *u, int array, int64_t number)
+{
+    uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
+    return tl_tulle_block_sum(u->data[array] + from, bytes < BLOCK ? bytes : BLOCK, number);
+}
+
+uint64_t tl_tulle_fold(int array, uint64_t bytes, const uint64_t *block)
+{
+    uint64_t words[8] = {bytes, (uint64_t)array}, sum = tl_hash(words, ALIGN, 0);
+    for (uint64_t k = 0; k < (bytes + BLOCK - 1) / BLOCK; k++) {
+        words[0] = sum;
+        words[1] = block[k];
+        sum = tl_hash(words, ALIGN, 1);
     }
     return sum;
 }
@@ -149,15 +153,7 @@ static tulle_status sum_arrays(sums *u, uint64_t *sum)
         status = tl_fail(b, TULLE_ECANCEL, "cancelled while a .tulle file was summed up");
         goto done;
     }
-    for (int i = 0; i < ARRAYS; i++) {
-        uint64_t words[8] = {u->bytes[i], (uint64_t)i};
-        sum[i] = tl_hash(words, ALIGN, 0);
-        for (int64_t k = u->first[i]; k < u->first[i + 1]; k++) {
-            words[0] = sum[i];
-            words[1] = u->block[k];
-            sum[i] = tl_hash(words, ALIGN, 1);
-        }
-    }
+    for (int i = 0; i < ARRAYS; i++) sum[i] = tl_tulle_fold(i, u->bytes[i], u->block + u->first[i]);
 done:
     tl_free(b, u->block);
     return status;
@@ -171,8 +167,7 @@ static bool little_endian(void)
     return *(const unsigned char *)&one == 1;
 }
 
-/* file_bytes < 0: nobody knows. */
-static tulle_status check_header(tl_base *b, const char *path, const header *h, int64_t file_bytes)
+tulle_status tl_tulle_check(tl_base *b, const char *path, const header *h, int64_t file_bytes)
 {
     header fresh = *h;
     if (h->order != order || !little_endian())
@@ -184,7 +179,7 @@ static tulle_status check_header(tl_base *b, const char *path, const header *h, 
     if ((h->val_type && !tl_type_known((int)h->val_type)) || !tl_index_known((int)h->ptr_type)
         || !tl_index_known((int)h->idx_type))
         return tl_fail(b, TULLE_EFORMAT, "%s: has types this tulle does not know", path);
-    if (!lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
+    if (!tl_tulle_lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
         return tl_fail(b, TULLE_EFORMAT, "%s: its sizes contradict each other", path);
     if (file_bytes >= 0 && (uint64_t)file_bytes != h->file_bytes)
         return tl_fail(b, TULLE_EFORMAT, "%s: has %" PRId64 " bytes and should have %" PRIu64, path,
@@ -333,7 +328,7 @@ tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out)
         TRY(tl_fail(b, TULLE_EFORMAT, "%s: is a .tulle file packed with gzip; unpack it first", s->path));
     TRY(tl_source_read(s, (char *)&h, HEADER, &got));
     if (got < HEADER) TRY(tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", s->path));
-    TRY(check_header(b, s->path, &h, s->file_bytes));
+    TRY(tl_tulle_check(b, s->path, &h, s->file_bytes));
     TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
     A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz, .ptr_type = (tulle_index)h.ptr_type,
                           .idx_type = (tulle_index)h.idx_type, .val_type = (tulle_type)h.val_type};
@@ -350,6 +345,23 @@ done:
 }
 
 /* ---- writing */
+
+tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, header *h)
+{
+    *h = (header){.version = VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
+                  .val_type = A->values ? (uint32_t)A->val_type : 0, .ptr_type = (uint32_t)A->ptr_type,
+                  .idx_type = (uint32_t)A->idx_type};
+    memcpy(h->magic, magic, sizeof magic);
+    if (!little_endian())
+        return tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
+    if (!tl_tulle_lay_out(h)) return tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
+    return TULLE_OK;
+}
+
+void tl_tulle_seal(header *h)
+{
+    h->sum = header_sum(h);
+}
 
 typedef struct put {
     tl_base      *b;
@@ -381,29 +393,19 @@ tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
     tl_out out = {.b = b, .fd = -1};
-    header h = {.version = VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
-                .val_type = A->values ? (uint32_t)A->val_type : 0, .ptr_type = (uint32_t)A->ptr_type,
-                .idx_type = (uint32_t)A->idx_type};
+    header h;
     sums u = {.b = b, .stage = "write", .fd = -1};
     put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
     uint64_t sum[ARRAYS];
     static const char zeros[ALIGN];
-    if (!little_endian()) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
-        goto done;
-    }
-    memcpy(h.magic, magic, sizeof magic);
-    if (!lay_out(&h)) {
-        status = tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
-        goto done;
-    }
+    TRY(tl_tulle_begin(b, path, A, &h));
     for (int i = 0; i < ARRAYS; i++) {
         u.data[i] = (char *)(uintptr_t)p.data[i];       /* only read: fd says so */
         u.bytes[i] = h.array[i].bytes;
     }
     TRY(sum_arrays(&u, sum));
     for (int i = 0; i < ARRAYS; i++) h.array[i].sum = sum[i];
-    h.sum = header_sum(&h);
+    tl_tulle_seal(&h);
     TRY(tl_out_open(b, path, &out));
     tl_team_run(b->team, 0, put_blocks, &p);
     int error = atomic_load(&p.error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * files.h - what the readers and writers of this folder share; nothing else includes it.
+ * files.h - what the readers and writers of this folder share; beside them only dist/file.c includes it.
  *
  *     read.c   what is it? ------> mtx_read.c (mtx_head.c, mtx_lines.c, mtx_build.c, mtx_array.c)
  *                 |    \---------> binary.c  (hash.c)
@@ -228,6 +228,32 @@ bool         tl_name_ends(const char *path, const char *with);
 bool         tl_binary_begins(const char *head, int64_t bytes);
 tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out);
 tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A);
+
+/* The parts of the format, for files that several processes share (dist/file.c). */
+enum { TL_TULLE_HEADER = 256, TL_TULLE_ALIGN = 64, TL_TULLE_BLOCK = 1 << 20 };
+enum { TL_TULLE_ROW_PTR, TL_TULLE_COL_IDX, TL_TULLE_VALUES, TL_TULLE_ARRAYS };
+
+typedef struct tl_tulle_head {          /* little-endian; padding is zero */
+    char     magic[8];
+    uint32_t version, order;
+    int64_t  rows, cols, nnz;
+    uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
+    uint64_t file_bytes;
+    struct { uint64_t at, bytes, sum; } array[TL_TULLE_ARRAYS];
+    uint64_t unused[14];
+    uint64_t sum;                       /* of all before it */
+} tl_tulle_head;
+
+/* The header of a matrix of this shape and these types, but for the sums; arrays are not looked at. */
+tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, tl_tulle_head *h);
+/* Where everything lies follows from sizes and types; false: sizes that no file can have. */
+bool         tl_tulle_lay_out(tl_tulle_head *h);
+void         tl_tulle_seal(tl_tulle_head *h);           /* its own sum: all else is there */
+/* file_bytes < 0: nobody knows. */
+tulle_status tl_tulle_check(tl_base *b, const char *path, const tl_tulle_head *h, int64_t file_bytes);
+/* An array has a sum for each block, and one made of these. */
+uint64_t     tl_tulle_block_sum(const char *p, uint64_t bytes, int64_t number);
+uint64_t     tl_tulle_fold(int array, uint64_t bytes, const uint64_t *block);
 
 /* A 64-bit checksum of a multiple of 64 bytes; a change of any one byte changes it. */
 uint64_t     tl_hash(const void *data, int64_t bytes, uint64_t seed);
