@@ -61,6 +61,8 @@ find_missing() {
         links clang || missing+=(clang)
         links aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
         has qemu-aarch64 || missing+=(qemu-user)
+        if ! has mpicc.openmpi || ! has mpirun.openmpi; then missing+=(libopenmpi-dev openmpi-bin); fi
+        if ! has mpicc.mpich || ! has mpirun.mpich; then missing+=(libmpich-dev mpich); fi
     fi
 }
 

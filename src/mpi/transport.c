@@ -74,13 +74,16 @@ static bool farewells(wire *l)
 /* Until all requests are done. */
 static int wait_for(wire *l, MPI_Request *request, int count)
 {
-    int done = 0;
-    for (unsigned turn = 0; !done; turn++) {
-        int code = MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE);
+    unsigned idle = 0;
+    for (int i = 0; i < count;) {
+        int done = 0, code = MPI_Test(&request[i], &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return fails(l, code);
-        if (done) break;
-        if (turn % LOOK == LOOK - 1 && farewells(l)) return 1;
-        if (turn > LOOK) sched_yield();         /* there may be more ranks than cores */
+        if (done) {
+            i++;
+            continue;
+        }
+        if (++idle % LOOK == 0 && farewells(l)) return 1;
+        if (idle > LOOK) sched_yield();         /* there may be more ranks than cores */
     }
     return 0;
 }
