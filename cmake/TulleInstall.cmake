@@ -8,7 +8,7 @@
 include(CMakePackageConfigHelpers)
 set(TULLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tulle)
 
-install(FILES include/tulle.h include/tulle_cuda.h include/tulle_opencl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/tulle.h include/tulle_cuda.h include/tulle_opencl.h include/tulle_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tulle EXPORT tulleTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tulle_static EXPORT tulleStaticTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -89,7 +89,8 @@ function(tulle_objects name)
     set(src ${PROJECT_SOURCE_DIR}/src)
     set(kernels ${src}/cpu/kernels.c ${src}/cpu/spmm_kernels.c)
     file(GLOB sources CONFIGURE_DEPENDS
-         ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c)
+         ${src}/*.c ${src}/base/*.c ${src}/matrix/*.c ${src}/plan/*.c ${src}/cpu/*.c ${src}/jit/*.c ${src}/gpu/*.c
+         ${src}/dist/*.c)
     set(dispatch ${src}/cpu/dispatch.c)
     list(REMOVE_ITEM sources ${kernels} ${dispatch})
 

@@ -67,7 +67,8 @@ extern "C" {
     X(ECANCEL,   -105, "cancelled by the progress callback")                \
     X(ECHECK,    -106, "a check of the result failed")                      \
     X(EDRIVER,   -107, "a device or its driver failed")                     \
-    X(ECOMPILE,  -108, "a kernel could not be compiled")
+    X(ECOMPILE,  -108, "a kernel could not be compiled")                    \
+    X(ECOMM,     -109, "messages between processes failed")
 
 typedef enum tulle_status {
 #define TULLE_STATUS_ENUM(name, code, text) TULLE_##name = code,

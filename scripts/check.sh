@@ -12,7 +12,7 @@
 # With "more", other compilers, other instructions, and what takes long and looks at GPU kernels alone:
 #
 #   build/            the release build: programs that try GPU kernels at length; kernels by CUDA's compiler, and on oclgrind,
-#                     which watches each access; the Python package's wheel
+#                     which watches each access; the Python package's wheel; ranks over Open MPI and MPICH; PETSc's products
 #   build/clang       the C programs, examples and the command by clang, warnings are errors
 #   build/aarch64     the C programs and examples for 64-bit ARM, under qemu-user
 #   build/asan-isas   address and undefined-behaviour sanitizers: the kernels of newer instructions, and the programs that need
@@ -125,7 +125,8 @@ check() {
 }
 
 check_more() {
-    part "release, GPU kernels" "$build" "all tests" "kernels|nvrtc|oclgrind|wheel" -DTULLE_WERROR=ON "$cache"
+    part "release, GPU kernels, wheel, MPI, PETSc" "$build" "all tests" "kernels|nvrtc|oclgrind|wheel|mpi|petsc" \
+        -DTULLE_WERROR=ON "$cache"
     part clang "$build/clang" "all unit_tests" "unit|example|cli|fused" -DCMAKE_C_COMPILER=clang -DTULLE_WERROR=ON "$cache"
     part "64-bit ARM" "$build/aarch64" unit_tests "unit|example|fused" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" -DTULLE_WERROR=ON

@@ -42,6 +42,7 @@ has_python() {                  # has_python MODULE...: a Python that the packag
     done
     return 1
 }
+has_petsc() { ls /usr/lib/petscdir/"$1"/*-"$2"/include/petscmat.h >/dev/null 2>&1; }
 
 # missing: packages by their Debian names; wished: what a build alone can do without
 find_missing() {
@@ -72,6 +73,12 @@ find_missing() {
         links aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
         has qemu-aarch64 || missing+=(qemu-user)
         has_python venv ensurepip || missing+=(python3-venv)
+        if ! has mpicc.openmpi || ! has mpirun.openmpi; then missing+=(libopenmpi-dev openmpi-bin); fi
+        has_petsc petsc3.18 real || missing+=(libpetsc-real3.18-dev)
+        has_petsc petsc3.18 complex || missing+=(libpetsc-complex3.18-dev)
+        has_petsc petsc64-3.18 real || missing+=(libpetsc64-real3.18-dev)
+        [ -d /usr/share/petsc/3.18/share/petsc/examples/src ] || missing+=(libpetsc3.18-dev-examples)
+        if ! has mpicc.mpich || ! has mpirun.mpich; then missing+=(libmpich-dev mpich); fi
     fi
 }
 

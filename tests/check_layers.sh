@@ -10,7 +10,7 @@ set -euo pipefail
 cd "${1:?usage: check_layers.sh ROOT}"
 tests=$(cd "$(dirname "$0")" && pwd)
 
-declare -A rank=([base]=0 [matrix]=1 [plan]=2 [cpu]=3 [jit]=3 [kernels]=3 [gpu]=4 [dist]=5 [.]=6)
+declare -A rank=([base]=0 [matrix]=1 [plan]=2 [cpu]=3 [jit]=3 [kernels]=3 [gpu]=4 [dist]=5 [mpi]=5 [petsc]=5 [.]=6)
 bad=0 seen=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 
@@ -45,7 +45,7 @@ for folder in programs examples bench; do
     while IFS=: read -r file line header; do
         seen=$((seen + 1))
         case $header in
-            tulle.h | tulle_cuda.h | tulle_opencl.h) ;;
+            tulle.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) ;;
             cusparse.h) [ $folder != examples ] || complain "$file:$line: examples need nothing but tulle" ;;
             *) [ -e "$(dirname "$file")/$header" ] && [ "${header#*..}" = "$header" ] ||
                    complain "$file:$line: \"$header\": $folder/ uses the public headers only" ;;

@@ -22,21 +22,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HEADER = TL_BINARY_HEADER, ALIGN = TL_BINARY_ALIGN, BLOCK = TL_BINARY_BLOCK };
-enum { ROW_PTR = TL_FILE_PTR, COL_IDX = TL_FILE_IDX, VALUES = TL_FILE_VAL, ARRAYS = TL_FILE_ARRAYS };
+enum { HEADER = TL_TULLE_HEADER, ALIGN = TL_TULLE_ALIGN, BLOCK = TL_TULLE_BLOCK };
+enum { ROW_PTR = TL_TULLE_ROW_PTR, COL_IDX = TL_TULLE_COL_IDX, VALUES = TL_TULLE_VALUES, ARRAYS = TL_TULLE_ARRAYS };
 
 static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
 static const uint32_t order = 0x01020304;
 static const char *const array_names[ARRAYS] = {"row pointers", "column indices", "values"};
 
-typedef tl_binary_header header;
+typedef tl_tulle_head header;
 
 bool tl_binary_begins(const char *head, int64_t bytes)
 {
     return bytes >= 8 && memcmp(head, magic, 8) == 0;
 }
 
-uint64_t tl_binary_padded(uint64_t bytes)
+uint64_t tl_tulle_padded(uint64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -48,7 +48,7 @@ static uint64_t header_sum(const header *h)
     return tl_hash(&copy, HEADER, 0);
 }
 
-bool tl_binary_lay_out(header *h)
+bool tl_tulle_lay_out(header *h)
 {
     uint64_t most = (uint64_t)1 << 56;
     uint64_t size[ARRAYS] = {tl_index_size((tulle_index)h->ptr_type),
@@ -60,7 +60,7 @@ bool tl_binary_lay_out(header *h)
     for (int i = 0; i < ARRAYS; i++) {
         h->array[i].at = at;
         h->array[i].bytes = size[i] * (uint64_t)(i == ROW_PTR ? h->rows + 1 : h->nnz);
-        at += tl_binary_padded(h->array[i].bytes);
+        at += tl_tulle_padded(h->array[i].bytes);
     }
     h->file_bytes = at;
     return true;
@@ -95,7 +95,7 @@ static int load_block(const sums *u, int array, int64_t number)
     return 0;
 }
 
-uint64_t tl_binary_block_sum(const char *data, uint64_t bytes, int64_t number)
+uint64_t tl_tulle_block_sum(const char *data, uint64_t bytes, int64_t number)
 {
     uint64_t whole = bytes / ALIGN * ALIGN, rest = bytes - whole;
     uint64_t sum = whole > 0 ? tl_hash(data, (int64_t)whole, (uint64_t)number) : 0;
@@ -107,7 +107,7 @@ uint64_t tl_binary_block_sum(const char *data, uint64_t bytes, int64_t number)
     return sum;
 }
 
-uint64_t tl_binary_array_sum(int array, uint64_t bytes, const uint64_t *block)
+uint64_t tl_tulle_fold(int array, uint64_t bytes, const uint64_t *block)
 {
     uint64_t words[8] = {bytes, (uint64_t)array}, sum = tl_hash(words, ALIGN, 0);
     for (uint64_t k = 0; k < (bytes + BLOCK - 1) / BLOCK; k++) {
@@ -121,7 +121,7 @@ uint64_t tl_binary_array_sum(int array, uint64_t bytes, const uint64_t *block)
 static uint64_t block_sum(const sums *u, int array, int64_t number)
 {
     uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
-    return tl_binary_block_sum(u->data[array] + from, bytes < BLOCK ? bytes : BLOCK, number);
+    return tl_tulle_block_sum(u->data[array] + from, bytes < BLOCK ? bytes : BLOCK, number);
 }
 
 static void sum_blocks(void *arg, int thread, int threads)
@@ -151,7 +151,7 @@ static tulle_status sum_arrays(sums *u, uint64_t *sum)
         status = tl_fail(b, TULLE_ECANCEL, "cancelled while a .tulle file was summed up");
         goto done;
     }
-    for (int i = 0; i < ARRAYS; i++) sum[i] = tl_binary_array_sum(i, u->bytes[i], u->block + u->first[i]);
+    for (int i = 0; i < ARRAYS; i++) sum[i] = tl_tulle_fold(i, u->bytes[i], u->block + u->first[i]);
 done:
     tl_free(b, u->block);
     return status;
@@ -165,20 +165,19 @@ static bool little_endian(void)
     return *(const unsigned char *)&one == 1;
 }
 
-/* file_bytes < 0: nobody knows. */
-static tulle_status check_header(tl_base *b, const char *path, const header *h, int64_t file_bytes)
+tulle_status tl_tulle_check(tl_base *b, const char *path, const header *h, int64_t file_bytes)
 {
     header fresh = *h;
     if (h->order != order || !little_endian())
         return tl_fail(b, TULLE_EFORMAT, "%s: has another byte order than this machine", path);
     if (h->sum != header_sum(h)) return tl_fail(b, TULLE_EFORMAT, "%s: its header is damaged", path);
-    if (h->version != TL_BINARY_VERSION)
+    if (h->version != TL_TULLE_VERSION)
         return tl_fail(b, TULLE_EFORMAT, "%s: has version %" PRIu32 " of the format; this tulle reads"
-                       " version %d", path, h->version, (int)TL_BINARY_VERSION);
+                       " version %d", path, h->version, (int)TL_TULLE_VERSION);
     if ((h->val_type && !tl_type_known((int)h->val_type)) || !tl_index_known((int)h->ptr_type)
         || !tl_index_known((int)h->idx_type))
         return tl_fail(b, TULLE_EFORMAT, "%s: has types this tulle does not know", path);
-    if (!tl_binary_lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
+    if (!tl_tulle_lay_out(&fresh) || memcmp(&fresh, h, sizeof fresh) != 0)
         return tl_fail(b, TULLE_EFORMAT, "%s: its sizes contradict each other", path);
     if (file_bytes >= 0 && (uint64_t)file_bytes != h->file_bytes)
         return tl_fail(b, TULLE_EFORMAT, "%s: has %" PRId64 " bytes and should have %" PRIu64, path,
@@ -193,7 +192,7 @@ static tulle_status ends_early(tl_source *s)
 
 static tulle_status check_padding(tl_source *s, const header *h, int array, const char *zeros)
 {
-    for (uint64_t k = h->array[array].bytes; k < tl_binary_padded(h->array[array].bytes); k++)
+    for (uint64_t k = h->array[array].bytes; k < tl_tulle_padded(h->array[array].bytes); k++)
         if (*zeros++)
             return tl_fail(s->b, TULLE_EFORMAT, "%s: the padding of its %s is damaged", s->path,
                            array_names[array]);
@@ -260,7 +259,7 @@ static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
     char zeros[ALIGN];
     int64_t got = 0;
     for (int i = 0; i < ARRAYS; i++) {
-        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)tl_binary_padded(u->bytes[i]) - bytes;
+        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)tl_tulle_padded(u->bytes[i]) - bytes;
         TRY(tl_source_read(s, u->data[i], bytes, &got));
         if (got < bytes) TRY(ends_early(s));
         TRY(tl_source_read(s, zeros, rest, &got));
@@ -282,7 +281,7 @@ static tulle_status copy_arrays(tl_source *s, const header *h, tulle_matrix *A)
     sums u = {.b = b, .stage = "read", .fd = plain ? s->fd : -1};
     void **const own[ARRAYS] = {&A->row_ptr, &A->col_idx, &A->values};
     for (int i = 0; i < ARRAYS; i++) {
-        uint64_t rest = tl_binary_padded(h->array[i].bytes) - h->array[i].bytes;
+        uint64_t rest = tl_tulle_padded(h->array[i].bytes) - h->array[i].bytes;
         char zeros[ALIGN];
         u.at[i] = h->array[i].at;
         u.bytes[i] = h->array[i].bytes;
@@ -327,7 +326,7 @@ tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out)
         TRY(tl_fail(b, TULLE_EFORMAT, "%s: is a .tulle file packed with gzip; unpack it first", s->path));
     TRY(tl_source_read(s, (char *)&h, HEADER, &got));
     if (got < HEADER) TRY(tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", s->path));
-    TRY(check_header(b, s->path, &h, s->file_bytes));
+    TRY(tl_tulle_check(b, s->path, &h, s->file_bytes));
     TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
     A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz, .ptr_type = (tulle_index)h.ptr_type,
                           .idx_type = (tulle_index)h.idx_type, .val_type = (tulle_type)h.val_type};
@@ -371,28 +370,30 @@ static void put_blocks(void *arg, int thread, int threads)
     }
 }
 
-tulle_status tl_binary_begin(tl_base *b, const char *path, header *h)
+tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, header *h)
 {
+    *h = (header){.version = TL_TULLE_VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
+                  .val_type = (uint32_t)tl_value_type(A), .ptr_type = (uint32_t)A->ptr_type,
+                  .idx_type = (uint32_t)A->idx_type};
+    memcpy(h->magic, magic, sizeof magic);
     if (!little_endian())
         return tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
-    memcpy(h->magic, magic, sizeof magic);
-    h->version = TL_BINARY_VERSION;
-    h->order = order;
+    if (!tl_tulle_lay_out(h)) return tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
     return TULLE_OK;
 }
 
-void tl_binary_seal(header *h)
+void tl_tulle_seal(header *h)
 {
     h->sum = header_sum(h);
 }
 
-int tl_binary_put_padding(tl_out *out, const header *h)
+int tl_tulle_put_padding(tl_out *out, const header *h)
 {
     static const char zeros[ALIGN];
     int error = 0;
     for (int i = 0; i < ARRAYS && !error; i++) {
         uint64_t bytes = h->array[i].bytes;
-        error = tl_out_put(out, zeros, (int64_t)(tl_binary_padded(bytes) - bytes), (int64_t)(h->array[i].at + bytes));
+        error = tl_out_put(out, zeros, (int64_t)(tl_tulle_padded(bytes) - bytes), (int64_t)(h->array[i].at + bytes));
     }
     return error;
 }
@@ -401,24 +402,193 @@ tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
     tl_out out = {.b = b, .fd = -1};
-    header h = {.rows = A->rows, .cols = A->cols, .nnz = A->nnz, .val_type = A->values ? (uint32_t)A->val_type : 0,
-                .ptr_type = (uint32_t)A->ptr_type, .idx_type = (uint32_t)A->idx_type};
+    header h;
+    sums u = {.b = b, .stage = "write", .fd = -1};
+    put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
+    uint64_t sum[ARRAYS];
+    TRY(tl_tulle_begin(b, path, A, &h));
+    for (int i = 0; i < ARRAYS; i++) {
+        u.data[i] = (char *)file + h->array[i].at;
+        u.bytes[i] = h->array[i].bytes;
+        TRY(check_padding(s, h, i, u.data[i] + u.bytes[i]));
+    }
+    TRY(check_sums(s, h, &u));
+    A->view.row_ptr = u.data[ROW_PTR];
+    A->view.col_idx = u.data[COL_IDX];
+    A->view.values = u.data[VALUES];
+done:
+    return status;
+}
+
+/* ---- copied */
+
+/* From a pipe: one array behind the other, then nothing more. */
+static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
+{
+    tulle_status status = TULLE_OK;
+    char zeros[ALIGN];
+    int64_t got = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        int64_t bytes = (int64_t)u->bytes[i], rest = (int64_t)tl_tulle_padded(u->bytes[i]) - bytes;
+        TRY(tl_source_read(s, u->data[i], bytes, &got));
+        if (got < bytes) TRY(ends_early(s));
+        TRY(tl_source_read(s, zeros, rest, &got));
+        if (got < rest) TRY(ends_early(s));
+        TRY(check_padding(s, h, i, zeros));
+    }
+    TRY(tl_source_read(s, zeros, 1, &got));
+    if (got > 0)
+        TRY(tl_fail(s->b, TULLE_EFORMAT, "%s: goes on behind its %" PRIu64 " bytes", s->path, h->file_bytes));
+done:
+    return status;
+}
+
+static tulle_status copy_arrays(tl_source *s, const header *h, tulle_matrix *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
+    bool plain = s->file_bytes >= 0;
+    sums u = {.b = b, .stage = "read", .fd = plain ? s->fd : -1};
+    void **const own[ARRAYS] = {&A->row_ptr, &A->col_idx, &A->values};
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t rest = tl_tulle_padded(h->array[i].bytes) - h->array[i].bytes;
+        char zeros[ALIGN];
+        u.at[i] = h->array[i].at;
+        u.bytes[i] = h->array[i].bytes;
+        if (i != VALUES || h->val_type) TRY(tl_alloc(b, own[i], (int64_t)u.bytes[i], 1, array_names[i]));
+        u.data[i] = *own[i];
+        if (!plain || rest == 0) continue;
+        if (pread(s->fd, zeros, rest, (off_t)(u.at[i] + u.bytes[i])) != (ssize_t)rest) TRY(ends_early(s));
+        TRY(check_padding(s, h, i, zeros));
+    }
+    if (!plain) TRY(stream_arrays(s, h, &u));
+    TRY(check_sums(s, h, &u));
+    A->view.row_ptr = A->row_ptr;
+    A->view.col_idx = A->col_idx;
+    A->view.values = A->values;
+done:
+    return status;
+}
+
+/* A pattern has ones, as one from a .mtx file. */
+static tulle_status put_ones(tl_base *b, tulle_matrix *A)
+{
+    tulle_status status = TULLE_OK;
+    double *ones = NULL;
+    TRY(tl_alloc(b, &ones, A->view.nnz, sizeof *ones, "values of a matrix"));
+    for (int64_t k = 0; k < A->view.nnz; k++) ones[k] = 1.0;
+    A->values = ones;
+    A->view.values = ones;
+    A->view.val_type = TULLE_F64;
+done:
+    return status;
+}
+
+tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = s->b;
+    tulle_matrix *A = NULL;
+    header h;
+    int64_t got = 0;
+    *out = NULL;
+    if (s->gz)
+        TRY(tl_fail(b, TULLE_EFORMAT, "%s: is a .tulle file packed with gzip; unpack it first", s->path));
+    TRY(tl_source_read(s, (char *)&h, HEADER, &got));
+    if (got < HEADER) TRY(tl_fail(b, TULLE_EFORMAT, "%s: ends within its header", s->path));
+    TRY(tl_tulle_check(b, s->path, &h, s->file_bytes));
+    TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
+    A->view = (tulle_csr){.rows = h.rows, .cols = h.cols, .nnz = h.nnz, .ptr_type = (tulle_index)h.ptr_type,
+                          .idx_type = (tulle_index)h.idx_type, .val_type = (tulle_type)h.val_type};
+    TRY(map && s->file_bytes >= 0 ? map_arrays(s, &h, A) : copy_arrays(s, &h, A));
+    if (h.val_type == 0) TRY(put_ones(b, A));
+    status = tl_csr_check(b, &A->view, s->path, 0);
+    if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
+    if (status != TULLE_OK) goto done;
+    *out = A;
+    A = NULL;
+done:
+    tl_matrix_free(b, A);
+    return status;
+}
+
+/* ---- writing */
+
+typedef struct put {
+    tl_base      *b;
+    tl_out       *out;
+    const header *h;
+    const void   *data[ARRAYS];
+    atomic_int    error;
+} put;
+
+/* Every thread writes its blocks of every array. */
+static void put_blocks(void *arg, int thread, int threads)
+{
+    put *u = arg;
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t bytes = u->h->array[i].bytes;
+        int64_t blocks = (int64_t)((bytes + BLOCK - 1) / BLOCK);
+        for (int64_t k = thread; k < blocks; k += threads) {
+            if (thread == 0) tl_progress(u->b, "write", (double)k / (double)blocks);
+            if (atomic_load(&u->b->cancelled) || atomic_load(&u->error)) return;
+            uint64_t from = (uint64_t)k * BLOCK, n = bytes - from < BLOCK ? bytes - from : BLOCK;
+            int error = tl_out_put(u->out, (const char *)u->data[i] + from, (int64_t)n,
+                                   (int64_t)(u->h->array[i].at + from));
+            if (error) atomic_store(&u->error, error);
+        }
+    }
+}
+
+tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, header *h)
+{
+    *h = (header){.version = TL_TULLE_VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
+                  .val_type = (uint32_t)tl_value_type(A), .ptr_type = (uint32_t)A->ptr_type,
+                  .idx_type = (uint32_t)A->idx_type};
+    memcpy(h->magic, magic, sizeof magic);
+    if (!little_endian())
+        return tl_fail(b, TULLE_EFORMAT, "%s: .tulle files are little-endian, this machine is not", path);
+    if (!tl_tulle_lay_out(h)) return tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path);
+    return TULLE_OK;
+}
+
+void tl_tulle_seal(header *h)
+{
+    h->sum = header_sum(h);
+}
+
+int tl_tulle_put_padding(tl_out *out, const header *h)
+{
+    static const char zeros[ALIGN];
+    int error = 0;
+    for (int i = 0; i < ARRAYS && !error; i++) {
+        uint64_t bytes = h->array[i].bytes;
+        error = tl_out_put(out, zeros, (int64_t)(tl_tulle_padded(bytes) - bytes), (int64_t)(h->array[i].at + bytes));
+    }
+    return error;
+}
+
+tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    tl_out out = {.b = b, .fd = -1};
+    header h;
     sums u = {.b = b, .stage = "write", .fd = -1};
     put p = {.b = b, .out = &out, .h = &h, .data = {A->row_ptr, A->col_idx, A->values}};
     uint64_t sum[ARRAYS];
     TRY(tl_binary_begin(b, path, &h));
-    if (!tl_binary_lay_out(&h)) TRY(tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path));
+    if (!tl_tulle_lay_out(&h)) TRY(tl_fail(b, TULLE_EINVAL, "%s: the matrix is too large for a file", path));
     for (int i = 0; i < ARRAYS; i++) {
         u.data[i] = (char *)(uintptr_t)p.data[i];       /* only read: fd says so */
         u.bytes[i] = h.array[i].bytes;
     }
     TRY(sum_arrays(&u, sum));
     for (int i = 0; i < ARRAYS; i++) h.array[i].sum = sum[i];
-    tl_binary_seal(&h);
+    tl_tulle_seal(&h);
     TRY(tl_out_open(b, path, &out));
     tl_team_run(b->team, 0, put_blocks, &p);
     int error = atomic_load(&p.error);
-    if (!error) error = tl_binary_put_padding(&out, &h);
+    if (!error) error = tl_tulle_put_padding(&out, &h);
     if (!error) error = tl_out_put(&out, &h, HEADER, 0);
     if (error) TRY(tl_out_fail(&out, error));
     if (atomic_load(&b->cancelled)) TRY(tl_fail(b, TULLE_ECANCEL, "%s: writing was cancelled", path));

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: MIT
  *
- * binary.h - the header of a .tulle file and its checksums, for those who read and write one (binary.c, binary_rows.c).
+ * binary.h - the header of a .tulle file and its checksums, for those who read and write one (binary.c, binary_rows.c,
+ * dist/file.c).
  * docs/formats.md has the layout byte by byte. */
 #ifndef TL_BINARY_H
 #define TL_BINARY_H
 #include "matrix/files.h"
 
-enum { TL_BINARY_HEADER = 256, TL_BINARY_ALIGN = 64, TL_BINARY_BLOCK = 1 << 20, TL_BINARY_VERSION = 1 };
-enum { TL_FILE_PTR, TL_FILE_IDX, TL_FILE_VAL, TL_FILE_ARRAYS };
+enum { TL_TULLE_HEADER = 256, TL_TULLE_ALIGN = 64, TL_TULLE_BLOCK = 1 << 20, TL_TULLE_VERSION = 1 };
+enum { TL_TULLE_ROW_PTR, TL_TULLE_COL_IDX, TL_TULLE_VALUES, TL_TULLE_ARRAYS };
 
-typedef struct tl_binary_header {       /* little-endian; padding is zero */
+typedef struct tl_tulle_head {       /* little-endian; padding is zero */
     char     magic[8];
     uint32_t version, order;
     int64_t  rows, cols, nnz;
     uint32_t val_type, ptr_type, idx_type, zero;        /* val_type 0: a pattern */
     uint64_t file_bytes;
-    struct { uint64_t at, bytes, sum; } array[TL_FILE_ARRAYS];
+    struct { uint64_t at, bytes, sum; } array[TL_TULLE_ARRAYS];
     uint64_t unused[14];
     uint64_t sum;                       /* of all before it */
-} tl_binary_header;
+} tl_tulle_head;
 
-_Static_assert(sizeof(tl_binary_header) == TL_BINARY_HEADER, "the header of .tulle has 256 bytes");
+_Static_assert(sizeof(tl_tulle_head) == TL_TULLE_HEADER, "the header of .tulle has 256 bytes");
 
-/* Fails where this machine's byte order is another. */
-tulle_status tl_binary_begin(tl_base *b, const char *path, tl_binary_header *h);
+/* The header of a matrix of this shape and these types, but for the sums; arrays are not looked at. */
+tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, tl_tulle_head *h);
+/* file_bytes < 0: nobody knows. */
+tulle_status tl_tulle_check(tl_base *b, const char *path, const tl_tulle_head *h, int64_t file_bytes);
 /* Where every array lies follows from sizes and types; false: sizes that no file can have. */
-bool         tl_binary_lay_out(tl_binary_header *h);
+bool         tl_tulle_lay_out(tl_tulle_head *h);
 /* Once all else is there. */
-void         tl_binary_seal(tl_binary_header *h);
+void         tl_tulle_seal(tl_tulle_head *h);
 
-uint64_t     tl_binary_padded(uint64_t bytes);
-/* Of block `number` of an array; only the last has less than TL_BINARY_BLOCK bytes. */
-uint64_t     tl_binary_block_sum(const char *data, uint64_t bytes, int64_t number);
+uint64_t     tl_tulle_padded(uint64_t bytes);
+/* Of block `number` of an array; only the last has less than TL_TULLE_BLOCK bytes. */
+uint64_t     tl_tulle_block_sum(const char *data, uint64_t bytes, int64_t number);
 /* Of a whole array, from those of its blocks. */
-uint64_t     tl_binary_array_sum(int array, uint64_t bytes, const uint64_t *block);
+uint64_t     tl_tulle_fold(int array, uint64_t bytes, const uint64_t *block);
 /* The zeros behind each array; 0 or errno. */
-int          tl_binary_put_padding(tl_out *out, const tl_binary_header *h);
+int          tl_tulle_put_padding(tl_out *out, const tl_tulle_head *h);
 
 #endif

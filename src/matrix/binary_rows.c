@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BLOCK = TL_BINARY_BLOCK, STRIPE = 64, COPIERS = 4 };     /* a stripe: so many blocks are copied, then given back */
+enum { BLOCK = TL_TULLE_BLOCK, STRIPE = 64, COPIERS = 4 };     /* a stripe: so many blocks are copied, then given back */
 
 typedef struct lane {                   /* one array on its way */
     tl_out   *out;
@@ -30,9 +30,9 @@ struct tl_binary_rows {
     tl_base *b;
     tl_out  *out;
     tl_out   later;                     /* the values, until it is known where they belong */
-    tl_binary_header h;
+    tl_tulle_head h;
     bool     typed;                     /* the first block has said how wide columns are   */
-    lane     lane[TL_FILE_ARRAYS];
+    lane     lane[TL_TULLE_ARRAYS];
     char    *scratch;                   /* a block of indices in the file's width          */
 };
 
@@ -43,16 +43,15 @@ tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int v
     tl_binary_rows *r = NULL;
     *made = NULL;
     TRY(tl_calloc(b, &r, 1, sizeof *r, "a writer"));
-    *r = (tl_binary_rows){.b = b, .out = out, .later = {.b = b, .fd = -1},
-                          .h = {.rows = rows, .cols = cols, .val_type = (uint32_t)val_type, .ptr_type = TULLE_I64,
-                                .idx_type = tl_index_for(cols)}};
-    TRY(tl_binary_begin(b, out->path, &r->h));
-    if (!tl_binary_lay_out(&r->h)) TRY(tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows: too many for a file", out->path, rows));
+    *r = (tl_binary_rows){.b = b, .out = out, .later = {.b = b, .fd = -1}};
+    tulle_csr empty = {.rows = rows, .cols = cols, .ptr_type = TULLE_I64, .idx_type = tl_index_for(cols)};
+    TRY(tl_tulle_begin(b, out->path, &empty, &r->h));
+    r->h.val_type = (uint32_t)val_type;
     if (val_type) TRY(tl_out_open(b, out->path, &r->later));
-    for (int i = 0; i < TL_FILE_ARRAYS; i++) {
+    for (int i = 0; i < TL_TULLE_ARRAYS; i++) {
         lane *l = &r->lane[i];
         *l = (lane){.out = out, .at = (int64_t)r->h.array[i].at};
-        if (i == TL_FILE_VAL) *l = (lane){.out = &r->later};
+        if (i == TL_TULLE_VALUES) *l = (lane){.out = &r->later};
         TRY(tl_alloc(b, &l->rest, BLOCK, 1, "a block of a file"));
     }
     TRY(tl_alloc(b, &r->scratch, BLOCK, 1, "a block of a file"));
@@ -68,7 +67,7 @@ void tl_binary_rows_free(tl_binary_rows *r)
     if (!r) return;
     tl_base *b = r->b;
     tl_out_close(&r->later);
-    for (int i = 0; i < TL_FILE_ARRAYS; i++) {
+    for (int i = 0; i < TL_TULLE_ARRAYS; i++) {
         tl_free(b, r->lane[i].rest);
         tl_free(b, r->lane[i].sum);
     }
@@ -94,7 +93,7 @@ static void put_blocks(void *arg, int thread, int threads)
         if (atomic_load(&j->b->cancelled) || atomic_load(&j->error)) return;
         const char *from = j->data + k * BLOCK;
         int64_t number = j->first + k;
-        j->l->sum[number] = tl_binary_block_sum(from, BLOCK, number);
+        j->l->sum[number] = tl_tulle_block_sum(from, BLOCK, number);
         int error = tl_out_put(j->l->out, from, BLOCK, j->l->at + number * BLOCK);
         if (error) atomic_store(&j->error, error);
     }
@@ -168,14 +167,14 @@ static tulle_status put_pointers(tl_binary_rows *r, const tulle_csr *block)
     tulle_status status = TULLE_OK;
     int64_t *to = (int64_t *)(void *)r->scratch, most = BLOCK / (int64_t)sizeof *to, n = 0;
     int64_t before = block->rows > 0 ? r->h.nnz - tl_row_begin(block, 0) : 0;
-    if (r->lane[TL_FILE_PTR].bytes == 0) to[n++] = 0;
+    if (r->lane[TL_TULLE_ROW_PTR].bytes == 0) to[n++] = 0;
     for (int64_t i = 1; i <= block->rows; i++) {
         to[n++] = before + tl_row_begin(block, i);
         if (n < most) continue;
-        TRY(put_bytes(r, &r->lane[TL_FILE_PTR], to, n * (int64_t)sizeof *to));
+        TRY(put_bytes(r, &r->lane[TL_TULLE_ROW_PTR], to, n * (int64_t)sizeof *to));
         n = 0;
     }
-    TRY(put_bytes(r, &r->lane[TL_FILE_PTR], to, n * (int64_t)sizeof *to));
+    TRY(put_bytes(r, &r->lane[TL_TULLE_ROW_PTR], to, n * (int64_t)sizeof *to));
 done:
     return status;
 }
@@ -183,7 +182,7 @@ done:
 static tulle_status put_columns(tl_binary_rows *r, const tulle_csr *block)
 {
     tulle_status status = TULLE_OK;
-    lane *l = &r->lane[TL_FILE_IDX];
+    lane *l = &r->lane[TL_TULLE_COL_IDX];
     tulle_index type = (tulle_index)r->h.idx_type;
     int64_t size = (int64_t)tl_index_size(type), most = BLOCK / size;
     if (block->idx_type == type) return put_bytes(r, l, block->col_idx, block->nnz * size);
@@ -206,7 +205,7 @@ tulle_status tl_binary_rows_put(tl_binary_rows *r, const tulle_csr *block)
     TRY(put_pointers(r, block));
     TRY(put_columns(r, block));
     if (block->values)
-        TRY(put_bytes(r, &r->lane[TL_FILE_VAL], block->values, block->nnz * (int64_t)tl_type_size(block->val_type)));
+        TRY(put_bytes(r, &r->lane[TL_TULLE_VALUES], block->values, block->nnz * (int64_t)tl_type_size(block->val_type)));
     r->h.nnz += block->nnz;
     if (tl_progress(r->b, "write", 1)) TRY(cancelled(r));
 done:
@@ -223,11 +222,11 @@ static tulle_status end_lane(tl_binary_rows *r, int array)
     int64_t used = l->bytes % BLOCK, number = l->bytes / BLOCK;
     if (used > 0) {
         TRY(make_room(r, l, number + 1));
-        l->sum[number] = tl_binary_block_sum(l->rest, (uint64_t)used, number);
+        l->sum[number] = tl_tulle_block_sum(l->rest, (uint64_t)used, number);
         int error = tl_out_put(l->out, l->rest, used, l->at + number * BLOCK);
         if (error) TRY(tl_out_fail(l->out, error));
     }
-    r->h.array[array].sum = tl_binary_array_sum(array, (uint64_t)l->bytes, l->sum);
+    r->h.array[array].sum = tl_tulle_fold(array, (uint64_t)l->bytes, l->sum);
 done:
     return status;
 }
@@ -248,7 +247,7 @@ static void copy_blocks(void *arg, int thread, int threads)
         if (atomic_load(&r->b->cancelled) || atomic_load(&c->error)) return;
         int64_t n = c->end - at < BLOCK ? c->end - at : BLOCK;
         int error = tl_out_get(&r->later, buffer, n, at);
-        if (!error) error = tl_out_put(r->out, buffer, n, (int64_t)r->h.array[TL_FILE_VAL].at + at);
+        if (!error) error = tl_out_put(r->out, buffer, n, (int64_t)r->h.array[TL_TULLE_VALUES].at + at);
         if (error) atomic_store(&c->error, error);
     }
 }
@@ -267,7 +266,7 @@ static tulle_status copy_values(tl_binary_rows *r)
 {
     tulle_status status = TULLE_OK;
     copy c = {.r = r};
-    int64_t bytes = r->lane[TL_FILE_VAL].bytes, blocks = (bytes + BLOCK - 1) / BLOCK;
+    int64_t bytes = r->lane[TL_TULLE_VALUES].bytes, blocks = (bytes + BLOCK - 1) / BLOCK;
     int threads = tl_team_size(r->b->team);
     if (threads > COPIERS) threads = COPIERS;
     if (threads > blocks) threads = (int)blocks;
@@ -291,14 +290,14 @@ done:
 tulle_status tl_binary_rows_finish(tl_binary_rows *r)
 {
     tulle_status status = TULLE_OK;
-    if (r->lane[TL_FILE_PTR].bytes == 0) TRY(put_pointers(r, &(tulle_csr){.rows = 0}));
-    if (!tl_binary_lay_out(&r->h))
+    if (r->lane[TL_TULLE_ROW_PTR].bytes == 0) TRY(put_pointers(r, &(tulle_csr){.rows = 0}));
+    if (!tl_tulle_lay_out(&r->h))
         TRY(tl_fail(r->b, TULLE_EINVAL, "%s: %" PRId64 " entries: too many for a file", r->out->path, r->h.nnz));
-    for (int i = 0; i < TL_FILE_ARRAYS; i++) TRY(end_lane(r, i));
+    for (int i = 0; i < TL_TULLE_ARRAYS; i++) TRY(end_lane(r, i));
     TRY(copy_values(r));
-    tl_binary_seal(&r->h);
-    int error = tl_binary_put_padding(r->out, &r->h);
-    if (!error) error = tl_out_put(r->out, &r->h, TL_BINARY_HEADER, 0);
+    tl_tulle_seal(&r->h);
+    int error = tl_tulle_put_padding(r->out, &r->h);
+    if (!error) error = tl_out_put(r->out, &r->h, TL_TULLE_HEADER, 0);
     if (error) TRY(tl_out_fail(r->out, error));
 done:
     return status;

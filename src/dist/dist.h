@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dist.h - products over several ranks: what the files of this folder share.
+ *
+ *     comm.c      the transport, counted; agreement on a status
+ *     view.c      is this a distributed matrix? the same on all ranks?
+ *     lists.c     which rows of B are needed, and who has them
+ *     exchange.c  rows travel in slices, packed and placed while others are under way
+ *     fetch.c     patterns and values of the rows that are needed
+ *     product.c   C = A*B, whole or in blocks of A's rows
+ *     stats.c     what the ranks counted, joined
+ *     plan.c      patterns once, values often
+ *     spmm.c      the same lists for rows of a dense matrix
+ *     ship.c      whole rows to other ranks
+ *     move.c      transpose, other row blocks, gather, row blocks of equal work
+ *     galerkin.c  transposed operands, P^T*A*P
+ *     file.c      every rank its part of a .tulle file
+ *
+ * Every function here that takes a tulle_dist is collective.  A step that can fail on one rank alone ends with tl_agree(), before
+ * anybody waits for a message of that rank. */
+#ifndef TL_DIST_H
+#define TL_DIST_H
+#include "matrix/matrix.h"
+#include "tulle_mpi.h"
+
+typedef enum tl_mail { TL_MAIL_LISTS, TL_MAIL_LENGTHS, TL_MAIL_COLUMNS, TL_MAIL_VALUES, TL_MAIL_KINDS } tl_mail;
+
+struct tulle_dist {
+    tulle_ctx       *ctx;               /* local products go through the public interface */
+    tl_base         *b;                 /* of that context: memory, sentences, progress   */
+    tulle_transport  t;
+    int64_t          slice;             /* bytes of a message with rows                   */
+    bool             broken;            /* messages failed: nothing works any more        */
+    uint64_t         sent[TL_MAIL_KINDS], received[TL_MAIL_KINDS];
+    int64_t          messages;
+    double           start, wait;
+    tulle_dist_stats stats;
+};
+
+struct tulle_dist_matrix {
+    tulle_matrix *local;
+    int64_t      *starts;
+};
+
+/* ---- comm.c */
+
+tulle_status tl_dist_create(tl_base *b, tulle_ctx *ctx, const tulle_transport *t, const tulle_dist_options *o,
+                            tulle_dist **out);
+void         tl_dist_free(tulle_dist *d);
+/* The status of the lowest rank that failed, on all ranks, with its sentence. */
+tulle_status tl_agree(tulle_dist *d, tulle_status status);
+#define AGREE(call) TRY(tl_agree(d, call))
+tulle_status tl_allreduce(tulle_dist *d, int64_t *values, int count, tulle_reduce op);
+tulle_status tl_alltoall(tulle_dist *d, const int64_t *out, int64_t *in);
+/* Of any length, in slices that a transport takes; 0 bytes are no message. */
+tulle_status tl_send(tulle_dist *d, const void *data, int64_t bytes, int to, tl_mail kind);
+tulle_status tl_recv(tulle_dist *d, void *data, int64_t bytes, int from, tl_mail kind);
+tulle_status tl_wait(tulle_dist *d);
+void         tl_count_begin(tulle_dist *d);     /* a product begins                     */
+
+/* ---- view.c */
+
+/* Fields, arrays (unless trusted) and types; the same shape on all ranks.  Ends in agreement. */
+tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
+/* Row blocks of so many rows, the same on all ranks; not collective. */
+tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
+/* Do all ranks have the same count numbers?  Ends in agreement; what names them. */
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers, int count,
+                                const char *what);
+/* A number that differs where row blocks do, but for 2^-63. */
+int64_t      tl_starts_number(const int64_t *starts, int size);
+tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
+tulle_status tl_dist_own(tulle_dist *d, const int64_t *starts, tulle_matrix *local, tulle_dist_matrix **out);
+void         tl_dist_matrix_free(tl_base *b, tulle_dist_matrix *A);
+static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
+{
+    return A->row_starts[d->t.size];
+}
+
+/* ---- lists.c: rows of B are numbered anew on each rank: needed ones below its own, all of its own, needed ones above.  The
+ *      order is the global one. */
+
+typedef struct tl_lists {
+    int64_t  own_first, own_rows;       /* the rows of B that are here                         */
+    int64_t  need, below;               /* distinct rows from elsewhere; those before ours     */
+    int64_t *row;                       /* their global numbers, increasing                    */
+    int64_t *from;                      /* rank r sends row[from[r]] .. row[from[r+1]-1]       */
+    int64_t *to;                        /* rank r gets the rows give[to[r]] .. of ours         */
+    int64_t *give;                      /* numbers counted from own_first                      */
+    uint64_t *bits;                     /* a bit for each column of A from bits_first on that is needed */
+    int64_t *before;                    /* and how many are set before each word               */
+    int64_t  bits_first, words;
+} tl_lists;
+
+tulle_status tl_lists_make(tulle_dist *d, const tulle_csr *A, const int64_t *b_starts, tl_lists *l);
+/* The place of a column of A in row[], or -1: it is one of ours.  Not after tl_lists_renumber(). */
+int64_t      tl_lists_find(const tl_lists *l, int64_t column);
+/* A's columns in the new numbers. */
+tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type);
+void         tl_lists_done(tl_base *b, tl_lists *l);
+static inline int64_t tl_lists_rows(const tl_lists *l)
+{
+    return l->need + l->own_rows;
+}
+
+/* ---- exchange.c */
+
+typedef struct tl_stream {              /* items of one size from every rank to every rank */
+    tl_mail        kind;
+    size_t         item;                /* bytes                                        */
+    const int64_t *out, *in;            /* how many items to and from each rank         */
+    char         **place;               /* where those of each rank go                  */
+    /* The next count items for a rank, in order. */
+    void         (*pack)(void *arg, int to, int64_t count, char *buffer);
+    void         (*meanwhile)(void *arg);       /* once, while the first are under way; may be NULL */
+    void          *arg;
+} tl_stream;
+
+tulle_status tl_exchange(tulle_dist *d, const tl_stream *s);
+
+/* ---- fetch.c: B's rows on a rank, own and fetched */
+
+typedef struct tl_fetch {
+    tl_lists    lists;
+    int64_t    *length;                 /* entries of each fetched row                  */
+    int64_t    *out, *in;               /* entries to and from each rank                */
+    int64_t     entries;                /* fetched                                      */
+    int64_t     own_entries, below_entries;
+    int64_t    *row_ptr;                /* of B as it is here                           */
+    void       *col_idx, *values;
+    void       *a_col;                  /* A's columns in its numbers                   */
+    tulle_csr   A, B;                   /* views over them, ready for a local product   */
+} tl_fetch;
+
+/* Lists and lengths: what it will take is known, nothing large has moved. */
+tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, tl_fetch *f);
+uint64_t     tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *B, bool values);
+tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values, tl_fetch *f);
+tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_values, tl_fetch *f);
+void         tl_fetch_done(tl_base *b, tl_fetch *f);
+
+/* ---- ship.c */
+
+typedef struct tl_freight {             /* rows that came, rank by rank                 */
+    int64_t *row, *entry;               /* rank r: rows row[r] .. , entries entry[r] ..  */
+    int64_t *length;                    /* of each row                                  */
+    void    *col, *val;
+    bool     has_values;
+} tl_freight;
+
+/* Rows cut[r] .. of A to rank r; rows_in[r] come from there.  shift is added to columns, which travel in idx_type. */
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in, int64_t shift,
+                     tulle_index idx_type, tl_freight *f);
+void         tl_freight_done(tl_base *b, tl_freight *f);
+
+/* ---- product.c, plan.c, spmm.c, move.c, galerkin.c, file.c */
+
+tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_options *out);
+/* Views checked, inner sizes and types that fit.  Ends in agreement. */
+tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust, bool values);
+tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                              tulle_dist_matrix **C);
+/* Sums and maxima of what the ranks counted; ends in agreement. */
+typedef struct tl_account {
+    uint64_t exact;                     /* bytes that must come here            */
+    uint64_t gather;                    /* bytes of this rank's part of B       */
+    int64_t  fetched, products, c_nnz;
+    int      blocks;
+} tl_account;
+tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account *here);
+tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                             tulle_dist_matrix **C);
+tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *o,
+                          tulle_dist_matrix **C);
+tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tulle_dist_matrix **out);
+tulle_status tl_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out);
+tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,
+                               tulle_dist_matrix **out);
+tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts,
+                                  tulle_dist_matrix **out);
+tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *starts);
+tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                 const tulle_options *o, tulle_dist_plan **out);
+tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const void *b_values, void *c_values);
+tulle_dist_csr tl_dist_plan_pattern(const tulle_dist_plan *p);
+tulle_dist  *tl_dist_plan_dist(const tulle_dist_plan *p);
+void         tl_dist_plan_free(tulle_dist_plan *p);
+tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X, const int64_t *x_starts,
+                          tulle_dense *Y, const tulle_spmm_options *o);
+tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *starts, tulle_dist_matrix **out);
+tulle_status tl_dist_write(tulle_dist *d, const char *path, const tulle_dist_csr *A);
+
+#endif

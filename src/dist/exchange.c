@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * exchange.c - items from every rank to every rank, in slices.
+ *
+ * In round k the k-th slice for each rank is under way, while the next is packed into a second buffer and, in the first round, work
+ * of this rank alone is done (meanwhile()).  What comes in goes to its place at once: nothing is unpacked.  A rank that has
+ * nothing left to send or to get in a round is left out of it; slices of one pair arrive in order, so no round needs to be
+ * announced.
+ *
+ * Memory: two slices for each rank that gets something, none longer than needed. */
+#include "dist/dist.h"
+#include <string.h>
+
+typedef struct rounds {
+    tulle_dist      *d;
+    const tl_stream *s;
+    int64_t          most;              /* items of a slice                     */
+    int64_t         *begin;             /* where each rank's slice lies in a buffer */
+    char            *buffer[2];
+} rounds;
+
+static int64_t slice_of(const rounds *r, int64_t items, int64_t round)
+{
+    int64_t left = items - round * r->most;
+    return left < 0 ? 0 : left < r->most ? left : r->most;
+}
+
+static int64_t rounds_of(const rounds *r, int64_t items)
+{
+    return (items + r->most - 1) / r->most;
+}
+
+static void pack(const rounds *r, int64_t round)
+{
+    for (int to = 0; to < r->d->t.size; to++) {
+        int64_t count = slice_of(r, r->s->out[to], round);
+        if (count > 0)
+            r->s->pack(r->s->arg, to, count, r->buffer[round & 1] + r->begin[to] * (int64_t)r->s->item);
+    }
+}
+
+static tulle_status post(const rounds *r, int64_t round)
+{
+    tulle_status status = TULLE_OK;
+    const tl_stream *s = r->s;
+    int64_t item = (int64_t)s->item, at = round * r->most * item;
+    for (int k = 0; k < r->d->t.size; k++)
+        TRY(tl_recv(r->d, s->place[k] + (slice_of(r, s->in[k], round) > 0 ? at : 0), item * slice_of(r, s->in[k], round), k,
+                    s->kind));
+    for (int k = 0; k < r->d->t.size; k++)
+        TRY(tl_send(r->d, r->buffer[round & 1] + r->begin[k] * item, item * slice_of(r, s->out[k], round), k, s->kind));
+done:
+    return status;
+}
+
+static tulle_status prepare(rounds *r, int64_t *send_rounds, int64_t *all_rounds)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = r->d->b;
+    int size = r->d->t.size;
+    TRY(tl_alloc(b, &r->begin, size + 1, sizeof *r->begin, "places of slices"));
+    r->begin[0] = 0;
+    for (int k = 0; k < size; k++) {
+        int64_t out = rounds_of(r, r->s->out[k]), in = rounds_of(r, r->s->in[k]);
+        r->begin[k + 1] = r->begin[k] + slice_of(r, r->s->out[k], 0);
+        if (out > *send_rounds) *send_rounds = out;
+        if (in > *all_rounds) *all_rounds = in;
+    }
+    if (*send_rounds > *all_rounds) *all_rounds = *send_rounds;
+    for (int k = 0; k < 2; k++)
+        TRY(tl_alloc(b, &r->buffer[k], *send_rounds > k ? r->begin[size] : 0, r->s->item, "slices to send"));
+done:
+    return status;
+}
+
+tulle_status tl_exchange(tulle_dist *d, const tl_stream *s)
+{
+    tulle_status status = TULLE_OK;
+    int64_t most = d->slice / (int64_t)s->item, send_rounds = 0, all_rounds = 0;
+    rounds r = {.d = d, .s = s, .most = most > 0 ? most : 1};
+    AGREE(prepare(&r, &send_rounds, &all_rounds));
+    if (send_rounds > 0) pack(&r, 0);
+    for (int64_t k = 0; k < all_rounds; k++) {
+        TRY(post(&r, k));
+        if (k == 0 && s->meanwhile) s->meanwhile(s->arg);
+        if (k + 1 < send_rounds) pack(&r, k + 1);
+        TRY(tl_wait(d));
+    }
+    if (all_rounds == 0 && s->meanwhile) s->meanwhile(s->arg);
+done:
+    tl_free(d->b, r.begin);
+    tl_free(d->b, r.buffer[0]);
+    tl_free(d->b, r.buffer[1]);
+    return status;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fetch.c - the rows of B that a rank's rows of A need, own and fetched, as one CSR matrix in global order.
+ *
+ * Lengths travel first: then every rank knows to the byte what it will get, before anything large is allocated or moves.  Columns and
+ * values follow, straight into their places, while the rank copies its own rows and numbers A's columns anew.
+ *
+ * With one rank nothing moves and nothing is copied: the views are the caller's.
+ * Memory: B's own and fetched rows once, A's columns once, and the slices of exchange.c. */
+#include "dist/dist.h"
+#include <string.h>
+
+/* ---- lengths */
+
+static tulle_status lengths_begin(tulle_dist *d, const tulle_csr *B, tl_fetch *f, int64_t **mine)
+{
+    tulle_status status = TULLE_OK;
+    const tl_lists *l = &f->lists;
+    int size = d->t.size;
+    TRY(tl_alloc(d->b, mine, l->to[size], sizeof **mine, "lengths of rows"));
+    TRY(tl_alloc(d->b, &f->length, l->need, sizeof *f->length, "lengths of rows"));
+    TRY(tl_calloc(d->b, &f->out, size, sizeof *f->out, "counts of entries"));
+    TRY(tl_calloc(d->b, &f->in, size, sizeof *f->in, "counts of entries"));
+    for (int r = 0; r < size; r++) {
+        for (int64_t i = l->to[r]; i < l->to[r + 1]; i++) {
+            (*mine)[i] = tl_row_begin(B, l->give[i] + 1) - tl_row_begin(B, l->give[i]);
+            f->out[r] += (*mine)[i];
+        }
+    }
+done:
+    return status;
+}
+
+static tulle_status lengths_move(tulle_dist *d, tl_fetch *f, const int64_t *mine)
+{
+    tulle_status status = TULLE_OK;
+    const tl_lists *l = &f->lists;
+    for (int r = 0; r < d->t.size; r++)
+        TRY(tl_recv(d, f->length + l->from[r], 8 * (l->from[r + 1] - l->from[r]), r, TL_MAIL_LENGTHS));
+    for (int r = 0; r < d->t.size; r++)
+        TRY(tl_send(d, mine + l->to[r], 8 * (l->to[r + 1] - l->to[r]), r, TL_MAIL_LENGTHS));
+    TRY(tl_wait(d));
+done:
+    return status;
+}
+
+tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, tl_fetch *f)
+{
+    tulle_status status = TULLE_OK;
+    int64_t *mine = NULL;
+    memset(f, 0, sizeof *f);
+    if (d->t.size == 1) goto done;
+    TRY(tl_lists_make(d, A, B->row_starts, &f->lists));
+    AGREE(lengths_begin(d, &B->local, f, &mine));
+    TRY(lengths_move(d, f, mine));
+    for (int r = 0; r < d->t.size; r++)
+        for (int64_t i = f->lists.from[r]; i < f->lists.from[r + 1]; i++) {
+            f->in[r] += f->length[i];
+            f->entries += f->length[i];
+            if (i < f->lists.below) f->below_entries += f->length[i];
+        }
+    f->own_entries = tl_row_begin(&B->local, B->local.rows);
+done:
+    tl_free(d->b, mine);
+    return status;
+}
+
+uint64_t tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *B, bool values)
+{
+    if (!f->in) return 0;               /* one rank: nothing is copied */
+    uint64_t entries = (uint64_t)(f->entries + f->own_entries), rows = (uint64_t)tl_lists_rows(&f->lists);
+    uint64_t entry = tl_index_size(B->idx_type) + (values ? tl_type_size(B->val_type) : 0);
+    return tl_bytes_sum(tl_bytes_sum(tl_bytes_of(entries, entry), tl_bytes_of(rows + 1, 8)),
+                        tl_bytes_of((uint64_t)A->nnz, tl_index_size(tl_index_for((int64_t)rows))));
+}
+
+/* ---- columns and values */
+
+typedef struct parcel {                 /* one array of B under way */
+    tulle_dist      *d;
+    tl_fetch        *f;
+    const tulle_csr *A, *B;
+    const char      *from;              /* the caller's array ...       */
+    char            *to;                /* ... and ours                 */
+    size_t           item;
+    int64_t         *row, *entry;       /* how far each rank was served */
+    bool             number;            /* A's columns anew, meanwhile  */
+    tulle_index      a_type;
+    tulle_status     status;            /* of what was done meanwhile   */
+} parcel;
+
+static void pack_rows(void *arg, int to, int64_t count, char *buffer)
+{
+    parcel *p = arg;
+    const tl_lists *l = &p->f->lists;
+    while (count > 0) {
+        int64_t row = l->give[l->to[to] + p->row[to]], begin = tl_row_begin(p->B, row) + p->entry[to];
+        int64_t run = tl_row_begin(p->B, row + 1) - begin, take = run < count ? run : count;
+        memcpy(buffer, p->from + begin * (int64_t)p->item, (size_t)take * p->item);
+        buffer += take * (int64_t)p->item;
+        count -= take;
+        p->entry[to] += take;
+        if (take == run) {
+            p->row[to]++;
+            p->entry[to] = 0;
+        }
+    }
+}
+
+static void own_part(void *arg)
+{
+    parcel *p = arg;
+    tl_fetch *f = p->f;
+    if (f->own_entries > 0)
+        memcpy(p->to + f->below_entries * (int64_t)p->item, p->from, (size_t)f->own_entries * p->item);
+    if (p->number) p->status = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
+}
+
+/* Sends and gets one array; no rank alone can fail before the exchange has begun. */
+static tulle_status move_array(parcel *p, tl_mail kind)
+{
+    tulle_status status = TULLE_OK;
+    tulle_dist *d = p->d;
+    tl_fetch *f = p->f;
+    int size = d->t.size;
+    char **place = NULL;
+    int64_t at = 0;
+    status = tl_calloc(d->b, &p->row, size, sizeof *p->row, "places in rows");
+    if (status == TULLE_OK) status = tl_calloc(d->b, &p->entry, size, sizeof *p->entry, "places in rows");
+    if (status == TULLE_OK) status = tl_alloc(d->b, &place, size, sizeof *place, "places of rows");
+    AGREE(status);
+    for (int r = 0; r < size; r++) {
+        if (r == d->t.rank) at += f->own_entries;
+        place[r] = p->to + at * (int64_t)p->item;
+        at += f->in[r];
+    }
+    tl_stream s = {.kind = kind, .item = p->item, .out = f->out, .in = f->in, .place = place, .pack = pack_rows,
+                   .meanwhile = own_part, .arg = p};
+    TRY(tl_exchange(d, &s));
+    status = p->status;
+done:
+    tl_free(d->b, p->row);
+    tl_free(d->b, p->entry);
+    tl_free(d->b, place);
+    return status;
+}
+
+static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch *f)
+{
+    tulle_status status = TULLE_OK;
+    const tl_lists *l = &f->lists;
+    int64_t entries = f->entries + f->own_entries, at = 0, row = 0;
+    TRY(tl_alloc(b, &f->row_ptr, tl_lists_rows(l) + 1, sizeof *f->row_ptr, "row pointers of B"));
+    TRY(tl_alloc(b, &f->col_idx, entries, tl_index_size(B->idx_type), "columns of B"));
+    if (values) TRY(tl_alloc(b, &f->values, entries, tl_type_size(B->val_type), "values of B"));
+    f->row_ptr[0] = 0;
+    for (int64_t i = 0; i < l->below; i++) f->row_ptr[++row] = at += f->length[i];
+    for (int64_t i = 0; i < l->own_rows; i++)
+        f->row_ptr[++row] = at += tl_row_begin(B, i + 1) - tl_row_begin(B, i);
+    for (int64_t i = l->below; i < l->need; i++) f->row_ptr[++row] = at += f->length[i];
+done:
+    return status;
+}
+
+tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values, tl_fetch *f)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *local = &B->local;
+    f->A = *A;
+    f->B = *local;
+    if (d->t.size == 1) goto done;
+    AGREE(rooms(d->b, local, values, f));
+    parcel p = {.d = d, .f = f, .A = A, .B = local, .from = local->col_idx, .to = f->col_idx,
+                .item = tl_index_size(local->idx_type), .number = true};
+    AGREE(move_array(&p, TL_MAIL_COLUMNS));
+    f->A.cols = tl_lists_rows(&f->lists);
+    f->A.col_idx = f->a_col;
+    f->A.idx_type = p.a_type;
+    f->B.rows = tl_lists_rows(&f->lists);
+    f->B.nnz = f->entries + f->own_entries;
+    f->B.row_ptr = f->row_ptr;
+    f->B.ptr_type = TULLE_I64;
+    f->B.col_idx = f->col_idx;
+    f->B.values = NULL;
+done:
+    return status;
+}
+
+tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_values, tl_fetch *f)
+{
+    tulle_status status = TULLE_OK;
+    if (d->t.size == 1) {
+        f->B.values = b_values;
+        goto done;
+    }
+    parcel p = {.d = d, .f = f, .B = B, .from = b_values, .to = f->values, .item = tl_type_size(B->val_type)};
+    TRY(move_array(&p, TL_MAIL_VALUES));
+    f->B.values = f->values;
+done:
+    return status;
+}
+
+void tl_fetch_done(tl_base *b, tl_fetch *f)
+{
+    tl_lists_done(b, &f->lists);
+    tl_free(b, f->length);
+    tl_free(b, f->out);
+    tl_free(b, f->in);
+    tl_free(b, f->row_ptr);
+    tl_free(b, f->col_idx);
+    tl_free(b, f->values);
+    tl_free(b, f->a_col);
+    memset(f, 0, sizeof *f);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * lists.c - which rows of B a rank needs, and who has them.
+ *
+ * The columns of A that are rows of other ranks are marked, a bit each, so each is named once and in order; a count before each word
+ * of bits then turns a column into its new number in constant time.  The sorted list is cut at the owners' boundaries, the
+ * counts are exchanged, then the lists.
+ *
+ * Rows of B get new numbers that keep the global order: needed ones below the own block, the own block whole, needed ones above.  A
+ * row of A stays sorted, and its products are added in the order they have in one process.
+ *
+ * Memory: a quarter of a byte for each column between the least and the largest that is needed, 8 bytes a row needed or given. */
+#include "dist/dist.h"
+#include <inttypes.h>
+#include <string.h>
+
+static int count_bits(uint64_t x)
+{
+#if defined(__GNUC__)
+    return __builtin_popcountll(x);
+#else
+    int n = 0;
+    for (; x; x &= x - 1) n++;
+    return n;
+#endif
+}
+
+static int lowest_bit(uint64_t x)
+{
+    return count_bits((x & (~x + 1)) - 1);
+}
+
+static bool is_own(const tl_lists *l, int64_t c)
+{
+    return c >= l->own_first && c < l->own_first + l->own_rows;
+}
+
+/* The columns that the bits must cover. */
+static void find_range(tl_lists *l, const tulle_csr *A, int64_t *first, int64_t *last)
+{
+    *first = INT64_MAX;
+    *last = -1;
+    for (int64_t i = 0; i < A->rows; i++) {         /* rows are sorted: their ends tell */
+        int64_t from = tl_row_begin(A, i), to = tl_row_begin(A, i + 1);
+        while (from < to && is_own(l, tl_get(A->col_idx, A->idx_type, from))) from++;
+        while (from < to && is_own(l, tl_get(A->col_idx, A->idx_type, to - 1))) to--;
+        if (from == to) continue;
+        int64_t low = tl_get(A->col_idx, A->idx_type, from), high = tl_get(A->col_idx, A->idx_type, to - 1);
+        if (low < *first) *first = low;
+        if (high > *last) *last = high;
+    }
+}
+
+static tulle_status mark(tl_base *b, tl_lists *l, const tulle_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    int64_t first, last;
+    find_range(l, A, &first, &last);
+    l->bits_first = last < 0 ? 0 : first;
+    l->words = last < 0 ? 0 : (last - first) / 64 + 1;
+    TRY(tl_calloc(b, &l->bits, l->words, sizeof *l->bits, "marks of columns"));
+    TRY(tl_alloc(b, &l->before, l->words, sizeof *l->before, "counts of columns"));
+    for (int64_t k = 0; k < A->nnz; k++) {
+        int64_t c = tl_get(A->col_idx, A->idx_type, k);
+        if (is_own(l, c)) continue;
+        l->bits[(c - l->bits_first) >> 6] |= (uint64_t)1 << ((c - l->bits_first) & 63);
+    }
+    for (int64_t w = 0; w < l->words; w++) {
+        l->before[w] = l->need;
+        l->need += count_bits(l->bits[w]);
+    }
+    TRY(tl_alloc(b, &l->row, l->need, sizeof *l->row, "rows that are needed"));
+    int64_t at = 0;
+    for (int64_t w = 0; w < l->words; w++)
+        for (uint64_t x = l->bits[w]; x; x &= x - 1) l->row[at++] = l->bits_first + 64 * w + lowest_bit(x);
+    while (l->below < l->need && l->row[l->below] < l->own_first) l->below++;
+done:
+    return status;
+}
+
+static tulle_status begin(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tl_lists *l)
+{
+    tulle_status status = TULLE_OK;
+    int size = d->t.size;
+    l->own_first = starts[d->t.rank];
+    l->own_rows = starts[d->t.rank + 1] - l->own_first;
+    TRY(tl_calloc(d->b, &l->from, size + 1, sizeof *l->from, "counts of rows"));
+    TRY(tl_calloc(d->b, &l->to, size + 1, sizeof *l->to, "counts of rows"));
+    TRY(mark(d->b, l, A));
+    int64_t at = 0;
+    for (int r = 0; r < size; r++) {
+        while (at < l->need && l->row[at] < starts[r + 1]) at++;
+        l->from[r + 1] = at;
+    }
+done:
+    return status;
+}
+
+static tulle_status ask(tulle_dist *d, tl_lists *l, const int64_t *starts)
+{
+    tulle_status status = TULLE_OK;
+    for (int r = 0; r < d->t.size; r++)
+        TRY(tl_recv(d, l->give + l->to[r], 8 * (l->to[r + 1] - l->to[r]), r, TL_MAIL_LISTS));
+    for (int r = 0; r < d->t.size; r++)
+        TRY(tl_send(d, l->row + l->from[r], 8 * (l->from[r + 1] - l->from[r]), r, TL_MAIL_LISTS));
+    TRY(tl_wait(d));
+    for (int64_t i = 0; i < l->to[d->t.size]; i++) {
+        l->give[i] -= starts[d->t.rank];
+        if (l->give[i] < 0 || l->give[i] >= l->own_rows)
+            TRY(tl_fail(d->b, TULLE_ECOMM, "row %" PRId64 " was asked for, which is not here",
+                        l->give[i] + starts[d->t.rank]));
+    }
+done:
+    return status;
+}
+
+tulle_status tl_lists_make(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tl_lists *l)
+{
+    tulle_status status = TULLE_OK;
+    int size = d->t.size;
+    int64_t *count = NULL;
+    memset(l, 0, sizeof *l);
+    status = tl_calloc(d->b, &count, 2 * (int64_t)size, sizeof *count, "counts of rows");
+    if (status == TULLE_OK) status = begin(d, A, starts, l);
+    AGREE(status);
+    for (int r = 0; r < size; r++) count[r] = l->from[r + 1] - l->from[r];
+    TRY(tl_alltoall(d, count, count + size));
+    for (int r = 0; r < size; r++) l->to[r + 1] = l->to[r] + count[size + r];
+    AGREE(tl_alloc(d->b, &l->give, l->to[size], sizeof *l->give, "rows that others need"));
+    AGREE(ask(d, l, starts));
+done:
+    tl_free(d->b, count);
+    return status;
+}
+
+int64_t tl_lists_find(const tl_lists *l, int64_t column)
+{
+    if (is_own(l, column)) return -1;
+    int64_t at = column - l->bits_first;
+    uint64_t lower = l->bits[at >> 6] & (((uint64_t)1 << (at & 63)) - 1);
+    return l->before[at >> 6] + count_bits(lower);
+}
+
+tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type)
+{
+    tulle_status status = TULLE_OK;
+    *type = tl_index_for(tl_lists_rows(l));
+    TRY(tl_alloc(b, col_idx, A->nnz, tl_index_size(*type), "columns of A"));
+    for (int64_t k = 0; k < A->nnz; k++) {
+        int64_t c = tl_get(A->col_idx, A->idx_type, k), place = tl_lists_find(l, c);
+        if (place < 0) place = c - l->own_first + l->below;
+        else if (place >= l->below) place += l->own_rows;
+        tl_put(*col_idx, *type, k, place);
+    }
+done:
+    tl_free(b, l->bits);
+    tl_free(b, l->before);
+    l->bits = NULL;
+    l->before = NULL;
+    return status;
+}
+
+void tl_lists_done(tl_base *b, tl_lists *l)
+{
+    tl_free(b, l->row);
+    tl_free(b, l->from);
+    tl_free(b, l->to);
+    tl_free(b, l->give);
+    tl_free(b, l->bits);
+    tl_free(b, l->before);
+    memset(l, 0, sizeof *l);
+}

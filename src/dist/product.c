@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * product.c - C = A*B: rows of B fetched, then one product on each rank.
+ *
+ * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once to a rank.  When
+ * their lengths are known, the bytes they take are held against the memory limit.  Where half of it is not enough, A is taken in
+ * blocks of rows, each rank its own; all ranks go as many rounds as the one with the most blocks, because rows are fetched from all.
+ *
+ * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel multiplication of sparse random
+ * matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory algorithm for SpGEMM, ICPP 2024. */
+#include "dist/dist.h"
+#include <inttypes.h>
+#include <string.h>
+
+tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_options *out)
+{
+    *out = o ? *o : (tulle_options){0};
+    if (out->sort_inputs)
+        return tl_fail(d->b, TULLE_EINVAL, "sort_inputs: rows of a distributed matrix must be sorted; tulle_csr_sort()"
+                       " does that, each rank its own");
+    if (out->c_place != TULLE_HOST)
+        return tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
+    return TULLE_OK;
+}
+
+static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool values)
+{
+    if (A->local.cols != tl_dist_rows(d, B))
+        return tl_fail(d->b, TULLE_ESHAPE, "A has %" PRId64 " columns, B has %" PRId64 " rows", A->local.cols,
+                       tl_dist_rows(d, B));
+    if (A->local.val_type != B->local.val_type)
+        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s", tl_type_name(A->local.val_type),
+                       tl_type_name(B->local.val_type));
+    if (values && ((A->local.nnz > 0 && !A->local.values) || (B->local.nnz > 0 && !B->local.values)))
+        return tl_fail(d->b, TULLE_EINVAL, "%s has no values", A->local.nnz > 0 && !A->local.values ? "A" : "B");
+    return TULLE_OK;
+}
+
+tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust, bool values)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_dist_check(d, A, "A", trust));
+    if (B != A) TRY(tl_dist_check(d, B, "B", trust));
+    AGREE(fits(d, A, B, values));
+done:
+    return status;
+}
+
+/* ---- blocks of A's rows */
+
+typedef struct blocks {
+    int64_t *start;                     /* rows start[k] .. of block k          */
+    int      count, rounds;             /* of this rank; of the rank with most  */
+} blocks;
+
+/* Bytes of the rows of B that the rows of a block need and no earlier row of it did. */
+static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, int64_t *seen, int64_t block, uint64_t entry)
+{
+    uint64_t bytes = 0;
+    for (int64_t k = tl_row_begin(A, row); k < tl_row_begin(A, row + 1); k++) {
+        int64_t at = tl_lists_find(&f->lists, tl_get(A->col_idx, A->idx_type, k));
+        if (at < 0 || seen[at] == block) continue;
+        seen[at] = block;
+        bytes += 16 + (uint64_t)f->length[at] * entry;
+    }
+    return bytes;
+}
+
+static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, uint64_t limit, blocks *k)
+{
+    tulle_status status = TULLE_OK;
+    int64_t *seen = NULL;
+    uint64_t entry = tl_index_size(B->idx_type) + tl_type_size(B->val_type);
+    uint64_t fixed = (uint64_t)f->own_entries * entry + 8 * (uint64_t)f->lists.own_rows, held = 0;
+    TRY(tl_alloc(d->b, &k->start, A->rows + 2, sizeof *k->start, "blocks of rows"));
+    k->start[0] = 0;
+    k->count = 1;
+    k->start[1] = A->rows;
+    if (limit == 0 || tl_fetch_bytes(f, A, B, true) <= limit / 2) goto done;
+    TRY(tl_alloc(d->b, &seen, f->lists.need, sizeof *seen, "rows seen"));
+    memset(seen, 0xff, (size_t)f->lists.need * sizeof *seen);
+    k->count = 0;
+    for (int64_t i = 0; i < A->rows; i++) {
+        uint64_t more = new_bytes(A, f, i, seen, k->count, entry);
+        if (i > k->start[k->count] && fixed + held + more > limit / 2) {
+            k->start[++k->count] = i;
+            more = new_bytes(A, f, i, seen, k->count, entry);
+            held = 0;
+        }
+        held += more;
+        if (fixed + held > limit)
+            TRY(tl_fail(d->b, TULLE_ELIMIT, "row %" PRId64 " of A here needs %" PRIu64 " bytes of B, the limit is %" PRIu64
+                        " bytes", i, fixed + held, limit));
+    }
+    k->start[++k->count] = A->rows;
+done:
+    tl_free(d->b, seen);
+    return status;
+}
+
+/* ---- one block */
+
+typedef struct rows_of {                /* some rows of a matrix, as a matrix */
+    tulle_csr view;
+    int64_t  *row_ptr;
+} rows_of;
+
+static tulle_status take_rows(tl_base *b, const tulle_csr *A, int64_t first, int64_t end, rows_of *r)
+{
+    tulle_status status = TULLE_OK;
+    *r = (rows_of){.view = *A};
+    if (first == 0 && end == A->rows) goto done;
+    int64_t begin = tl_row_begin(A, first);
+    TRY(tl_alloc(b, &r->row_ptr, end - first + 1, sizeof *r->row_ptr, "row pointers of a block"));
+    for (int64_t i = first; i <= end; i++) r->row_ptr[i - first] = tl_row_begin(A, i) - begin;
+    r->view.rows = end - first;
+    r->view.nnz = r->row_ptr[end - first];
+    r->view.row_ptr = r->row_ptr;
+    r->view.ptr_type = TULLE_I64;
+    if (r->view.nnz > 0) {
+        r->view.col_idx = (const char *)A->col_idx + begin * (int64_t)tl_index_size(A->idx_type);
+        if (A->values) r->view.values = (const char *)A->values + begin * (int64_t)tl_type_size(A->val_type);
+    }
+done:
+    return status;
+}
+
+/* The product of this rank alone, over rows that are here; held: bytes that already count against the limit. */
+static tulle_status local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
+                                  tulle_matrix **C, tl_account *account)
+{
+    tulle_options local = *o;
+    tulle_stats stats;
+    char why[TL_ERROR_MAX];
+    local.trust_inputs = 1;
+    local.op_a = local.op_b = TULLE_KEEP;
+    if (o->memory_limit > 0) local.memory_limit = o->memory_limit > held ? o->memory_limit - held : 1;
+    tulle_status status = tulle_multiply(d->ctx, &f->A, &f->B, &local, C);
+    if (status == TULLE_ELIMIT && held > 0) {
+        memcpy(why, d->b->error, sizeof why);
+        return tl_fail(d->b, status, "%.800s; %" PRIu64 " bytes of the limit hold rows of B and of C", why, held);
+    }
+    if (status != TULLE_OK) return status;
+    tulle_ctx_stats(d->ctx, &stats);
+    account->products += stats.products;
+    account->c_nnz += tulle_matrix_view(*C).nnz;
+    return TULLE_OK;
+}
+
+static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                                  tl_fetch *f, uint64_t held, tulle_matrix **C, tl_account *account)
+{
+    tulle_status status = TULLE_OK;
+    held += tl_fetch_bytes(f, A, &B->local, true);
+    TRY(tl_fetch_patterns(d, A, B, true, f));
+    f->A.values = A->values;
+    AGREE(tl_fetch_values(d, &B->local, B->local.values, f));
+    status = local_product(d, f, o, held, C, account);
+done:
+    return status;
+}
+
+static uint64_t matrix_bytes(const tulle_matrix *A)
+{
+    tulle_csr v = tulle_matrix_view(A);
+    return (uint64_t)(v.rows + 1) * tl_index_size(v.ptr_type)
+           + (uint64_t)v.nnz * (tl_index_size(v.idx_type) + tl_type_size(v.val_type));
+}
+
+/* Blocks of rows one below the other, each freed when it was copied. */
+static tulle_status join(tulle_dist *d, tulle_matrix **part, int count, const tulle_options *o, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_csr first = tulle_matrix_view(part[0]);
+    int64_t rows = 0, nnz = 0, row = 0, at = 0;
+    tulle_matrix *C = NULL;
+    for (int k = 0; k < count; k++) {
+        rows += tulle_matrix_view(part[k]).rows;
+        nnz += tulle_matrix_view(part[k]).nnz;
+    }
+    tulle_index ptr_type = o->c_ptr_type ? (tulle_index)o->c_ptr_type : tl_index_for(nnz);
+    if (!tl_fits(ptr_type, nnz))
+        TRY(tl_fail(d->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries here, too many for 32-bit row pointers", nnz));
+    TRY(tl_matrix_create(d->b, rows, first.cols, nnz, ptr_type, first.idx_type, (int)first.val_type, &C));
+    tl_put(C->row_ptr, ptr_type, 0, 0);
+    for (int k = 0; k < count; k++) {
+        tulle_csr v = tulle_matrix_view(part[k]);
+        size_t index = tl_index_size(v.idx_type), value = tl_type_size(v.val_type);
+        for (int64_t i = 1; i <= v.rows; i++) tl_put(C->row_ptr, ptr_type, ++row, at + tl_row_begin(&v, i));
+        if (v.nnz > 0) {
+            memcpy((char *)C->col_idx + at * (int64_t)index, v.col_idx, (size_t)v.nnz * index);
+            memcpy((char *)C->values + at * (int64_t)value, v.values, (size_t)v.nnz * value);
+        }
+        at += v.nnz;
+        tl_matrix_free(d->b, part[k]);
+        part[k] = NULL;
+    }
+    *out = C;
+    C = NULL;
+done:
+    tl_matrix_free(d->b, C);
+    return status;
+}
+
+static tulle_status one_round(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                              const blocks *k, int round, uint64_t held, tulle_matrix **C, tl_account *account)
+{
+    tulle_status status = TULLE_OK;
+    rows_of r = {0};
+    tl_fetch f = {0};
+    int64_t first = round < k->count ? k->start[round] : A->rows, end = round < k->count ? k->start[round + 1] : A->rows;
+    AGREE(take_rows(d->b, A, first, end, &r));
+    TRY(tl_fetch_lengths(d, &r.view, B, &f));
+    AGREE(block_product(d, &r.view, B, o, &f, held, C, account));
+done:
+    tl_fetch_done(d->b, &f);
+    tl_free(d->b, r.row_ptr);
+    return status;
+}
+
+static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                              const blocks *k, tulle_matrix **C, tl_account *account)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix **part = NULL;
+    uint64_t held = 0;
+    AGREE(tl_calloc(d->b, &part, k->rounds, sizeof *part, "blocks of C"));
+    for (int i = 0; i < k->rounds; i++) {
+        TRY(one_round(d, A, B, o, k, i, held, &part[i], account));
+        held += matrix_bytes(part[i]);
+    }
+    if (o->memory_limit > 0 && held > o->memory_limit / 2)
+        status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64 " bytes here, and as many again while its blocks are joined; the"
+                         " limit is %" PRIu64 " bytes", held, o->memory_limit);
+    if (status == TULLE_OK) status = join(d, part, k->rounds, o, C);
+    AGREE(status);
+done:
+    for (int i = 0; part && i < k->rounds; i++) tl_matrix_free(d->b, part[i]);
+    tl_free(d->b, part);
+    return status;
+}
+
+tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                              tulle_dist_matrix **C)
+{
+    tulle_status status = TULLE_OK;
+    const tulle_csr *local = &B->local;
+    uint64_t entry = tl_index_size(local->idx_type) + tl_type_size(local->val_type);
+    tl_fetch f = {0};
+    blocks k = {0};
+    tulle_matrix *mine = NULL;
+    tl_account account = {0};
+    TRY(tl_fetch_lengths(d, &A->local, B, &f));
+    account.fetched = f.lists.need;
+    account.exact = 8 * (uint64_t)f.lists.need + entry * (uint64_t)f.entries;
+    account.gather = 8 * (uint64_t)local->rows + entry * (uint64_t)local->nnz;
+    AGREE(cut(d, &A->local, local, &f, o->memory_limit, &k));
+    int64_t rounds = k.count;
+    TRY(tl_allreduce(d, &rounds, 1, TULLE_MAX));
+    account.blocks = k.rounds = (int)rounds;
+    if (rounds == 1) {
+        status = block_product(d, &A->local, B, o, &f, 0, &mine, &account);
+    } else {
+        tl_fetch_done(d->b, &f);
+        status = in_blocks(d, &A->local, B, o, &k, &mine, &account);
+    }
+    tl_fetch_done(d->b, &f);
+    if (status == TULLE_OK) status = tl_dist_own(d, A->row_starts, mine, C);
+    if (status == TULLE_OK) mine = NULL;
+    TRY(tl_stats_join(d, status, &account));
+done:
+    if (status != TULLE_OK && *C) {
+        tl_dist_matrix_free(d->b, *C);
+        *C = NULL;
+    }
+    tl_free(d->b, k.start);
+    tl_fetch_done(d->b, &f);
+    tl_matrix_free(d->b, mine);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ship.c - whole rows to other ranks: the rows cut[r] .. cut[r+1]-1 of a matrix go to rank r.
+ *
+ * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.  The number of rows is
+ * known to both sides; lengths come first, then columns and values, in slices.
+ * Memory: what is received, once. */
+#include "dist/dist.h"
+#include <string.h>
+
+typedef struct hold {                   /* one array under way */
+    const tulle_csr *A;
+    const int64_t   *cut;
+    int64_t         *sent;              /* entries, to each rank   */
+    int64_t          shift;             /* is added to each column */
+    tulle_index      idx_type;          /* on the way              */
+    size_t           item;
+} hold;
+
+static void pack_columns(void *arg, int to, int64_t count, char *buffer)
+{
+    hold *h = arg;
+    int64_t at = tl_row_begin(h->A, h->cut[to]) + h->sent[to];
+    h->sent[to] += count;
+    for (int64_t k = 0; k < count; k++)
+        tl_put(buffer, h->idx_type, k, tl_get(h->A->col_idx, h->A->idx_type, at + k) + h->shift);
+}
+
+static void pack_values(void *arg, int to, int64_t count, char *buffer)
+{
+    hold *h = arg;
+    int64_t at = tl_row_begin(h->A, h->cut[to]) + h->sent[to];
+    h->sent[to] += count;
+    memcpy(buffer, (const char *)h->A->values + at * (int64_t)h->item, (size_t)count * h->item);
+}
+
+static void pack_lengths(void *arg, int to, int64_t count, char *buffer)
+{
+    hold *h = arg;
+    int64_t row = h->cut[to] + h->sent[to], length;
+    h->sent[to] += count;
+    for (int64_t k = 0; k < count; k++) {
+        length = tl_row_begin(h->A, row + k + 1) - tl_row_begin(h->A, row + k);
+        memcpy(buffer + 8 * k, &length, sizeof length);
+    }
+}
+
+typedef struct counts {                 /* size entries each, one block */
+    int64_t *block, *rows_out, *entries_out, *entries_in, *sent;
+    char   **place;
+} counts;
+
+/* Items of one array; count[r] from each rank, one behind the other at `to`. */
+static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, const int64_t *out, const int64_t *in, char *to,
+                              void (*pack)(void *, int, int64_t, char *))
+{
+    int64_t at = 0;
+    memset(c->sent, 0, (size_t)d->t.size * sizeof *c->sent);
+    for (int r = 0; r < d->t.size; r++) {
+        c->place[r] = to + at * (int64_t)h->item;
+        at += in[r];
+    }
+    tl_stream s = {.kind = kind, .item = h->item, .out = out, .in = in, .place = c->place, .pack = pack, .arg = h};
+    return tl_exchange(d, &s);
+}
+
+static tulle_status begin(tulle_dist *d, const int64_t *rows_in, counts *c, tl_freight *f)
+{
+    tulle_status status = TULLE_OK;
+    int size = d->t.size;
+    TRY(tl_calloc(d->b, &c->block, 4 * (int64_t)size, sizeof *c->block, "counts of rows"));
+    TRY(tl_alloc(d->b, &c->place, size, sizeof *c->place, "places of rows"));
+    TRY(tl_calloc(d->b, &f->row, size + 1, sizeof *f->row, "counts of rows"));
+    TRY(tl_calloc(d->b, &f->entry, size + 1, sizeof *f->entry, "counts of entries"));
+    c->rows_out = c->block;
+    c->entries_out = c->block + size;
+    c->entries_in = c->block + 2 * size;
+    c->sent = c->block + 3 * size;
+    for (int r = 0; r < size; r++) f->row[r + 1] = f->row[r] + rows_in[r];
+    TRY(tl_alloc(d->b, &f->length, f->row[size], sizeof *f->length, "lengths of rows"));
+done:
+    return status;
+}
+
+static tulle_status rooms(tulle_dist *d, const tulle_csr *A, tulle_index idx_type, tl_freight *f)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_alloc(d->b, &f->col, f->entry[d->t.size], tl_index_size(idx_type), "columns of rows"));
+    TRY(tl_alloc(d->b, &f->val, f->has_values ? f->entry[d->t.size] : 0, tl_type_size(A->val_type), "values of rows"));
+done:
+    return status;
+}
+
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in, int64_t shift,
+                     tulle_index idx_type, tl_freight *f)
+{
+    tulle_status status = TULLE_OK;
+    counts c = {0};
+    hold h = {.A = A, .cut = cut, .shift = shift, .idx_type = idx_type, .item = sizeof(int64_t)};
+    int size = d->t.size;
+    int64_t values = A->values || A->nnz == 0;
+    memset(f, 0, sizeof *f);
+    AGREE(begin(d, rows_in, &c, f));
+    TRY(tl_allreduce(d, &values, 1, TULLE_MIN));
+    f->has_values = values != 0;
+    for (int r = 0; r < size; r++) {
+        c.rows_out[r] = cut[r + 1] - cut[r];
+        c.entries_out[r] = tl_row_begin(A, cut[r + 1]) - tl_row_begin(A, cut[r]);
+    }
+    h.sent = c.sent;
+    TRY(tl_alltoall(d, c.entries_out, c.entries_in));
+    for (int r = 0; r < size; r++) f->entry[r + 1] = f->entry[r] + c.entries_in[r];
+    AGREE(rooms(d, A, idx_type, f));
+    TRY(one_array(d, &h, &c, TL_MAIL_LENGTHS, c.rows_out, rows_in, (char *)f->length, pack_lengths));
+    h.item = tl_index_size(idx_type);
+    TRY(one_array(d, &h, &c, TL_MAIL_COLUMNS, c.entries_out, c.entries_in, f->col, pack_columns));
+    h.item = tl_type_size(A->val_type);
+    if (f->has_values) TRY(one_array(d, &h, &c, TL_MAIL_VALUES, c.entries_out, c.entries_in, f->val, pack_values));
+done:
+    tl_free(d->b, c.block);
+    tl_free(d->b, c.place);
+    if (status != TULLE_OK) tl_freight_done(d->b, f);
+    return status;
+}
+
+void tl_freight_done(tl_base *b, tl_freight *f)
+{
+    tl_free(b, f->row);
+    tl_free(b, f->entry);
+    tl_free(b, f->length);
+    tl_free(b, f->col);
+    tl_free(b, f->val);
+    memset(f, 0, sizeof *f);
+}

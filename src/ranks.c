@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ranks.c - the public functions of tulle_mpi.h: look at the arguments, make one call down.
+ *
+ * An argument that is wrong on one rank alone must not leave the others waiting: it becomes part of the first agreement. */
+#include "ctx.h"
+#include "dist/dist.h"
+#include <string.h>
+
+/* A tulle_dist is there on all ranks or on none; everything else ends in agreement. */
+#define NEED_DIST                                                                                 \
+    do {                                                                                          \
+        if (!d) return TULLE_EINVAL;                                                              \
+        d->b->error[0] = 0;                                                                       \
+        atomic_store(&d->b->cancelled, 0);                                                        \
+    } while (0)
+#define HAVE(pointer)                                                                             \
+    do {                                                                                          \
+        if (status == TULLE_OK && !(pointer))                                                     \
+            status = tl_fail(d->b, TULLE_EINVAL, "%s: " #pointer " is NULL", __func__);           \
+    } while (0)
+
+/* ---- transport */
+
+tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport, const tulle_dist_options *options,
+                               tulle_dist **dist)
+{
+    static const uint64_t zero[7];
+    if (!ctx) return TULLE_EINVAL;
+    ctx->base.error[0] = 0;
+    if (!dist || !transport) return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an argument is NULL");
+    const tulle_transport *t = transport;
+    *dist = NULL;
+    if (t->size < 1 || t->rank < 0 || t->rank >= t->size)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "rank %d of %d: there is no such one", t->rank, t->size);
+    if (!t->allreduce || !t->alltoall || !t->isend || !t->irecv || !t->waitall || !t->fail)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: a function of the transport is NULL");
+    if (options && (memcmp(options->reserved, zero, sizeof zero) != 0 || options->slice_bytes < 0))
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an option is not allowed");
+    return tl_dist_create(&ctx->base, ctx, t, options, dist);
+}
+
+void tulle_dist_free(tulle_dist *d)
+{
+    tl_dist_free(d);
+}
+
+void tulle_dist_stats_get(const tulle_dist *d, tulle_dist_stats *stats)
+{
+    if (!stats) return;
+    memset(stats, 0, sizeof *stats);
+    if (d) *stats = d->stats;
+}
+
+/* ---- matrices */
+
+tulle_dist_csr tulle_dist_matrix_view(const tulle_dist_matrix *A)
+{
+    return A ? (tulle_dist_csr){.local = tulle_matrix_view(A->local), .row_starts = A->starts} : (tulle_dist_csr){0};
+}
+
+void tulle_dist_matrix_free(tulle_dist_matrix *A)
+{
+    tl_dist_matrix_free(NULL, A);
+}
+
+void tulle_dist_split(int64_t rows, int ranks, int64_t *row_starts)
+{
+    if (!row_starts || ranks < 1) return;
+    for (int r = 0; r <= ranks; r++) row_starts[r] = tl_part(rows, r, ranks);
+}
+
+/* ---- products */
+
+tulle_status tulle_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                 const tulle_options *options, tulle_dist_matrix **C)
+{
+    tulle_status status = TULLE_OK;
+    tulle_options o;
+    NEED_DIST;
+    if (C) *C = NULL;
+    HAVE(A);
+    HAVE(B);
+    HAVE(C);
+    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
+    AGREE(status);
+    TRY(tl_dist_product(d, A, B, &o, C));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *options,
+                             tulle_dist_matrix **C)
+{
+    tulle_status status = TULLE_OK;
+    tulle_options o;
+    NEED_DIST;
+    if (C) *C = NULL;
+    HAVE(A);
+    HAVE(P);
+    HAVE(C);
+    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
+    if (status == TULLE_OK && (o.op_a != TULLE_KEEP || o.op_b != TULLE_KEEP))
+        status = tl_fail(d->b, TULLE_EINVAL, "tulle_dist_ptap: op_a and op_b are not for this product");
+    AGREE(status);
+    TRY(tl_dist_ptap(d, A, P, &o, C));
+done:
+    return status;
+}
+
+/* ---- a matrix elsewhere */
+
+tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *row_starts, tulle_dist_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    if (out) *out = NULL;
+    HAVE(A);
+    HAVE(out);
+    if (status == TULLE_OK) status = tl_csr_check_shape(d->b, A, "A");
+    if (status == TULLE_OK && A->place != TULLE_HOST)
+        status = tl_fail(d->b, TULLE_EINVAL, "A: a distributed matrix lies in host memory");
+    if (status == TULLE_OK) status = tl_csr_check_ends(d->b, A, "A");
+    if (status == TULLE_OK) status = tl_starts_check(d, row_starts, A->rows, "A");
+    AGREE(status);
+    TRY(tl_dist_scatter(d, A, row_starts, out));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    int64_t number = root;
+    NEED_DIST;
+    if (out) *out = NULL;
+    HAVE(A);
+    HAVE(out);
+    if (status == TULLE_OK && (root < 0 || root >= d->t.size))
+        status = tl_fail(d->b, TULLE_EINVAL, "rank %d of %d: there is no such one", root, d->t.size);
+    TRY(tl_same_everywhere(d, status, &number, 1, "the rank that gathers"));
+    TRY(tl_dist_check(d, A, "A", true));
+    TRY(tl_dist_gather(d, A, root, out));
+done:
+    return status;
+}
+
+/* Row blocks that are the same on all ranks; NULL is where optional, and then on all. */
+static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64_t *starts, int64_t rows, bool optional)
+{
+    int64_t number = 0;
+    if (status == TULLE_OK && (starts || !optional)) status = tl_starts_check(d, starts, rows, "the result");
+    if (status == TULLE_OK && starts) number = tl_starts_number(starts, d->t.size);
+    return tl_same_everywhere(d, status, &number, 1, "the result");
+}
+
+tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *row_starts,
+                                  tulle_dist_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    if (out) *out = NULL;
+    HAVE(A);
+    HAVE(out);
+    if (status == TULLE_OK && op != TULLE_TRANSPOSE && op != TULLE_ADJOINT)
+        status = tl_fail(d->b, TULLE_EINVAL, "op %d is neither TULLE_TRANSPOSE nor TULLE_ADJOINT", (int)op);
+    AGREE(status);
+    TRY(tl_dist_check(d, A, "A", false));
+    TRY(check_starts(d, status, row_starts, A->local.cols, true));
+    TRY(tl_dist_transpose(d, A, op, row_starts, out));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *row_starts,
+                                     tulle_dist_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    if (out) *out = NULL;
+    HAVE(A);
+    HAVE(out);
+    AGREE(status);
+    TRY(tl_dist_check(d, A, "A", true));
+    TRY(check_starts(d, status, row_starts, tl_dist_rows(d, A), false));
+    TRY(tl_dist_redistribute(d, A, row_starts, out));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *row_starts)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    HAVE(A);
+    HAVE(B);
+    HAVE(row_starts);
+    AGREE(status);
+    TRY(tl_dist_operands(d, A, B, false, false));
+    TRY(tl_dist_balance(d, A, B, row_starts));
+done:
+    return status;
+}
+
+/* ---- plans */
+
+tulle_status tulle_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                    const tulle_options *options, tulle_dist_plan **plan)
+{
+    tulle_status status = TULLE_OK;
+    tulle_options o;
+    NEED_DIST;
+    if (plan) *plan = NULL;
+    HAVE(A);
+    HAVE(B);
+    HAVE(plan);
+    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
+    AGREE(status);
+    TRY(tl_dist_plan_create(d, A, B, &o, plan));
+done:
+    return status;
+}
+
+tulle_dist_csr tulle_dist_plan_pattern(const tulle_dist_plan *plan)
+{
+    return plan ? tl_dist_plan_pattern(plan) : (tulle_dist_csr){0};
+}
+
+tulle_status tulle_dist_plan_run(tulle_dist_plan *plan, const void *a_values, const void *b_values, void *c_values)
+{
+    tulle_dist *d = plan ? tl_dist_plan_dist(plan) : NULL;
+    NEED_DIST;
+    return tl_dist_plan_run(plan, a_values, b_values, c_values);
+}
+
+void tulle_dist_plan_free(tulle_dist_plan *plan)
+{
+    tl_dist_plan_free(plan);
+}
+
+/* ---- a sparse times a dense */
+
+tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X, const int64_t *x_starts,
+                             tulle_dense *Y, const tulle_spmm_options *options)
+{
+    tulle_status status = TULLE_OK;
+    tulle_spmm_options o = options ? *options : (tulle_spmm_options){0};
+    NEED_DIST;
+    HAVE(A);
+    HAVE(X);
+    HAVE(x_starts);
+    HAVE(Y);
+    AGREE(status);
+    TRY(tl_dist_spmm(d, A, X, x_starts, Y, &o));
+done:
+    return status;
+}
+
+/* ---- files */
+
+tulle_status tulle_dist_read(tulle_dist *d, const char *path, const int64_t *row_starts, tulle_dist_matrix **A)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    if (A) *A = NULL;
+    HAVE(path);
+    HAVE(A);
+    AGREE(status);
+    TRY(tl_dist_read(d, path, row_starts, A));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_write(tulle_dist *d, const char *path, const tulle_dist_csr *A)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    HAVE(path);
+    HAVE(A);
+    AGREE(status);
+    TRY(tl_dist_check(d, A, "A", false));
+    TRY(tl_dist_write(d, path, A));
+done:
+    return status;
+}

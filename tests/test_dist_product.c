@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_dist_product.c - C = A*B over 1 to 9 ranks has the bits of one process, moves no byte too many, and ends in the same
+ * way on all ranks whatever fails on one. */
+#define _POSIX_C_SOURCE 200809L
+#include "dist_help.h"
+
+static team ranks;
+
+typedef struct job {
+    spread             A, B;
+    tulle_options      options;
+    tulle_dist_matrix *C[FAKE_RANKS];
+    int                odd;             /* what the last rank does wrong */
+    char               why[FAKE_RANKS][1100];
+} job;
+
+static void multiply(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    m->status = tulle_dist_multiply(m->dist, &A, &B, &j->options, &j->C[m->rank]);
+}
+
+static void job_free(job *j)
+{
+    for (int r = 0; r < FAKE_RANKS; r++) tulle_dist_matrix_free(j->C[r]);
+    memset(j->C, 0, sizeof j->C);
+    spread_free(&j->A);
+    spread_free(&j->B);
+}
+
+/* By the definition, from the matrices alone. */
+static uint64_t exact_bytes(const job *j, const tulle_csr *B, int64_t *rows)
+{
+    uint64_t bytes = 0, entry = ref_index_size(B->idx_type) + ref_value_size(B->val_type);
+    for (int r = 0; r < j->A.size; r++) {
+        const tulle_csr *A = &j->A.part[r].view;
+        char *seen = calloc((size_t)B->rows + 1, 1);
+        for (int64_t k = 0; k < A->nnz; k++) seen[ref_col(A, k)] = 1;
+        for (int64_t c = 0; c < B->rows; c++) {
+            if (!seen[c] || (c >= j->B.starts[r] && c < j->B.starts[r + 1])) continue;
+            bytes += 8 + (uint64_t)(ref_ptr(B, c + 1) - ref_ptr(B, c)) * entry;
+            ++*rows;
+        }
+        free(seen);
+    }
+    return bytes;
+}
+
+static void result_is(job *j, const tulle_csr *B, const tulle_csr *want, const char *what)
+{
+    int64_t rows = 0;
+    team_agrees(&ranks, what);
+    REQUIRE(ranks.member[0].status == TULLE_OK, "%s: %s", what, ranks.member[0].why);
+    for (int r = 0; r < ranks.size; r++) REQUIRE(j->C[r], "%s: rank %d has no C", what, r);
+    ref C = put_together(j->C, ranks.size);
+    CHECK(ref_same(&C.view, want, what), "%s on %d ranks", what, ranks.size);
+    ref_free(&C);
+    const tulle_dist_stats *s = &ranks.member[0].stats;
+    uint64_t exact = exact_bytes(j, B, &rows);
+    CHECK(s->bytes == exact || s->blocks > 1, "%s: %llu bytes moved, %llu are needed", what, (unsigned long long)s->bytes,
+          (unsigned long long)exact);
+    CHECK(s->bytes_exact == exact, "%s: told %llu", what, (unsigned long long)s->bytes_exact);
+    CHECK(s->blocks > 1 || s->bytes_lists == 8 * (uint64_t)rows, "%s: lists", what);
+    CHECK((int64_t)(s->bytes + s->bytes_lists) == ranks.bytes, "%s: all told: %lld", what, (long long)ranks.bytes);
+    CHECK(s->messages == ranks.letters, "%s: messages", what);
+    CHECK(s->rows_fetched == rows && s->c_nnz == want->nnz, "%s: counts", what);
+}
+
+static void every_pair_has_the_bits_of_one_process_on_1_to_9_ranks(void)
+{
+    for (int i = 0; i < 22; i++) {
+        ref_types t = ref_types_at((5 * i + 4) % REF_TYPES);
+        pair p = pair_at(i, REF_REALS, t, (ref_types){t.val, t.idx, t.ptr});
+        ref want = ref_product(&p.A.view, &p.B.view);
+        for (int size = 1; size <= FAKE_RANKS; size += i < SMALL_PAIRS ? 1 : 3) {
+            job j = {0};
+            team_options o = {.unkind = size % 2 == 0, .seed = (uint64_t)(i + size), .slice = size % 3 ? 0 : 64};
+            spread_random(&j.A, &p.A.view, size, (uint64_t)(i * size));
+            spread_random(&j.B, &p.B.view, size, (uint64_t)(i + size));
+            team_run(&ranks, size, multiply, &j, &o);
+            result_is(&j, &p.B.view, &want.view, p.name);
+            job_free(&j);
+        }
+        ref_free(&want);
+        pair_free(&p);
+    }
+}
+
+static void every_split_of_a_small_product(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(1, 4, 5, 3, REF_REALS, t), B = ref_random(2, 5, 6, 3, REF_REALS, t);
+    ref want = ref_product(&A.view, &B.view);
+    for (int64_t a1 = 0; a1 <= 4; a1++)
+        for (int64_t a2 = a1; a2 <= 4; a2++)
+            for (int64_t b1 = 0; b1 <= 5; b1++)
+                for (int64_t b2 = b1; b2 <= 5; b2++) {
+                    job j = {.A.starts = {0, a1, a2, 4}, .B.starts = {0, b1, b2, 5}};
+                    spread_at(&j.A, &A.view, 3);
+                    spread_at(&j.B, &B.view, 3);
+                    team_run(&ranks, 3, multiply, &j, NULL);
+                    result_is(&j, &B.view, &want.view, "every split");
+                    job_free(&j);
+                }
+    ref_free(&want);
+    ref_free(&A);
+    ref_free(&B);
+}
+
+static void zeros_are_dropped_and_widths_kept_as_asked(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(3, 60, 60, 6, REF_CANCELLING, t);
+    ref all = ref_product(&A.view, &A.view), want = ref_without_zeros(&all.view);
+    job j = {.options = {.drop_zeros = 1, .c_ptr_type = TULLE_I64, .c_idx_type = TULLE_I64}};
+    spread_random(&j.A, &A.view, 4, 0);
+    spread_random(&j.B, &A.view, 4, 0);
+    team_run(&ranks, 4, multiply, &j, NULL);
+    result_is(&j, &A.view, &want.view, "drop_zeros");
+    for (int r = 0; r < 4 && j.C[r]; r++) {
+        tulle_csr c = tulle_dist_matrix_view(j.C[r]).local;
+        CHECK(c.ptr_type == TULLE_I64 && c.idx_type == TULLE_I64, "rank %d", r);
+    }
+    job_free(&j);
+    ref_free(&want);
+    ref_free(&all);
+    ref_free(&A);
+}
+
+static void a_limit_makes_blocks_of_rows_with_the_same_bits(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(5, 400, 900, 3, REF_REALS, t), B = ref_random(6, 900, 40, 20, REF_REALS, t);
+    ref want = ref_product(&A.view, &B.view);
+    int most = 0;
+    for (uint64_t limit = 1 << 10; limit < (uint64_t)1 << 22; limit += limit / 2) {
+        job j = {.options = {.memory_limit = limit}};
+        spread_random(&j.A, &A.view, 3, 0);
+        spread_random(&j.B, &B.view, 3, 0);
+        team_run(&ranks, 3, multiply, &j, NULL);
+        team_agrees(&ranks, "limit");
+        int blocks = ranks.member[0].stats.blocks;
+        if (ranks.member[0].status == TULLE_OK) result_is(&j, &B.view, &want.view, "limit");
+        else CHECK(ranks.member[0].status == TULLE_ELIMIT, "limit %llu: %s", (unsigned long long)limit, ranks.member[0].why);
+        if (ranks.member[0].status == TULLE_OK && blocks > most) most = blocks;
+        job_free(&j);
+    }
+    CHECK(most > 1, "no limit led to blocks");
+    CHECK(ranks.member[0].status == TULLE_OK, "4 MiB are enough");
+    ref_free(&want);
+    ref_free(&A);
+    ref_free(&B);
+}
+
+/* ---- failures */
+
+static void each_call_of_the_transport_may_fail(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(7, 30, 30, 4, REF_REALS, t);
+    for (int size = 1; size <= 4; size++)
+        for (int bad = 0; bad < size; bad++) {
+            int64_t calls = 1;
+            for (int64_t n = 0; n < calls; n++) {
+                job j = {0};
+                team_options o = {.unkind = n % 2, .seed = (uint64_t)n, .fail_rank = bad + 1, .fail_call = n, .slice = 256};
+                spread_random(&j.A, &A.view, size, 0);
+                spread_random(&j.B, &A.view, size, 0);
+                team_run(&ranks, size, multiply, &j, &o);
+                team_agrees(&ranks, "a call fails");
+                CHECK(ranks.member[0].status == TULLE_ECOMM, "%d of %d, call %lld: %s", bad, size, (long long)n,
+                      tulle_status_name(ranks.member[0].status));
+                CHECK(strstr(ranks.member[0].why, "was made to fail"), "%s", ranks.member[0].why);
+                for (int r = 0; r < size; r++) CHECK(!j.C[r], "a C was left on rank %d", r);
+                job_free(&j);
+                /* how many calls there are shows when none fails */
+                if (n == 0) {
+                    o.fail_call = INT64_MAX;
+                    spread_random(&j.A, &A.view, size, 0);
+                    spread_random(&j.B, &A.view, size, 0);
+                    team_run(&ranks, size, multiply, &j, &o);
+                    calls = ranks.calls;
+                    CHECK(ranks.member[0].status == TULLE_OK && calls > 5, "%lld calls", (long long)calls);
+                    job_free(&j);
+                }
+            }
+        }
+    ref_free(&A);
+}
+
+static void *failing_alloc(void *user, size_t bytes)
+{
+    int64_t *left = user;
+    return (*left)-- > 0 ? malloc(bytes) : NULL;
+}
+
+static void failing_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+static void each_request_for_memory_may_fail_on_one_rank(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(8, 24, 24, 4, REF_REALS, t);
+    tulle_ctx *kept = NULL;
+    team_run(&ranks, 3, multiply, &(job){0}, NULL);     /* makes the contexts; there is nothing to multiply */
+    kept = ranks.member[1].ctx;
+    int64_t left = INT64_MAX, failures = 0;
+    tulle_mem mem = {failing_alloc, failing_free, &left};
+    for (int64_t n = 1; n < 400; n++) {
+        job j = {0};
+        left = INT64_MAX;
+        REQUIRE(tulle_ctx_create("cpu", &mem, &ranks.member[1].ctx) == TULLE_OK, "context");
+        tulle_ctx_set_threads(ranks.member[1].ctx, 1);
+        spread_random(&j.A, &A.view, 3, 0);
+        spread_random(&j.B, &A.view, 3, 0);
+        left = n;
+        team_run(&ranks, 3, multiply, &j, NULL);
+        left = INT64_MAX;
+        tulle_status status = ranks.member[0].status;
+        team_agrees(&ranks, "memory");
+        CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", ranks.member[0].why);
+        CHECK(status == TULLE_OK || strncmp(ranks.member[0].why, "rank 1: ", 8) == 0, "%s", ranks.member[0].why);
+        if (status != TULLE_OK) failures++;
+        job_free(&j);
+        tulle_ctx_free(ranks.member[1].ctx);
+        if (status == TULLE_OK) break;
+    }
+    ranks.member[1].ctx = kept;
+    CHECK(failures > 10, "only %lld requests failed", (long long)failures);
+    CHECK(ranks.member[0].status == TULLE_OK, "it never came to an end");
+    ref_free(&A);
+}
+
+/* One rank gives something else than the others. */
+static void odd_one(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    tulle_options o = {0};
+    int64_t other[FAKE_RANKS + 1];
+    const tulle_dist_csr *a = &A;
+    int what = m->rank == m->size - 1 ? j->odd : 0;
+    memcpy(other, A.row_starts, sizeof other);
+    if (what == 1) a = NULL;
+    if (what == 2) A.local.cols--;
+    if (what == 3) A.local.rows++;
+    if (what == 4) A.local.val_type = A.local.val_type == TULLE_F64 ? TULLE_F32 : TULLE_F64;
+    if (what == 5) B.row_starts = NULL;
+    if (what == 6) o.sort_inputs = 1;
+    if (what == 7) o.c_place = TULLE_DEVICE;
+    if (what == 8) other[1]++, other[0]++, A.row_starts = other;
+    if (what == 9) A.local.values = NULL;
+    if (what == 10) A.local.idx_type = TULLE_I64, A.local.nnz = 0, A.local.rows = 0;
+    if (what == 11) o.memory_limit = 1;
+    if (what == 12) o.policy = "none of ours";
+    m->status = tulle_dist_multiply(m->dist, a, &B, &o, &j->C[m->rank]);
+    /* afterwards all may go on */
+    if (m->status != TULLE_OK && m->status != TULLE_ECOMM) {
+        tulle_dist_matrix *C = NULL;
+        snprintf(j->why[m->rank], sizeof j->why[0], "%s", tulle_ctx_error(m->ctx));
+        A = spread_view(&j->A, m->rank);
+        B = spread_view(&j->B, m->rank);
+        if (tulle_dist_multiply(m->dist, &A, &B, NULL, &C) != TULLE_OK) m->status = TULLE_ECHECK;
+        tulle_dist_matrix_free(C);
+    }
+}
+
+static void what_one_rank_alone_does_wrong_all_refuse_and_go_on(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(9, 20, 20, 4, REF_REALS, t);
+    for (int size = 1; size <= 4; size++)
+        for (int odd = 1; odd <= 12; odd++) {
+            job j = {.odd = odd};
+            spread_random(&j.A, &A.view, size, 0);
+            spread_random(&j.B, &A.view, size, 0);
+            team_run(&ranks, size, odd_one, &j, NULL);
+            CHECK(!ranks.timed_out && !ranks.mismatch, "%d ranks, mistake %d", size, odd);
+            for (int r = 0; r < size; r++) {
+                CHECK(ranks.member[r].status < 0 && ranks.member[r].status != TULLE_ECHECK, "%d ranks, mistake %d, rank %d: %s",
+                      size, odd, r, tulle_status_name(ranks.member[r].status));
+                CHECK(ranks.member[r].status == ranks.member[0].status, "mistake %d", odd);
+                CHECK(j.why[0][0] && strcmp(j.why[r], j.why[0]) == 0, "mistake %d: \"%s\", \"%s\"", odd, j.why[0], j.why[r]);
+                CHECK(!j.C[r], "mistake %d", odd);
+            }
+            job_free(&j);
+        }
+    ref_free(&A);
+}
+
+static int stop_at_once(void *user, const char *stage, double fraction)
+{
+    (void)user, (void)stage, (void)fraction;
+    return 1;
+}
+
+static void cancelled(member *m)
+{
+    if (m->rank == 1) tulle_ctx_set_progress(m->ctx, stop_at_once, NULL);
+    multiply(m);
+    tulle_ctx_set_progress(m->ctx, NULL, NULL);
+}
+
+static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
+{
+    ref_types t = ref_types_at(4);
+    ref A = ref_random(10, 3000, 3000, 9, REF_REALS, t);
+    job j = {0};
+    spread_random(&j.A, &A.view, 3, 0);
+    spread_random(&j.B, &A.view, 3, 0);
+    team_run(&ranks, 3, cancelled, &j, NULL);
+    team_agrees(&ranks, "cancelled");
+    CHECK(ranks.member[0].status == TULLE_ECANCEL, "%s", ranks.member[0].why);
+    job_free(&j);
+    ref_free(&A);
+    team_free(&ranks);
+}
+
+TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(every_split_of_a_small_product),
+          TEST(zeros_are_dropped_and_widths_kept_as_asked), TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
+          TEST(each_call_of_the_transport_may_fail), TEST(each_request_for_memory_may_fail_on_one_rank),
+          TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),
+          TEST(a_rank_that_is_cancelled_takes_the_others_with_it))
