@@ -24,7 +24,7 @@ _WHERE = {
     "TulleError": "errors", "InvalidError": "errors", "ShapeError": "errors", "PatternError": "errors",
     "DtypeError": "errors", "DeviceError": "errors", "OutOfMemoryError": "errors", "MemoryLimitError": "errors",
     "IndexOverflowError": "errors", "FileError": "errors", "FormatError": "errors", "CancelledError": "errors",
-    "CheckError": "errors", "DriverError": "errors", "CompileError": "errors",
+    "CheckError": "errors", "DriverError": "errors", "CompileError": "errors", "CommunicationError": "errors",
 }
 
 __all__ = sorted(_WHERE)
@@ -53,6 +53,6 @@ if TYPE_CHECKING:                       # the same table, for type checkers
     from ._matmul import matmul, verify
     from ._plan import Plan
     from ._spmm import spmm
-    from .errors import (CancelledError, CheckError, CompileError, DeviceError, DriverError, DtypeError, FileError, FormatError,
+    from .errors import (CancelledError, CheckError, CommunicationError, CompileError, DeviceError, DriverError, DtypeError, FileError, FormatError,
                          IndexOverflowError, InvalidError, MemoryLimitError, OutOfMemoryError, PatternError, ShapeError,
                          TulleError)

@@ -18,7 +18,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c
 STATUS = {
     "OK": 0, "EINVAL": -1, "ESHAPE": -2, "EPATTERN": -3, "ETYPE": -4, "EDEVICE": -5, "ENOMEM": -100,
     "ELIMIT": -101, "EOVERFLOW": -102, "EIO": -103, "EFORMAT": -104, "ECANCEL": -105, "ECHECK": -106,
-    "EDRIVER": -107, "ECOMPILE": -108,
+    "EDRIVER": -107, "ECOMPILE": -108, "ECOMM": -109,
 }
 EPATTERN = STATUS["EPATTERN"]
 

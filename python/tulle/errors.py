@@ -85,6 +85,11 @@ class CompileError(TulleError, RuntimeError):
     status = "ECOMPILE"
 
 
+class CommunicationError(TulleError, OSError):
+    """Messages between processes failed."""
+    status = "ECOMM"
+
+
 KINDS = {STATUS[kind.status]: kind for kind in TulleError.__subclasses__()}
 
 

@@ -5,7 +5,11 @@
  * Everything runs on a duplicate of the caller's communicator, whose errors return.  Nothing blocks inside MPI: whoever
  * waits, tests, and looks now and then for a letter of a rank that gave up (TAG_FAREWELL).  So one rank that fails releases the others
  * without MPI_Abort; what they still expect is cancelled.  After that the transport is of no use, and what MPI may still touch is
- * not freed. */
+ * not freed.
+ *
+ * A letter overtakes: it may come to a rank that still waits in a collective which the sender has ended well.  So it says how many
+ * collectives the sender has ended, and is heeded by those that have ended as many: no rank fails in one that others
+ * have left with success. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <sched.h>
@@ -21,14 +25,22 @@ typedef struct pile {                   /* requests under way */
     int          count, room;
 } pile;
 
+typedef struct letter {                 /* of a rank that gives up */
+    int64_t     ended;                  /* collectives before that */
+    char        why[SENTENCE];
+} letter;
+
 typedef struct wire {
     MPI_Comm    comm;
     int         rank, size;
     pile        out, in;
     int64_t     mine[WORDS], all[WORDS];
     int64_t    *counts;                 /* 2 * size */
+    int64_t     ended;                  /* collectives, the same on all ranks */
     bool        failed, began;          /* began: MPI was started here */
-    char        why[SENTENCE], farewell[SENTENCE];
+    bool        told;                   /* somebody gave up; heeded when we are as far */
+    letter      theirs, last;           /* last: our own letter, if we give up */
+    char        why[SENTENCE];
 } wire;
 
 static int fails(wire *l, int code)
@@ -57,15 +69,21 @@ static void let_go(wire *l)
     l->failed = true;
 }
 
-/* Has a rank said that it gives up? */
+/* Has a rank said that it gives up, in what we wait for or before it? */
 static bool farewells(wire *l)
 {
     int there = 0;
     MPI_Status from;
+    letter got = {0};
     if (l->failed) return true;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAREWELL, l->comm, &there, &from) != MPI_SUCCESS || !there) return false;
-    if (MPI_Recv(l->why, SENTENCE, MPI_CHAR, from.MPI_SOURCE, TAG_FAREWELL, l->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        snprintf(l->why, sizeof l->why, "rank %d gave up", from.MPI_SOURCE);
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAREWELL, l->comm, &there, &from) == MPI_SUCCESS && there) {
+        if (MPI_Recv(&got, (int)sizeof got, MPI_BYTE, from.MPI_SOURCE, TAG_FAREWELL, l->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            snprintf(got.why, sizeof got.why, "rank %d gave up", from.MPI_SOURCE);
+        if (!l->told || got.ended < l->theirs.ended) l->theirs = got;
+        l->told = true;
+    }
+    if (!l->told || l->theirs.ended > l->ended) return false;
+    memcpy(l->why, l->theirs.why, sizeof l->why);
     l->why[SENTENCE - 1] = 0;
     let_go(l);
     return true;
@@ -93,10 +111,12 @@ static void give_up(void *user, const char *sentence)
     wire *l = user;
     MPI_Request request;
     if (l->failed) return;
-    snprintf(l->farewell, sizeof l->farewell, "%s", sentence);
-    memcpy(l->why, l->farewell, sizeof l->why);
+    l->last.ended = l->ended;
+    snprintf(l->last.why, sizeof l->last.why, "%s", sentence);
+    memcpy(l->why, l->last.why, sizeof l->why);
     for (int r = 0; r < l->size; r++)
-        if (r != l->rank && MPI_Isend(l->farewell, SENTENCE, MPI_CHAR, r, TAG_FAREWELL, l->comm, &request) == MPI_SUCCESS)
+        if (r != l->rank
+            && MPI_Isend(&l->last, (int)sizeof l->last, MPI_BYTE, r, TAG_FAREWELL, l->comm, &request) == MPI_SUCCESS)
             MPI_Request_free(&request);
     let_go(l);
 }
@@ -114,6 +134,7 @@ static int allreduce(void *user, int64_t *values, int count, tulle_reduce op)
     if (code == MPI_SUCCESS) code = wait_for(l, &request, 1);
     else code = fails(l, code);
     if (code == 0) memcpy(values, l->all, (size_t)count * sizeof *values);
+    l->ended += code == 0;
     return code;
 }
 
@@ -127,6 +148,7 @@ static int alltoall(void *user, const int64_t *out, int64_t *in)
     if (code == MPI_SUCCESS) code = wait_for(l, &request, 1);
     else code = fails(l, code);
     if (code == 0) memcpy(in, l->counts + l->size, (size_t)l->size * sizeof *in);
+    l->ended += code == 0;
     return code;
 }
 
