@@ -34,6 +34,24 @@ install(FILES ${PROJECT_BINARY_DIR}/tulle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 
 install(TARGETS tulle_command DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES docs/tulle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+# Manual pages of the functions, from the comments of the headers; where there is no awk there are none.
+find_program(TULLE_AWK NAMES awk mawk gawk)
+if(TULLE_AWK)
+    set(headers include/tulle.h include/tulle_cuda.h include/tulle_opencl.h)
+    list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
+    set(man3 ${PROJECT_BINARY_DIR}/man3)
+    file(STRINGS docs/tulle.1 date REGEX "^\\.Dd ")
+    string(REPLACE ".Dd " "" date "${date}")
+    add_custom_command(OUTPUT ${man3}/tulle.3
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${man3}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${man3}
+        COMMAND ${TULLE_AWK} -v out=${man3} -v date=${date} -f ${PROJECT_SOURCE_DIR}/scripts/man3.awk ${headers}
+        DEPENDS ${headers} ${PROJECT_SOURCE_DIR}/scripts/man3.awk docs/tulle.1
+        COMMENT "Manual pages from the headers" VERBATIM)
+    add_custom_target(tulle_manuals ALL DEPENDS ${man3}/tulle.3)
+    install(DIRECTORY ${man3}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 FILES_MATCHING PATTERN "*.3")
+endif()
 install(FILES programs/completion/tulle.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tulle)
 install(FILES programs/completion/_tulle DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

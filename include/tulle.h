@@ -77,8 +77,11 @@ typedef enum tulle_status {
     TULLE_STATUS_MIN = -999
 } tulle_status;
 
+/* The version of the library, such as "0.1.0". */
 TULLE_API const char *tulle_version(void);
+/* The name of a status. */
 TULLE_API const char *tulle_status_name(tulle_status status);   /* "TULLE_EPATTERN"   */
+/* What a status means, in a few words. */
 TULLE_API const char *tulle_status_text(tulle_status status);   /* the text above      */
 
 /* ----------------------------------------------------------------- types */
@@ -247,30 +250,43 @@ typedef struct tulle_cache {
 
 /* ----------------------------------------------------- context and devices */
 
+/* Makes a context on a device. */
 /* device: a name of the list below; "cuda" and "opencl" are their first device.  NULL: $TULLE_DEVICE
  * where that is set, else the best there is; where that is the CPU, the trace says for each GPU why it was not taken.
  * TULLE_DEVICE as a place that is asked for means the host there, so that programs need no switch. */
 TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
+/* Makes a context, or says why there is none. */
 /* The same; on failure why gets the sentence, cut to so many bytes: there is no context to ask for it. */
 TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **ctx,
                                             char *why, size_t bytes);
+/* Frees a context. */
 TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);             /* owned matrices outlive it */
 TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);      /* sentence of the last error */
+/* The device of a context. */
 TULLE_API const char  *tulle_ctx_device(const tulle_ctx *ctx);     /* "cpu", "cuda:0"            */
+/* How many threads of the CPU a context uses. */
 TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);     /* 0: all cores */
+/* A function that is told how far the work is, and may cancel it; NULL: none. */
 TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
+/* A function that gets a line for each choice that is made; NULL: none. */
 TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
+/* A function that is told of temporary files, before they are made and when they are gone; NULL: none. */
 TULLE_API void         tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user);
+/* Times, counts and memory of the last product. */
 TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
 /* Gives memory back that is kept from one product to the next: at most an eighth of the machine's, and on a GPU
  * a quarter of the device's, which goes back by itself only where this context needs other memory there. */
 TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);
 
+/* How many devices there are, usable or not. */
 /* The CPU, then every device of every driver, usable or not; a driver that is not there is a line that says
  * so.  The list is made at each call: an index past its present end is TULLE_EINVAL. */
 TULLE_API int          tulle_device_count(void);
+/* One device of the list: its name, in words, its memory, and why it cannot be used. */
 TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
+/* Where compiled kernels are kept, and how many there are. */
 TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
+/* Removes the compiled kernels that are kept; what was there is told. */
 TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
 /* Compiles or loads the kernels of the context's GPU for values and indices of these types now, not when a product first needs
  * them.  "compiling kernels" is told to the progress callback, which may cancel.  A CPU has none: TULLE_OK and zeros.
@@ -280,22 +296,31 @@ typedef struct tulle_kernels {
     int64_t     compiled, cached, embedded;
     double      seconds;
 } tulle_kernels;
+/* Compiles or loads the kernels of a GPU ahead of the first product. */
 TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got);
+/* The i-th policy of sparse products. */
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
+/* What that policy is. */
 TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
+/* The i-th accumulator; NULL past the last. */
 TULLE_API const char  *tulle_accumulator_name(int i);
+/* What that accumulator is, in one line. */
 TULLE_API const char  *tulle_accumulator_text(int i);
 
 /* ---------------------------------------------------------------- matrices */
 
+/* A view over arrays on the host: double values, 32-bit indices. */
 TULLE_API tulle_csr tulle_csr_f64_i32(int64_t rows, int64_t cols, const int32_t *row_ptr,
                                       const int32_t *col_idx, const double *values);
+/* A view over arrays on the host: float values, 32-bit indices. */
 TULLE_API tulle_csr tulle_csr_f32_i32(int64_t rows, int64_t cols, const int32_t *row_ptr,
                                       const int32_t *col_idx, const float *values);
+/* A view over arrays on the host, of any types; nnz is read from row_ptr. */
 TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                                    const void *col_idx, tulle_index idx_type,
                                    const void *values, tulle_type val_type);
 
+/* Is this view a matrix in order? */
 /* What is done with one matrix is done on the host, and results are there; views over device memory are
  * copied first.
  *
@@ -303,6 +328,7 @@ TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_p
 TULLE_API tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A);
 /* A copy with sorted rows; entries in the same place are added in their order. */
 TULLE_API tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
+/* The transpose or the conjugate transpose, as a matrix of its own. */
 TULLE_API tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op,
                                            tulle_matrix **out);
 /* A copy with other types; complex to real keeps the real part.  0 keeps a type as it is. */
@@ -319,32 +345,42 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
  * After an error y is as it was, unless the progress callback cancelled. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
+/* A copy on the host or on the device. */
 /* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context that
  * made it; like every other it may be freed after it. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 
+/* A view of a matrix that the library owns. */
 TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);      /* its place says where   */
+/* The values of a matrix that the library owns, for new ones. */
 TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
+/* Frees a matrix; NULL is allowed. */
 TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 
-/* Arrays that change hands without a copy.  A matrix over arrays of the caller, which must stay as they are until done(user) is
- * called: when the matrix is freed, by whichever thread frees it.  done may be NULL.  After an error they are the caller's. */
 typedef void (*tulle_done_fn)(void *user);
+/* A matrix over arrays of the caller, without a copy. */
+/* They must stay as they are until done(user) is called: when the matrix is freed, by whichever thread frees it.  done may be
+ * NULL.  After an error they are the caller's. */
 TULLE_API tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user,
                                           tulle_matrix **out);
-/* The arrays of A become the caller's, and A is gone.  Each is freed by tulle_array_free() (never by free()), in any order and
+/* The arrays of a matrix for the caller, without a copy. */
+/* A is gone afterwards.  Each array is freed by tulle_array_free() (never by free()), in any order and
  * thread, also after its context.  TULLE_EINVAL, and A is as it was: its arrays are on a device, adopted, or a mapped file. */
 TULLE_API tulle_status tulle_matrix_release(tulle_matrix *A, tulle_csr *arrays);
-TULLE_API void         tulle_array_free(const void *array);        /* NULL: nothing */
+/* Frees an array that tulle_matrix_release() gave; NULL is allowed. */
+TULLE_API void         tulle_array_free(const void *array);
 
 /* ---------------------------------------------------------- dense matrices */
 
+/* A view over a dense matrix on the host. */
 TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
                                        void *values, tulle_type val_type);
+/* A dense matrix of zeros that the library owns. */
 /* Zeros, without gaps. */
 TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
                                           tulle_type val_type, tulle_dense_matrix **out);
+/* A dense matrix in another order or type. */
 /* A copy on the host without gaps, in another order or type; complex to real keeps the real part.  val_type
  * 0: as it is. */
 TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order,
@@ -352,28 +388,35 @@ TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A,
 /* A copy on the host or on the device of the context, without gaps. */
 TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
                                         tulle_dense_matrix **out);
+/* Reads a dense matrix from a file. */
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
  * files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by content.
  * A sparse file (coordinate) gets zeros between its entries. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
+/* Writes a dense matrix to a file. */
 /* The format follows the name: .npy or .mtx. */
 TULLE_API tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A);
+/* A view of a dense matrix that the library owns. */
 TULLE_API tulle_dense  tulle_dense_view(const tulle_dense_matrix *A);
+/* Frees a dense matrix; NULL is allowed. */
 TULLE_API void         tulle_dense_free(tulle_dense_matrix *A);
 
 /* ------------------------------------------------------- files and gallery */
 
+/* Reads a sparse matrix from a file. */
 /* .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content; pipes too.  Values become double or
  * complex double; indices are 32 bit where they fit.  tulle_csr_convert() changes that.  Of an archive it is
  * the member NAME/NAME.mtx, else the largest .mtx; "A.tar.gz:NAME" is the member of that name or path, with
  * or without .mtx.  The matrix is a copy: what happens to the file later does not matter. */
 TULLE_API tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A);
+/* Reads a sparse matrix, or maps it where it can be mapped. */
 /* The same, but a .tulle file is mapped where it can be (a plain file, not packed), verified and not copied:
  * less memory, and pages that are shared with other processes.  Nobody may write to the file or shorten it
  * while the matrix is there, or the matrix changes under way, or SIGBUS is raised; to replace it by renaming
  * is safe. */
 TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle_matrix **A);
 
+/* Writes a sparse matrix to a file. */
 /* Every file is written in one way: beside its place under another name (tulle-HEX.part), with the rights of
  * the file that it replaces, forced to the disk, and renamed when it is whole.  After a failure what stood
  * there before is untouched.  A link stays one, and the file it leads to is replaced; pipes, devices and
@@ -381,6 +424,7 @@ TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle
  *
  * The format follows the name: .mtx, .mtx.gz or .tulle. */
 TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
+/* Writes half of a symmetric matrix to a file. */
 /* The same for a matrix that equals its transpose, or its conjugate transpose: a Matrix Market file (.mtx, .mtx.gz) of
  * its lower triangle, "symmetric" or "hermitian".  Another one is TULLE_EINVAL, and the sentence names an
  * entry without its equal. */
@@ -390,24 +434,30 @@ TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
 /* Bytes of any kind, such as a picture. */
 TULLE_API tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *data, size_t bytes);
 
+/* Begins a file that grows by blocks of rows. */
 /* A matrix larger than memory, from blocks of rows in their order, such as those of tulle_multiply_blocks()
  * (there with a context of its own: the other one is at work).  The name ends with .mtx or .tulle (whose row
  * pointers then have 64 bits; until it is finished its values lie in a second temporary file beside it).  val_type 0: a
  * pattern. */
 TULLE_API tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
                                            tulle_type val_type, tulle_writer **writer);
+/* Appends a block of rows to such a file. */
 TULLE_API tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block);     /* the next rows */
 /* All rows were put: the file gets its name. */
 TULLE_API tulle_status tulle_writer_finish(tulle_writer *writer);
 /* Before its context; of a file that was not finished nothing is left. */
 TULLE_API void         tulle_writer_free(tulle_writer *writer);
+/* A matrix of the gallery, by its recipe. */
 /* "poisson2d:1000", "cage:12", "rmat:scale=16,edges=16,seed=1": see tulle_gallery_text(). */
 TULLE_API tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A);
+/* The i-th recipe of the gallery. */
 TULLE_API const char  *tulle_gallery_name(int i);                  /* NULL past the last */
+/* What that recipe makes. */
 TULLE_API const char  *tulle_gallery_text(int i);                  /* parameters, in one line */
 
 /* ----------------------------------------------------------- the simple way */
 
+/* The product of two sparse matrices. */
 /* C = op(A)*op(B).  Where neither A nor B has values (NULL), C is a pattern and has none either; one operand without values is
  * an error. */
 TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
@@ -424,6 +474,7 @@ TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A,
 TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_forecast *forecast);
 
+/* Verifies a product. */
 /* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; rows that have infinities, leave the range of the type or mix
  * sizes too different for one sum are computed anew, entry by entry.  What overflows or underflows in C's type is weighed
  * as such: right where the sum of the products does so.  *error is relative to what is added up. */
@@ -433,22 +484,28 @@ TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, c
 
 /* ---------------------------------------------- patterns once, values often */
 
+/* Prepares products of the same two patterns with other values. */
 /* Values are not looked at.  Of a transposed operand the plan keeps a copy.  Plans take no drop_zeros
  * and no sort_inputs: use tulle_csr_sort() first. */
 TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                          const tulle_options *options, tulle_plan **plan);
+/* The pattern of a plan's product. */
 /* The pattern of C on the host (values NULL); lives as long as the plan. */
 TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
+/* The values of a plan's product for new values of A and B. */
 /* c_values = values of C; nothing is allocated (but for transposed operands on a device).  The patterns of A
  * and B given to tulle_plan_create() must still be there, unchanged.  a_values and b_values lie where A and B
  * did, c_values where c_place says. */
 TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
                                       void *c_values);
+/* Times, counts and memory of the last run, or of making the plan. */
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
+/* Frees a plan; NULL is allowed. */
 TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
 
 /* --------------------------------------------------- a sparse times a dense */
 
+/* The product of a sparse matrix and a dense one. */
 /* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is written
  * only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise infinities
  * and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex number.  X and
@@ -465,6 +522,7 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 
+/* Prepares products of one sparse matrix with dense ones. */
 /* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
  * plan refers to A's pattern, which must stay as it is as long as there is the plan.  Its values are a copy: those that A
  * has now, until tulle_spmm_plan_set_values() gives others, on every device and for every op_a and policy.  So what is done to
@@ -472,15 +530,21 @@ TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tull
  * each run; here they must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
+/* One product of a plan: Y = alpha*op(A)*X + beta*Y, alpha and beta as in tulle_spmm_options. */
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
+/* New values for the sparse matrix of a plan. */
 /* New values for all later runs, copied before it returns (on a caller's own queue: in its order): as many as A
  * has entries, in their order, where A lies.  After an error the plan has the values it had, unless a device failed half way.  Of
  * a transposed A it takes as long as to transpose it, and for that time its memory twice. */
 TULLE_API tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
+/* Times, counts and memory of a plan. */
 TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats); /* creation or last run */
+/* Frees a plan; NULL is allowed. */
 TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);    /* before its context */
+/* The i-th policy of tulle_spmm(). */
 TULLE_API const char  *tulle_spmm_policy_name(int i);                  /* NULL past the last */
+/* What that policy is, in one line. */
 TULLE_API const char  *tulle_spmm_policy_text(int i);
 
 /* ------------------------------------------------------------------ trials */
@@ -504,7 +568,9 @@ typedef struct tulle_merge_result {
     uint64_t    shared_bytes;     /* of a block                                               */
 } tulle_merge_result;
 
+/* The i-th merge algorithm. */
 TULLE_API const char  *tulle_merge_name(int i);                    /* NULL past the last */
+/* Times one merge algorithm on a GPU. */
 /* TULLE_ELIMIT: the device's shared memory or blocks are too small for the length. */
 TULLE_API tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *options,
                                          tulle_merge_result *result);

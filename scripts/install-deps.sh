@@ -63,6 +63,7 @@ find_missing() {
             missing+=(libeigen3-dev)
         has_library libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
         ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/pocl*.icd >/dev/null 2>&1 || missing+=(pocl-opencl-icd)
+        has groff || missing+=(groff-base)
         has python3 || missing+=(python3)
         has objdump || has llvm-objdump || missing+=(binutils)
         has_python numpy scipy.sparse pytest || missing+=(python3-numpy python3-scipy python3-pytest)
