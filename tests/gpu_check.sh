@@ -6,7 +6,7 @@
 # measurements; all of it into docs/records/<device>.json, tables of accumulators and merges beside it.
 #
 #   --out FILE               the record goes there
-#   PART                     tests, sanitizers, measures; all three where none is named.  A record of the same sources
+#   PART                     tests, sanitizers, measures, python; all four where none is named.  A record of the same sources
 #                            keeps what it had of the others
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
@@ -15,6 +15,7 @@
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
 #   GPU_CHECK_AT_ONCE        tests of a device at the same time (8); of the CPU as many as JOBS
+#   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
 #   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
 #
@@ -28,8 +29,8 @@ out= parts=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out needs a file}; shift 2 ;;
-        tests | sanitizers | measures) parts="$parts $1 "; shift ;;
-        *) echo "usage: gpu_check.sh [--out FILE] [tests] [sanitizers] [measures]" >&2; exit 2 ;;
+        tests | sanitizers | measures | python) parts="$parts $1 "; shift ;;
+        *) echo "usage: gpu_check.sh [--out FILE] [tests] [sanitizers] [measures] [python]" >&2; exit 2 ;;
     esac
 done
 wanted() { [ -z "$parts" ] || [[ $parts == *" $1 "* ]]; }
@@ -47,7 +48,7 @@ read -r -a flags <<<"${CMAKE_FLAGS:-}"
 mkdir -p "$build"
 # shellcheck disable=SC2086
 if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
-       cmake --build "$build" --parallel "$jobs" --target tulle_command bench_gpu bench_gpu_spmm record \
+       cmake --build "$build" --parallel "$jobs" --target tulle tulle_command bench_gpu bench_gpu_spmm record \
              unit_tests $programs; } >"$work/log" 2>&1; then
     tail -n 60 "$work/log"
     exit 1
@@ -167,6 +168,25 @@ for d in $devices; do
     done
     say "tests on $d: $((SECONDS - start)) s"
 done
+
+# ---- the Python package, with CuPy and PyTorch on CUDA
+
+case $first in
+    cuda*)
+        if wanted python; then
+            export TULLE_LIBRARY=$build/libtulle.so PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
+            TULLE_TEST_DEVICE=$first timeout 600 "${PYTHON:-python3}" python/tests/gpu.py >"$work/log" 2>&1
+            status=$?
+            count "$work/log"
+            if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+            if [ "$failed" -ne 0 ]; then tail -n 60 "$work/log"; fi
+            tested "$first" python
+            say "A*A beside CuPy and PyTorch"
+            measured=${GPU_CHECK_MATRICES:-poisson2d:300 poisson3d:40 rmat:scale=13,edges=8,seed=1 cage:10}
+            # shellcheck disable=SC2086  # a folder, or several recipes
+            timeout 900 "${PYTHON:-python3}" -W ignore bench/python/cuda.py --device "$first" $measured || wrong=1
+        fi ;;
+esac
 
 # ---- sanitizers, on the small test through CUDA
 

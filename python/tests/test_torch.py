@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch's sparse tensors in the host's memory; where there is no PyTorch, there is nothing to say."""
+import numpy as np
+import pytest
+from conftest import DTYPES, INDICES, whole
+
+import tulle
+
+torch = pytest.importorskip("torch")
+
+
+def tensor(A, index="int64", layout="csr"):
+    A = A.tocsr() if layout == "csr" else A.tocsc()
+    make = torch.sparse_csr_tensor if layout == "csr" else torch.sparse_csc_tensor
+    parts = [torch.from_numpy(x) for x in (A.indptr.astype(index), A.indices.astype(index), A.data)]
+    return make(*parts, size=A.shape)
+
+
+@pytest.mark.parametrize("layout", ("csr", "csc"))
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_product(dtype, index, layout):
+    A, B = whole((20, 30), dtype=dtype), whole((30, 25), dtype=dtype, seed=2)
+    C = tulle.matmul(tensor(A, index, layout), tensor(B, index, layout))
+    assert C.layout is (torch.sparse_csr if layout == "csr" else torch.sparse_csc) and C.dtype is getattr(torch, dtype)
+    pointers = C.crow_indices() if layout == "csr" else C.ccol_indices()
+    assert pointers.dtype is getattr(torch, index)
+    np.testing.assert_array_equal(C.to_dense().numpy(), A.toarray() @ B.toarray())
+
+
+def test_dense_and_coo():
+    A = whole((20, 30))
+    T, X = tensor(A), torch.arange(90.0, dtype=torch.float64).reshape(30, 3)
+    for x in (X, X.T.contiguous().T, X[:, 0]):
+        np.testing.assert_array_equal(tulle.matmul(T, x).numpy(), A.toarray() @ x.numpy())
+    Y = torch.empty(20, 3, dtype=torch.float64)
+    assert tulle.spmm(T, X, out=Y) is Y
+    np.testing.assert_array_equal(Y.numpy(), A.toarray() @ X.numpy())
+    coo = T.to_sparse_coo().coalesce()
+    np.testing.assert_array_equal(tulle.matmul(coo, tensor(A.T)).to_dense().numpy(), A.toarray() @ A.toarray().T)
+
+
+def test_plan():
+    A = whole((20, 20))
+    T = tensor(A)
+    plan = tulle.Plan(T, T)
+    C = plan(2 * T.values(), T.values())
+    np.testing.assert_array_equal(C.to_dense().numpy(), 2 * A.toarray() @ A.toarray())
+    assert plan(T.values(), T.values(), out=C) is C
+    np.testing.assert_array_equal(C.to_dense().numpy(), A.toarray() @ A.toarray())
+
+
+def test_gradients_are_not_lost_in_silence():
+    X = torch.ones(30, 2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(tulle.DtypeError, match="gradient"):
+        tulle.matmul(tensor(whole((20, 30))), X)
+    with torch.no_grad():
+        assert tulle.matmul(tensor(whole((20, 30))), X).shape == (20, 2)
+
+
+def test_other_libraries_operands_are_refused():
+    A = whole((5, 5))
+    with pytest.raises(tulle.DtypeError, match="A is PyTorch's and B is SciPy's"):
+        tulle.matmul(tensor(A), A)
