@@ -118,6 +118,10 @@ TULLE_API void         tulle_dist_split(int64_t rows, int ranks, int64_t *row_st
  * at a time.  sort_inputs and a c_place on a device are refused. */
 TULLE_API tulle_status tulle_dist_multiply(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                            const tulle_options *options, tulle_dist_matrix **C);
+/* Is C = A*B?  Compares C*x with A*(B*x) for a random x, in double precision; *error is relative to what is added up.  TULLE_ECHECK:
+ * it is not.  Infinities and what is no number are taken as wrong. */
+TULLE_API tulle_status tulle_dist_product_check(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                                const tulle_dist_csr *C, double *error);
 /* P^T*(A*P), the matrix of a coarse grid; rows of C in nearly equal blocks. */
 TULLE_API tulle_status tulle_dist_ptap(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *P,
                                        const tulle_options *options, tulle_dist_matrix **C);

@@ -160,6 +160,7 @@ int run_multiply(const options *o)
     int code = END_OK;
     session s = {0};
     outcome r = {.right = true};
+    if (ranks_launched()) return multiply_ranks(o);
     GO(check_names(o));
     GO(output_name(o->output, MATRIX_FILE));
     GO(output_symmetric(o, o->output));

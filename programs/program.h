@@ -8,6 +8,7 @@
  *     operand.c   a file or a recipe -> matrix      output.c    can this file be written?
  *     table.c     numbers for people                json.c      numbers for programs
  *     stream.c    C to a file, block by block       png.c, text.c   pictures, letters in them
+ *     ranks.c     several processes, under mpirun
  *
  * and one file a subcommand.  A function that can fail returns an exit code, has told why on standard
  * error when it is not END_OK, and has one exit `done`. */
@@ -267,6 +268,11 @@ void work_free(work *w);
 int  bench_merges(const options *o);
 int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);
+
+/* ---- ranks.c: did mpirun launch us as one of several?  Then products are made together. */
+
+bool ranks_launched(void);
+int  multiply_ranks(const options *o);
 
 /* ---- the subcommands */
 

@@ -108,6 +108,26 @@ done:
     return status;
 }
 
+tulle_status tulle_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                      const tulle_dist_csr *C, double *error)
+{
+    tulle_status status = TULLE_OK;
+    NEED_DIST;
+    HAVE(A);
+    HAVE(B);
+    HAVE(C);
+    HAVE(error);
+    AGREE(status);
+    TRY(tl_dist_operands(d, A, B, false, true));
+    TRY(tl_dist_check(d, C, "C", false));
+    if (C->local.cols != B->local.cols || memcmp(C->row_starts, A->row_starts, (size_t)(d->t.size + 1) * 8) != 0)
+        status = tl_fail(d->b, TULLE_ESHAPE, "C has not the row blocks of A and the columns of B");
+    AGREE(status);
+    TRY(tl_dist_product_check(d, A, B, C, error));
+done:
+    return status;
+}
+
 /* ---- a matrix elsewhere */
 
 tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *row_starts, tulle_dist_matrix **out)

@@ -252,6 +252,44 @@ static void coarse_grids_are_those_of_one_process(void)
     }
 }
 
+/* ---- is a product right? */
+
+static void verify(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    double error = -1;
+    tulle_dist_matrix *C = NULL;
+    m->status = tulle_dist_multiply(m->dist, &A, &B, NULL, &C);
+    if (m->status != TULLE_OK) return;
+    tulle_dist_csr c = tulle_dist_matrix_view(C);
+    int64_t k = c.local.nnz / 2;
+    if (j->columns && m->rank == m->size / 2 && c.local.nnz > 0) {     /* one entry is made wrong */
+        ref_value v = ref_val(&c.local, k);
+        ref_value_put((void *)(uintptr_t)c.local.values, c.local.val_type, k, (ref_value){v.re * 1.001, v.im});
+    }
+    m->status = tulle_dist_product_check(m->dist, &A, &B, &c, &error);
+    tulle_dist_matrix_free(C);
+}
+
+static void a_wrong_entry_is_found_and_a_right_product_passes(void)
+{
+    for (int size = 1; size <= FAKE_RANKS; size += 2)
+        for (int i = 0; i < REF_TYPES; i += 3)
+            for (int wrong = 0; wrong < 2; wrong++) {
+                ref_types t = ref_types_at(i);
+                job j = {.a = ref_random(31, 60, 50, 4, REF_INTEGERS, t), .b = ref_random(32, 50, 70, 4, REF_INTEGERS, t), .columns = wrong};
+                job_make(&j, size, 0);
+                team_run(&ranks, size, verify, &j, NULL);
+                team_agrees(&ranks, "verify");
+                CHECK(ranks.member[0].status == (wrong ? TULLE_ECHECK : TULLE_OK), "%d ranks, %s, %d: %s", size, ref_types_name(t),
+                      wrong, ranks.member[0].why);
+                job_clear(&j);
+                ref_free(&j.a);
+                ref_free(&j.b);
+            }
+}
+
 /* ---- plans */
 
 static void plan_twice(member *m)
@@ -393,6 +431,8 @@ static void each_call_of_the_transport_may_fail(void)
     calls_fail(ptap, &j, 3, "ptap");
     calls_fail(plan_twice, &j, 3, "plan");
     calls_fail(dense, &j, 3, "spmm");
+    j.columns = 0;
+    calls_fail(verify, &j, 3, "verify");
     calls_fail(gather, &j, 3, "gather");
     ref_free(&j.a);
     ref_free(&j.b);
@@ -402,6 +442,6 @@ static void each_call_of_the_transport_may_fail(void)
 }
 
 TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back), TEST(row_blocks_have_equal_work),
-          TEST(operands_may_be_transposed), TEST(coarse_grids_are_those_of_one_process),
+          TEST(operands_may_be_transposed), TEST(coarse_grids_are_those_of_one_process), TEST(a_wrong_entry_is_found_and_a_right_product_passes),
           TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists),
           TEST(each_call_of_the_transport_may_fail))

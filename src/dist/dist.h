@@ -13,6 +13,7 @@
  *     spmm.c      the same lists for rows of a dense matrix
  *     ship.c      whole rows to other ranks
  *     move.c      transpose, other row blocks, gather, row blocks of equal work
+ *     verify.c    C*x against A*(B*x)
  *     galerkin.c  transposed operands, P^T*A*P
  *     file.c      every rank its part of a .tulle file
  *
@@ -172,6 +173,8 @@ tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle
                              tulle_dist_matrix **C);
 tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *o,
                           tulle_dist_matrix **C);
+tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_dist_csr *C,
+                                   double *error);
 tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tulle_dist_matrix **out);
 tulle_status tl_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out);
 tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,

@@ -205,7 +205,8 @@ static const char *why(void *user)
 static void end(void *user)
 {
     wire *l = user;
-    int over = 0, began = l->began;
+    int over = 0;
+    bool began = l->began, failed = l->failed;     /* MPI would wait for ranks that left */
     MPI_Finalized(&over);
     if (!over && !l->failed) {
         MPI_Comm_free(&l->comm);
@@ -214,7 +215,7 @@ static void end(void *user)
         MPI_Free_mem(l->counts);
         MPI_Free_mem(l);
     }
-    if (!over && began) MPI_Finalize();
+    if (!over && began && !failed) MPI_Finalize();
 }
 
 int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport)

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# mpi_command.sh MPIRUN TULLE - `mpirun -n N tulle multiply`: files byte for byte those of one process, one report, one sentence and
+# an exit code when something is wrong.
+set -uo pipefail
+mpirun=$1 tulle=$2
+run=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0
+check() {                       # check WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); echo "ok   $what"; else failed=$((failed + 1)); echo "FAIL $what"; fi
+}
+ranks() { local n=$1; shift; bash "$run" "$mpirun" "$n" "$tulle" "$@" >out 2>err; }
+count_is() { [ "$(grep -c -- "$2" "$1")" -eq "$3" ] || { cat "$1"; return 1; }; }
+
+"$tulle" gen cage:7 -o A.tulle -q && "$tulle" gen rmat:scale=8,edges=4,seed=1 -o R.mtx -q || exit 1
+"$tulle" gen poisson2d:30 -o P.tulle -q || exit 1
+for n in 1 2 3 4; do
+    "$tulle" multiply A.tulle -q -o one.tulle
+    check "$n ranks run" ranks $n multiply A.tulle --check -o many.tulle
+    check "$n ranks write what one does" cmp one.tulle many.tulle
+    check "$n ranks, one report" count_is out 'check: passed' 1
+done
+"$tulle" multiply A.tulle A.tulle -q -o one.tulle
+check "two operands" ranks 3 multiply A.tulle A.tulle --check -o many.tulle
+check "two operands, the same file" cmp one.tulle many.tulle
+"$tulle" multiply R.mtx -q -o one.mtx
+check "text in, text out" ranks 2 multiply R.mtx -o many.mtx
+check "text, the same file" cmp one.mtx many.mtx
+check "a recipe, as JSON" ranks 2 multiply poisson2d:20 --json --check
+check "JSON is printed once" count_is out '"ranks": 2' 1
+check "bytes are those that must move" test "$(sed -n 's/.*"bytes": //p' out)" = "$(sed -n 's/.*"bytes_exact": //p' out)"
+ranks 3 multiply none.tulle
+check "a missing file has its exit code" test $? -ne 0
+check "a missing file is told once" count_is err 'none.tulle: cannot be read' 1
+ranks 3 multiply A.tulle P.tulle
+check "shapes are told once" count_is err 'columns' 1
+echo old >kept.tulle
+head -c 300 A.tulle >cut.tulle
+ranks 3 multiply cut.tulle -o kept.tulle
+check "a damaged file is told once" count_is err 'cut.tulle' 1
+check "what stood there stays" grep -qx old kept.tulle
+TULLE_LIBMPI=/none/libtulle_mpi.so ranks 2 multiply A.tulle
+check "a library that is not there is told once" count_is err 'cannot be opened' 1
+check "nothing half-written is left" test -z "$(ls ./*.part 2>/dev/null)"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
