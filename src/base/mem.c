@@ -26,6 +26,8 @@
 enum { HEADER = 64, KEPT_MAX = 64 };
 static const uint64_t map_from = 128u << 10;            /* smaller blocks come from the heap */
 static const uint64_t page = 4u << 10, huge = 2u << 20;
+static const uint64_t huge_from = 1u << 20;             /* one huge page costs less than so many plain ones, ... */
+static const uint64_t plain_tail = 256u << 10;          /* and more than so many behind the last whole one       */
 static const uint64_t ask_from = 1u << 30;              /* for larger blocks the machine is asked first */
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
@@ -77,10 +79,12 @@ static void count_in(tl_base *b, block *h, uint64_t bytes)
 /* ---- mappings and the pool */
 
 #if defined(__linux__)
-/* Rounded up to what a map is made of: huge pages, or plain ones when it is small. */
+/* Rounded up to what a map is made of: huge pages, or plain ones where it is small or ends shortly behind a huge one. */
 static uint64_t map_size(uint64_t bytes)
 {
-    uint64_t unit = bytes < huge ? page : huge;
+    uint64_t tail = bytes & (huge - 1);
+    bool plain = bytes < huge_from || (bytes >= huge && tail > 0 && tail <= plain_tail);
+    uint64_t unit = plain ? page : huge;
     return (bytes + unit - 1) & ~(unit - 1);
 }
 

@@ -28,7 +28,7 @@ typedef struct tl_job {
     bool             twins, stencils;   /* are there enough of them to look? */
     bool             repeats, ones;      /* patterns of rows come again; each row of B has one entry */
     bool             far;               /* rows of B are best fetched ahead of their use */
-    int64_t          a_nnz, b_nnz;
+    int64_t          a_nnz, b_nnz, b_longest;   /* entries; of the longest row of B that A names */
     bool             drop_zeros;
     bool             exact;             /* nothing is written behind the last entry of a piece */
 } tl_job;
@@ -58,6 +58,8 @@ typedef struct tl_scratch {
     void       *patterns;               /* of rows that may come again, kernel_repeat.h */
     int64_t     pattern_count, pattern_bytes;
     int64_t     pattern_most, pattern_room;     /* products of one; entries of its arrays */
+    int64_t     pattern_entries;        /* of A, where lanes are kept        */
+    int         pattern_mode;           /* what was done when they were noted; 0: there are none */
     int64_t    *row_end;                /* of the rows of a piece            */
     bool        fresh;                  /* the memory was zero when it came  */
     bool        clear;
@@ -68,7 +70,9 @@ enum {
     TL_STRETCHES = 1 << 15,             /* entries of a row of A             */
     TL_ITEMS = 1 << 15,                 /* products of a row for sort, hash  */
     TL_TABLE = TL_ITEMS * 2,
-    TL_PATTERN = 128,                   /* products of a row whose pattern is remembered */
+    TL_PATTERN = 640,                   /* products of a row whose pattern is remembered */
+    TL_LEAN_PATTERN = 128,
+    TL_PATTERN_ENTRIES = 128,           /* entries of A of one that is added up in registers */
     TL_PATTERN_PAD = 16,                /* and behind them */
     TL_SLOTS = 2 << 20,                 /* at most, see scratch.c            */
     TL_SLACK = 16                       /* entries a kernel may write behind the last */

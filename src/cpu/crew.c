@@ -90,6 +90,7 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
         .far = (uint64_t)B->nnz * (tl_index_size(B->idx_type) + tl_type_size(B->val_type)) > 2u << 20,
         .a_nnz = A->nnz,
         .b_nnz = B->nnz,
+        .b_longest = p->max_b_row,
     };
     job.repeats = p->repeats && !job.stencils && (choice || stencil);
     return job;

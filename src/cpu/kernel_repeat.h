@@ -5,47 +5,35 @@
  * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products of a
  * row then lie as those of some row shortly before did, all of them some columns on, and rows are short: to find the
  * columns of one costs more than to add it up.  So a thread remembers the last patterns: the columns of all products
- * relative to the first, the columns of C, and which products each of them adds up.  A row that has one of them is
- * written without marks, search or sort.
+ * relative to the first, the columns of C, and which of them each product belongs to.  A row that has one of them is
+ * written without marks, search or sort.  The pattern that followed the last one before is tried first.
  *
- * Rows of B are taken eight entries at a time, however short they are: the number of steps does not depend on their
+ * Where rows of B have at most eight entries and those of C at most 32, the row of C stands in registers (kernel_lanes.h).
+ * Else rows of B are taken eight entries at a time, however short they are: the number of steps does not depend on their
  * lengths, and no branch is guessed wrong.  Where each has exactly one entry, as where every point belongs to one aggregate,
- * entry j is row j, and row pointers are not read.  The pattern that followed the last one before is tried first.
+ * entry j is row j, and row pointers are not read.
  *
- * Memory: 128 patterns, fewer where they are long, in about 64 KiB; each piece begins without any. */
+ * Memory: 128 patterns, fewer where they are long, in about 64 KiB, 256 KiB where rows have more than 128 products. */
 #ifndef TL_KERNEL_REPEAT_H
 #define TL_KERNEL_REPEAT_H
-#include "cpu/kernel_gather.h"
+#include "cpu/kernel_lanes.h"
 
 typedef idx lanes8 __attribute__((vector_size(8 * sizeof(idx)), aligned(sizeof(idx)), may_alias));
 
 /* A pattern; the arrays that arrays_of() gives lie behind it. */
 typedef struct pattern {
-    int64_t products;                   /* -1: none */
-    int32_t count, next;                /* entries of C; the pattern that came after it */
-    int64_t used;                       /* the row that had it last */
+    int64_t         products;           /* -1: none */
+    int32_t         entries, count;     /* of the row of A, of that of C */
+    int32_t         groups;             /* of eight entries of C, where it is added up in registers; else 0 */
+    struct pattern *next[2];            /* those that came after it, the last one first */
+    int64_t         used;               /* the row that had it last */
 } pattern;
 
 typedef struct pattern_arrays {
-    int64_t  *keep;                     /* all ones where a product is added to the one before it, else 0 */
     idx      *product, *col;            /* relative to the first product */
-    uint16_t *order, *place;            /* products by the column of C they belong to, and its place */
+    uint16_t *place;                    /* of each product in the row of C */
+    uint8_t  *length, *lanes, *source;  /* of each row of B: kernel_lanes.h */
 } pattern_arrays;
-
-/* A value in a vector of 16 bytes, zeros behind it: there it can be masked without leaving the register. */
-typedef int64_t words __attribute__((vector_size(16)));
-#if KIND == 1 || KIND == 3
-typedef float sums __attribute__((vector_size(16)));
-#else
-typedef double sums __attribute__((vector_size(16)));
-#endif
-#if KIND <= 2
-INLINE sums in_vector(val x) { return (sums){x}; }
-INLINE val  from_vector(sums x) { return x[0]; }
-#else
-INLINE sums in_vector(val x) { return (sums){x.re, x.im}; }
-INLINE val  from_vector(sums x) { return (val){x[0], x[1]}; }
-#endif
 
 enum { ONE, EIGHT };                    /* entries of each row of B: exactly one; any number, eight at a time */
 
@@ -54,17 +42,30 @@ INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
     return (pattern *)(void *)((char *)s->patterns + i * s->pattern_bytes);
 }
 
-INLINE pattern_arrays arrays_of(const tl_scratch *s, pattern *p)
+/* Of a scratch: how long the arrays are. */
+typedef struct pattern_size {
+    int64_t room, entries;
+} pattern_size;
+
+INLINE pattern_size size_of_patterns(const tl_scratch *s) { return (pattern_size){s->pattern_room, s->pattern_entries}; }
+
+INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
 {
-    int64_t *keep = (int64_t *)(void *)((char *)p + 64);
-    idx *product = (idx *)(void *)(keep + s->pattern_room);
-    uint16_t *order = (uint16_t *)(void *)(product + 2 * s->pattern_room);
-    return (pattern_arrays){keep, product, product + s->pattern_room, order, order + s->pattern_room};
+    const int64_t room = n.room;
+    idx *product = (idx *)(void *)((char *)p + 64);
+    uint16_t *place = (uint16_t *)(void *)(product + 2 * room);
+    uint8_t *length = (uint8_t *)(void *)(place + room);
+    return (pattern_arrays){product, product + room, place, length, length + n.entries, length + 5 * n.entries};
 }
 
-INLINE void forget_patterns(const tl_scratch *s)
+/* Those of pieces before are good for this one, too, unless the pieces were only counted or columns found. */
+INLINE void forget_patterns(const mode m, tl_scratch *s)
 {
-    for (int64_t i = 0; i < s->pattern_count; i++) *pattern_at(s, i) = (pattern){.products = -1};
+    if (s->pattern_mode == (int)m + 1) return;
+    s->pattern_mode = (int)m + 1;
+    pattern *first = pattern_at(s, 0);
+    for (int64_t i = 0; i < s->pattern_count; i++)
+        *pattern_at(s, i) = (pattern){.products = -1, .entries = -1, .next = {first, first}};
 }
 
 /* What columns are relative to: that of the first product, as a rule. */
@@ -104,7 +105,7 @@ INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job,
                                 int64_t a_begin, int64_t a_end, val *restrict v)
 {
     const tl_operand ma = job->a;
-    const idx *restrict col = job->b.col, *restrict product = arrays_of(s, p).product;
+    const idx *restrict col = job->b.col, *restrict product = arrays_of(size_of_patterns(s), p).product;
     const idx first = col[col_at(sh, &ma, a_begin)];
     const val *restrict a = (const val *)ma.val + (m != SYMBOLIC ? a_begin : 0), *restrict b = job->b.val;
     const int64_t n = a_end - a_begin;
@@ -124,7 +125,7 @@ INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const t
 {
     static const idx ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     const tl_operand ma = job->a, mb = job->b;
-    const idx *restrict col = mb.col, *restrict product = arrays_of(s, p).product;
+    const idx *restrict col = mb.col, *restrict product = arrays_of(size_of_patterns(s), p).product;
     const idx first = first_column(sh, job, a_begin);
     const val *restrict a = ma.val, *restrict b = mb.val;
     const int64_t most = p->products, safe = job->b_nnz - 8;
@@ -157,84 +158,171 @@ INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const t
     return n == most && wrong_one == 0 && !any_lane(&wrong);
 }
 
-/* The number of the pattern with these columns, or of the one that makes room for it: each has two places. */
-static int32_t pattern_place(const tl_scratch *s, const idx *restrict x, int64_t n)
+/* The pattern with these columns, or the one that makes room for it: each has two places. */
+static pattern *pattern_place(const tl_scratch *s, const idx *restrict x, int64_t n)
 {
     uint64_t h = (uint64_t)n;
     for (int64_t i = 0; i < n; i++) h = (h + (uint64_t)x[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    int32_t place[2] = {(int32_t)((int64_t)(h >> 32) & (s->pattern_count - 1)), 0};
-    place[1] = place[0] ^ 1;
+    int64_t at = (int64_t)(h >> 32) & (s->pattern_count - 1);
+    pattern *p[2] = {pattern_at(s, at), pattern_at(s, at ^ 1)};
     for (int i = 0; i < 2; i++) {
-        pattern *p = pattern_at(s, place[i]);
-        if (p->products == n && !memcmp(arrays_of(s, p).product, x, (size_t)n * sizeof *x)) return place[i];
+        const idx *product = arrays_of(size_of_patterns(s), p[i]).product;
+        if (p[i]->products == n && !memcmp(product, x, (size_t)n * sizeof *x)) return p[i];
     }
-    return place[pattern_at(s, place[1])->used < pattern_at(s, place[0])->used];
+    return p[p[1]->used < p[0]->used];
 }
 
-/* The row that has the pattern: its columns, unless they are known, and its values. */
-INLINE void write_repeat(const mode m, const int entries, const tl_job *job, const tl_scratch *s, pattern *p, idx first,
-                         const val *restrict v, out o)
+/* The columns of a row that has the pattern. */
+INLINE void write_columns(const tl_job *job, int64_t n, idx first, const idx *restrict from, idx *restrict col)
 {
-    const pattern_arrays a = arrays_of(s, p);
-    const int64_t n = p->count, all = m == NUMERIC || job->exact ? n : (n + 7) & ~(int64_t)7;
-    if (m != NUMERIC && o.col) {
-        const idx *restrict from = a.col;
-        idx *restrict col = o.col;
-        for (int64_t i = 0; i < all; i++) col[i] = first + from[i];
-    }
-    if (m == SYMBOLIC) return;
-    val *restrict value = o.val;
-    if (entries == ONE) {               /* few products each: a branch would often be guessed wrong */
-        sums sum = {0};
-        for (int64_t k = 0; k < p->products; k++) {
-            const words keep = {a.keep[k], a.keep[k]};
-            sum = (sums)((words)sum & keep) + in_vector(v[a.order[k]]);
-            value[a.place[k]] = from_vector(sum);
-        }
-        return;
-    }
-    val sum = zero();
-    int before = -1;
-    for (int64_t k = 0; k < p->products; k++) {         /* the sum stays in a register: no load waits for a store */
-        int place = a.place[k];
-        sum = add(place == before ? sum : zero(), v[a.order[k]]);
-        value[place] = sum;
-        before = place;
-    }
+    const int64_t all = job->exact ? n : (n + 7) & ~(int64_t)7;
+    for (int64_t i = 0; i < all; i++) col[i] = first + from[i];
 }
+
+/* And its values, from all products in their order. */
+INLINE void write_sums(pattern *p, const uint16_t *restrict place, const val *restrict v, val *restrict value)
+{
+    memset(value, 0, (size_t)p->count * sizeof *value);
+    for (int64_t k = 0; k < p->products; k++) value[place[k]] = add(value[place[k]], v[k]);
+}
+
+/* Writes a row if it has the pattern. */
+INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl_job *job, const tl_scratch *s,
+                       pattern_size size, pattern *p, int64_t a_begin, int64_t a_end, out o)
+{
+    const pattern_arrays a = arrays_of(size, p);
+    const idx first = first_column(sh, job, a_begin);
+    bool again;
+#if HAVE_LANES
+    if (m != SYMBOLIC && p->groups) {
+        const lane_row r = {a.product, a.length, a.lanes, a.source, a_begin, a_end, p->count, first};
+        if (a_end - a_begin != p->entries) return false;
+        again = p->groups == 4   ? add_row_4(sh == PLAIN, job, &r, o.val)
+                : p->groups == 2 ? add_row_2(sh == PLAIN, job, &r, o.val)
+                                 : add_row_1(sh == PLAIN, job, &r, o.val);
+        if (again && m == FUSED) write_columns(job, p->count, first, a.col, o.col);
+        return again;
+    }
+#endif
+    again = entries == ONE ? has_pattern_of_ones(m, sh, job, s, p, a_begin, a_end, s->product)
+                           : has_pattern(m, sh, job, s, p, a_begin, a_end, s->product);
+    if (!again) return false;
+    if (m != NUMERIC && o.col) write_columns(job, p->count, first, a.col, o.col);
+    if (m != SYMBOLIC) write_sums(p, a.place, s->product, o.val);
+    return true;
+}
+
+/* Where run_repeats() stands in its piece. */
+typedef struct repeats {
+    int64_t  row, row1, begin, total;   /* the next row, its first entry of A, entries of C so far */
+    pattern *last;                      /* of the row before */
+    int64_t  rows, products;            /* that had a pattern */
+    out      o;
+} repeats;
+
+#if HAVE_LANES
+/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  A loop that is
+ * small enough to keep all it needs in registers. */
+INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job, const tl_scratch *s,
+                       repeats *at, int64_t *restrict row_end)
+{
+    const pattern_size size = size_of_patterns(s);
+    repeats x = *at;
+    for (; x.row < x.row1; x.row++) {
+        const int64_t end = ptr_at(sh, &job->a, x.row + 1);
+        pattern *p = x.last->next[0];
+        eight sum;
+        if (p->groups != 1 || end - x.begin != p->entries) break;
+        const pattern_arrays a = arrays_of(size, p);
+        const idx first = first_column(sh, job, x.begin);
+        const lane_row r = {a.product, a.length, a.lanes, a.source, x.begin, end, p->count, first};
+        if (!(entries == ONE ? sum_row_of_ones(sh, job, &r, &sum) : sum_row(sh, 1, job, &r, &sum))) break;
+        const __mmask8 some = first_lanes(r.count);
+        eight_store(x.o.val, some, sum);
+        if (m != NUMERIC) {
+            write_eight_columns(x.o.col, some, a.col, first);
+            *row_end++ = x.total + r.count;
+        }
+        x.o.col += r.count;
+        x.o.val += r.count;
+        x.total += r.count;
+        x.rows++;
+        x.products += p->products;
+        x.begin = end;
+        x.last = p;
+        p->used = x.row;
+    }
+    *at = x;
+}
+
+/* With the types that the job has. */
+INLINE void short_rows_of(const mode m, const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
+                          repeats *at, int64_t *restrict row_end)
+{
+    if (WIDTH == 32 && plain && entries == ONE) short_rows(m, PLAIN, ONE, job, s, at, row_end);
+    else if (WIDTH == 32 && plain) short_rows(m, PLAIN, EIGHT, job, s, at, row_end);
+    else short_rows(m, ANY, EIGHT, job, s, at, row_end);
+}
+
+static NOINLINE void short_rows_fused(const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
+                                      repeats *at, int64_t *row_end)
+{
+    short_rows_of(FUSED, entries, plain, job, s, at, row_end);
+}
+
+static NOINLINE void short_rows_numeric(const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
+                                        repeats *at)
+{
+    short_rows_of(NUMERIC, entries, plain, job, s, at, NULL);
+}
+#endif
 
 /* Remembers where the products of a row lie, before it is computed. */
 INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x, int64_t n)
 {
-    idx *restrict product = arrays_of(s, p).product;
-    p->products = -1;
+    idx *restrict product = arrays_of(size_of_patterns(s), p).product;
+    p->products = p->entries = -1;
     memcpy(product, x, (size_t)(n + TL_PATTERN_PAD) * sizeof *x);
 }
 
-/* And what came out: n columns at col, NULL where they were only counted. */
-INLINE void note_places(const mode m, tl_scratch *s, pattern *p, int64_t products, const row *r, idx first,
-                        int64_t n, const idx *restrict col)
+/* Which entries of C each row of B adds to, and which of its own to each, where registers can hold the row of C. */
+static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64_t a_begin)
 {
-    const pattern_arrays a = arrays_of(s, p);
+    const pattern_arrays a = arrays_of(size_of_patterns(s), p);
+    const int64_t groups = p->count <= 8 ? 1 : p->count <= 16 ? 2 : 4;
+    if (!HAVE_LANES || job->b_longest > 8 || p->count > 32 || p->entries > s->pattern_entries) return;
+    memset(a.lanes, 0, (size_t)(p->entries * groups));
+    memset(a.source, 0, (size_t)(p->entries * groups * 8));
+    for (int64_t k = 0, n = 0; k < p->entries; k++) {
+        int64_t j = col_at(ANY, &job->a, a_begin + k);
+        a.length[k] = (uint8_t)(ptr_at(ANY, &job->b, j + 1) - ptr_at(ANY, &job->b, j));
+        for (int i = 0; i < a.length[k]; i++, n++) {
+            a.lanes[k * groups + a.place[n] / 8] |= (uint8_t)(1 << a.place[n] % 8);
+            a.source[k * groups * 8 + a.place[n]] = (uint8_t)i;
+        }
+    }
+    p->groups = (int32_t)groups;
+}
+
+/* And what came out: n columns at col, NULL where they were only counted. */
+INLINE void note_places(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t products, const row *r,
+                        idx first, int64_t n, const idx *restrict col)
+{
+    const pattern_arrays a = arrays_of(size_of_patterns(s), p);
     int32_t *restrict rank = s->slot;           /* zero again when we leave */
     if (r->hi - r->lo >= s->slots) return;
     p->products = products;
+    p->entries = (int32_t)r->a_length;
     p->count = (int32_t)n;
+    p->groups = 0;
     if (!col) return;
     for (int64_t i = 0; i < n; i++) a.col[i] = col[i] - first;
     for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) a.col[i] = 0;
     if (m == SYMBOLIC) return;
     for (int64_t i = 0; i < n; i++) rank[col[i] - r->lo] = (int32_t)i;
-    uint16_t from[TL_PATTERN + 1] = {0};
-    for (int64_t k = 0; k < products; k++) from[rank[a.product[k] + first - r->lo] + 1]++;
-    for (int64_t i = 1; i < n; i++) from[i] = (uint16_t)(from[i] + from[i - 1]);
-    for (int64_t k = 0; k < products; k++) {
-        int place = rank[a.product[k] + first - r->lo], at = from[place]++;
-        a.order[at] = (uint16_t)k;
-        a.place[at] = (uint16_t)place;
-    }
-    for (int64_t k = 0; k < products; k++) a.keep[k] = k > 0 && a.place[k] == a.place[k - 1] ? -1 : 0;
+    for (int64_t k = 0; k < products; k++) a.place[k] = (uint16_t)rank[a.product[k] + first - r->lo];
     for (int64_t i = 0; i < n; i++) rank[col[i] - r->lo] = 0;
+    note_lanes(job, s, p, r->a_begin);
 }
 
 #endif

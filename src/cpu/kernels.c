@@ -71,20 +71,20 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
         }
         int64_t known = m == NUMERIC ? row_end[i - piece->row0] - total : 0;
         if (job->stencils && rows == 1) {
-            int64_t repeats = stencil_fits(job, s, &r) ? stencil_rows(sh, job, &r, i, piece->row1) : 1;
-            if (repeats > 1) {
+            int64_t alike = stencil_fits(job, s, &r) ? stencil_rows(sh, job, &r, i, piece->row1) : 1;
+            if (alike > 1) {
                 n = one_row(m, sh, job, s, &r, known, o);
-                if (n > UINT16_MAX) repeats = 1;
-                else stencil(m, job, s, &r, repeats, n, o);
-                note(s, TL_STENCIL, repeats - 1, (repeats - 1) * r.products);
-                for (int64_t k = 0; k < repeats; k++) {
+                if (n > UINT16_MAX) alike = 1;
+                else stencil(m, job, s, &r, alike, n, o);
+                note(s, TL_STENCIL, alike - 1, (alike - 1) * r.products);
+                for (int64_t k = 0; k < alike; k++) {
                     total += n;
                     if (m != NUMERIC) row_end[i - piece->row0 + k] = total;
                 }
-                if (o.col) o.col += repeats * n;
-                if (o.val) o.val += repeats * n;
-                i += repeats;
-                begin += repeats * (end - begin);
+                if (o.col) o.col += alike * n;
+                if (o.val) o.val += alike * n;
+                i += alike;
+                begin += alike * (end - begin);
                 continue;
             }
         }
@@ -123,7 +123,7 @@ static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s
     int64_t n = m == SYMBOLIC ? one_row(SYMBOLIC, ANY, job, s, &r, known, o)
                 : m == FUSED  ? one_row(FUSED, ANY, job, s, &r, known, o)
                               : one_row(NUMERIC, ANY, job, s, &r, known, o);
-    if (products > 0) note_places(m, s, p, products, &r, first_column(ANY, job, begin), n, o.col);
+    if (products > 0) note_places(m, job, s, p, products, &r, first_column(ANY, job, begin), n, o.col);
     return n;
 }
 
@@ -133,43 +133,59 @@ INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, cons
                            const tl_piece *piece, void *c_col, void *c_val, int64_t *row_end)
 {
     enum { CREDIT = 64, MISS = 2 };
-    out o = {c_col, c_val};
-    val *v = s->product;
-    int64_t total = 0, credit = CREDIT, begin = ptr_at(sh, &job->a, piece->row0);
-    pattern *last = pattern_at(s, 0);
-    forget_patterns(s);
-    for (int64_t i = piece->row0; i < piece->row1; i++) {
-        int64_t end = ptr_at(sh, &job->a, i + 1), products = 0, n;
+    const pattern_size size = size_of_patterns(s);
+    repeats x = {.row = piece->row0, .row1 = piece->row1, .begin = ptr_at(sh, &job->a, piece->row0),
+                 .last = pattern_at(s, 0), .o = {c_col, c_val}};
+    int64_t credit = CREDIT;
+    forget_patterns(m, s);
+    for (; x.row < x.row1; x.row++) {
+#if HAVE_LANES
+        if (m != SYMBOLIC && !job->drop_zeros && credit > 0) {
+            int64_t before = x.row;
+            if (m == FUSED) short_rows_fused(entries, sh == PLAIN, job, s, &x, row_end + x.row - piece->row0);
+            else short_rows_numeric(entries, sh == PLAIN, job, s, &x);
+            if (x.row == x.row1) break;
+            credit = credit + x.row - before < CREDIT ? credit + x.row - before : CREDIT;
+        }
+#endif
+        const int64_t begin = x.begin, end = ptr_at(sh, &job->a, x.row + 1);
+        int64_t products = 0, n;
         const bool look = end - begin > 1 && credit > 0;
-        pattern *p = pattern_at(s, last->next);
-        bool again = look && (entries == ONE ? has_pattern_of_ones(m, sh, job, s, p, begin, end, v)
-                                             : has_pattern(m, sh, job, s, p, begin, end, v));
-        if (look && !again && (products = columns_of(job, s, begin, end, s->item[0])) > 0) {
-            last->next = pattern_place(s, s->item[0], products);
-            p = pattern_at(s, last->next);
-            again = has_pattern(m, ANY, job, s, p, begin, end, v);
+        pattern *p = x.last->next[0];
+        bool again = look && repeat_row(m, sh, entries, job, s, size, p, begin, end, x.o);
+        if (look && !again) {
+            p = x.last->next[1];
+            again = repeat_row(m, sh, entries, job, s, size, p, begin, end, x.o);
+            if (!again && (products = columns_of(job, s, begin, end, s->item[0])) > 0) {
+                p = pattern_place(s, s->item[0], products);
+                again = repeat_row(m, sh, entries, job, s, size, p, begin, end, x.o);
+            }
+            x.last->next[1] = x.last->next[0];
+            x.last->next[0] = p;
         }
         if (again) {
             n = p->count;
-            write_repeat(m, entries, job, s, p, first_column(sh, job, begin), v, o);
-            note(s, TL_STENCIL, 1, p->products);
+            x.rows++;
+            x.products += p->products;
             credit += credit < CREDIT;
         } else {
-            n = other_row(m, job, s, p, begin, end, m == NUMERIC ? row_end[i - piece->row0] - total : 0, products, o);
+            int64_t known = m == NUMERIC ? row_end[x.row - piece->row0] - x.total : 0;
+            n = other_row(m, job, s, p, begin, end, known, products, x.o);
             if (products > 0) credit -= MISS;
         }
         if (again || products > 0) {
-            p->used = i;
-            last = p;
+            p->used = x.row;
+            x.last = p;
         }
-        if (m == FUSED && job->drop_zeros) n = without_zeros(o, n);
-        if (o.col) o.col += n;
-        if (o.val) o.val += n;
-        total += n;
-        if (m != NUMERIC) row_end[i - piece->row0] = total;
-        begin = end;
+        if (m == FUSED && job->drop_zeros) n = without_zeros(x.o, n);
+        if (x.o.col) x.o.col += n;
+        if (x.o.val) x.o.val += n;
+        x.total += n;
+        if (m != NUMERIC) row_end[x.row - piece->row0] = x.total;
+        x.begin = end;
     }
-    return total;
+    note(s, TL_STENCIL, x.rows, x.products);
+    return x.total;
 }
 
 /* Some columns of one row. */

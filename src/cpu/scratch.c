@@ -3,7 +3,7 @@
  * scratch.c - what a thread needs beside A, B and C.
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table, 64 KiB of patterns where they come again: under 20 MiB, less for small
+ * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again: under 20 MiB, less for small
  * matrices.  With the slots of queue.c a thread stays below 32 MiB.  A lean one, for limits below that, takes
  * 100 to 250 KiB. */
 #include "cpu/cpu.h"
@@ -21,12 +21,16 @@ static int64_t slots_for(const tulle_csr *B)
 }
 
 /* Room for patterns that come again, and for what a vector reads behind the last product of one. */
-static void size_patterns(tl_scratch *s, int64_t max_products, size_t index, int64_t room)
+static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool lean)
 {
-    s->pattern_most = smaller(max_products, TL_PATTERN);
+    enum { LANES = 1 + 4 + 32 };        /* for each entry of A: length, lanes and sources of a row of B */
+    s->pattern_most = smaller(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
-    s->pattern_bytes = (64 + s->pattern_room * (int64_t)(8 + 2 * index + 2 * sizeof(uint16_t)) + 63) & ~(int64_t)63;
+    s->pattern_entries = p->max_b_row > 8 ? 0 : smaller(p->max_a_row, lean ? 16 : TL_PATTERN_ENTRIES);
+    s->pattern_bytes = 64 + s->pattern_room * (int64_t)(2 * index + sizeof(uint16_t)) + s->pattern_entries * LANES;
+    s->pattern_bytes = (s->pattern_bytes + 63) & ~(int64_t)63;
     s->pattern_count = 128;
+    int64_t room = lean ? 8 << 10 : s->pattern_most > 128 ? 256 << 10 : 64 << 10;
     while (s->pattern_count > 8 && s->pattern_count * s->pattern_bytes > room) s->pattern_count /= 2;
 }
 
@@ -39,7 +43,7 @@ static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bo
     s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
-    if (p->repeats) size_patterns(s, p->max_products, tl_index_size(B->idx_type), lean ? 8 << 10 : 64 << 10);
+    if (p->repeats) size_patterns(s, p, tl_index_size(B->idx_type), lean);
 }
 
 /* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */

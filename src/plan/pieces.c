@@ -70,6 +70,38 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
     }
 }
 
+/* How many rows from row i on, at most so many, have at most `most` products together; their sum. */
+static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows, int64_t most, int64_t *sum)
+{
+    enum { STEP = 32 };
+    int64_t n = 0, all = 0;
+    while (n < rows) {
+        int64_t step = rows - n < STEP ? rows - n : STEP, part = 0;
+        for (int64_t k = 0; k < step; k++) part += products[i + n + k];
+        if (all + part > most) break;
+        n += step;
+        all += part;
+    }
+    for (; n < rows && all + products[i + n] <= most; n++) all += products[i + n];
+    *sum = all;
+    return n;
+}
+
+/* Where no row needs a look of its own, they are taken together. */
+static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits, int64_t row0,
+                      int64_t row1)
+{
+    const int64_t *products = p->products - p->row0;
+    const int64_t most = p->max_products, all = limits->products < limits->entries ? limits->products : limits->entries;
+    if (p->a_like || most > limits->heavy || most > all || most > B->cols || p->max_a_row > limits->a_row) return false;
+    for (int64_t from = row0, sum; from < row1;) {
+        int64_t left = row1 - from, n = rows_of(products, from, left < limits->rows ? left : limits->rows, all, &sum);
+        add(s, (tl_piece){.row0 = from, .row1 = from + n}, sum);
+        from += n;
+    }
+    return true;
+}
+
 static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,
                 const tl_piece_limits *limits, int64_t row0, int64_t row1)
 {
@@ -105,7 +137,7 @@ tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, 
 {
     sink s = {.base = b, .out = out};
     memset(out, 0, sizeof *out);
-    cut(&s, A, B, p, limits, row0, row1);
+    if (!cut_plain(&s, B, p, limits, row0, row1)) cut(&s, A, B, p, limits, row0, row1);
     if (s.status != TULLE_OK) tl_pieces_done(b, out);
     return s.status;
 }

@@ -40,7 +40,9 @@ static int64_t at_most(int64_t x, int64_t limit)
         const A_COL *restrict a_col = A->col_idx;                                                 \
         const B_PTR *restrict b_ptr = j->B->row_ptr;                                              \
         int64_t *restrict products = j->p->products - j->p->row0;                                 \
+        const int64_t cols = j->B->cols;                                                          \
         int64_t begin = tl_row_begin(A, row0);                                                    \
+        totals x = *t;                  /* a copy, which can stay in registers */                 \
         for (int64_t i = row0; i < row1; i++) {                                                   \
             int64_t end = tl_row_begin(A, i + 1), sum = 0, longest = 0;                           \
             for (int64_t k = begin; k < end; k++) {                                               \
@@ -49,14 +51,15 @@ static int64_t at_most(int64_t x, int64_t limit)
                 longest = length > longest ? length : longest;                                    \
             }                                                                                     \
             products[i] = sum;                                                                    \
-            t->total += sum;                                                                      \
-            t->upper += at_most(sum, j->B->cols);                                                 \
-            t->lower += longest;                                                                  \
-            t->max_products = sum > t->max_products ? sum : t->max_products;                      \
-            t->max_b_row = longest > t->max_b_row ? longest : t->max_b_row;                       \
-            t->max_a_row = end - begin > t->max_a_row ? end - begin : t->max_a_row;               \
+            x.total += sum;                                                                       \
+            x.upper += at_most(sum, cols);                                                        \
+            x.lower += longest;                                                                   \
+            x.max_products = sum > x.max_products ? sum : x.max_products;                         \
+            x.max_b_row = longest > x.max_b_row ? longest : x.max_b_row;                          \
+            x.max_a_row = end - begin > x.max_a_row ? end - begin : x.max_a_row;                  \
             begin = end;                                                                          \
         }                                                                                         \
+        *t = x;                                                                                   \
     }
 SUM_ROWS(sum_i32_i32, int32_t, int32_t)
 SUM_ROWS(sum_i32_i64, int32_t, int64_t)
@@ -172,7 +175,7 @@ static bool has_likes(const looks *found)
 
 /* ---- patterns of products that come again */
 
-enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 8 << 10, ROW_PRODUCTS = 128 };
+enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 16 << 10, ROW_PRODUCTS = 640 };
 
 /* Tells rows apart by the columns of their products, relative to the first; 0: a row not worth remembering. */
 static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *seen)
