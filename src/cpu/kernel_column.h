@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * kernel_column.h - sums of rows with one column of X: the inner loop of spmm_kernels.c where there is no more.  It is included for
- * sums in A's own type and, where that is of single precision, for sums in double (WIDE); C(name) tells them apart. */
+ * sums in A's own type and, where that is of single precision, for sums in double (WIDE); C(name) tells them apart.
+ *
+ * A sum is a chain of additions, each of which waits for the one before.  So rows of one length go side by side, in fours.  Others go
+ * one by one: the ends of rows that go together cannot be foreseen, and cost more than the processor gains by itself when it begins
+ * the next row before one is done.  Long rows of doubles go in pairs: what four of them read is as many streams as it can follow,
+ * and more. */
 
 #if WIDE && KIND == 1
 typedef double C(sum);
 INLINE C(sum) C(product)(val a, val x) { return (double)a * (double)x; }
+INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return x + y; }
 #elif WIDE
 typedef tl_c64 C(sum);
 INLINE C(sum) C(product)(val a, val x)  /* why so: mul() in kernel_types.h */
@@ -13,90 +19,75 @@ INLINE C(sum) C(product)(val a, val x)  /* why so: mul() in kernel_types.h */
     const double ar = a.re, ai = a.im, xr = x.re, xi = x.im;
     return (tl_c64){ar * xr + -ai * xi, ar * xi + ai * xr};
 }
+INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return (tl_c64){x.re + y.re, x.im + y.im}; }
 #else
 typedef val C(sum);
 INLINE C(sum) C(product)(val a, val x) { return mul(a, x); }
+INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return add(x, y); }
 #endif
 
-#if KIND <= 2
-INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return x + y; }
-typedef val    C(given) __attribute__((vector_size(4 * sizeof(val))));
-typedef C(sum) C(quad)  __attribute__((vector_size(4 * sizeof(C(sum)))));
-#if WIDE || KIND == 2
-typedef int64_t C(word);
-#else
-typedef int32_t C(word);
-#endif
-typedef C(word) C(mask) __attribute__((vector_size(4 * sizeof(C(word)))));
-static const C(word) C(of_row)[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
-#else
-INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return (C(sum)){x.re + y.re, x.im + y.im}; }
-#endif
-
-/* The entries k..end.
- *
- * Where lengths vary, a processor foresees no row's end, and each costs as much as a dozen entries.  So entries go by in fours, and
- * the last four are always taken whole, beyond the end of the row but not of `limit`, and what is not of this row becomes +0.  To
- * add that changes nothing: a sum that begins with +0 is never -0. */
-INLINE C(sum) C(row_sum)(const job_of *j, int64_t ld, int64_t k, int64_t end, int64_t limit)
+/* The entries begin..end. */
+INLINE C(sum) C(row_sum)(const job_of *j, const int64_t ld, int64_t begin, int64_t end)
 {
     C(sum) sum = {0};
-#if KIND <= 2
-    if (limit - end >= 4) {
-        C(given) a;
-        C(mask) of_row;
-        for (; k + 4 < end; k += 4)
-            UNROLL for (int e = 0; e < 4; e++) sum += C(product)(j->val[k + e], j->x[(int64_t)j->col[k + e] * ld]);
-        memcpy(&a, j->val + k, sizeof a);
-        memcpy(&of_row, C(of_row) + 4 - (end - k), sizeof of_row);
-        const C(given) x = {j->x[(int64_t)j->col[k] * ld], j->x[(int64_t)j->col[k + 1] * ld],
-                            j->x[(int64_t)j->col[k + 2] * ld], j->x[(int64_t)j->col[k + 3] * ld]};
-        C(quad) p = __builtin_convertvector(a, C(quad)) * __builtin_convertvector(x, C(quad));
-        p = (C(quad))((C(mask))p & of_row);
-        UNROLL for (int e = 0; e < 4; e++) sum += p[e];
-        return sum;
-    }
-#endif
-    (void)limit;
-    for (; k < end; k++) sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
+    for (int64_t k = begin; k < end; k++) sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
     return sum;
 }
 
-/* The sums of rows first..end: four of one length side by side, others one by one.  They go to sum[0], sum[1] ..., and what is done
- * with them is done elsewhere: all registers are needed here. */
-INLINE void C(row_sums)(const job_of *j, const bool ptr64, const int64_t ld, int64_t first, int64_t end, C(sum) *sum)
+/* Rows of n entries that begin at `at`, side by side.  Where `ahead`, A is fetched before its time: so many streams at once are not
+ * foreseen. */
+INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, const int64_t ld, const int64_t *at, int64_t n,
+                            C(sum) *sum, int64_t step)
 {
+    const int64_t next = at[count - 1] + n + 4 * LINEAR;
+    C(sum) s[4];
+    UNROLL for (int r = 0; r < count; r++) s[r] = (C(sum)){0};
+    for (int64_t k = 0; k < n; k++) {
+        if (ahead && k % 4 == 0) {
+            UNROLL for (int b = 0; b < 4 * count * (int)sizeof(val); b += 64)
+                __builtin_prefetch((const char *)(j->val + next + count * k) + b);
+            __builtin_prefetch(j->col + next + count * k);
+        }
+        UNROLL for (int r = 0; r < count; r++)
+            s[r] = C(add)(s[r], C(product)(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
+    }
+    UNROLL for (int r = 0; r < count; r++) sum[r * step] = s[r];
+}
+
+/* The sums of rows first..end go to sum[0], sum[step] ..., and what is done with them is done elsewhere: all registers are needed here.
+ * (Nor may a compiler know that step is 1: gcc 12 would put together what is stored side by side, and take longer for that than for
+ * the sums.) */
+INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, int64_t first, int64_t end, C(sum) *sum, int64_t step)
+{
+    const job_of here = *job, *const j = &here;         /* which no sum that is written can change */
     const int32_t *p32 = j->ptr32 + first;
     const int64_t *p64 = ptr64 ? j->ptr64 + first : NULL;
-    const int64_t count = end - first, limit = ptr64 ? p64[count] : p32[count];
+    const int64_t count = end - first;
+    const bool large = j->nnz > LARGE / (int64_t)(sizeof(val) + sizeof(idx));
     int64_t i = 0;
     for (; i + 4 <= count; i += 4) {
         int64_t at[5];
-        C(sum) s[4];
         UNROLL for (int r = 0; r < 5; r++) at[r] = ptr64 ? p64[i + r] : p32[i + r];
         const int64_t n = at[1] - at[0];
-        if ((n <= SIDE_BY_SIDE) & (at[2] - at[1] == n) & (at[3] - at[2] == n) & (at[4] - at[3] == n)) {
-            UNROLL for (int r = 0; r < 4; r++) s[r] = (C(sum)){0};
-            for (int64_t k = 0; k < n; k++) {
-                __builtin_prefetch(j->val + at[4] + 4 * k + LINEAR);    /* four streams at once are not foreseen */
-                __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
-                UNROLL for (int r = 0; r < 4; r++)
-                    s[r] = C(add)(s[r], C(product)(j->val[at[r] + k], j->x[(int64_t)j->col[at[r] + k] * ld]));
-            }
+        if ((at[2] - at[1] != n) | (at[3] - at[2] != n) | (at[4] - at[3] != n)) {
+            UNROLL for (int r = 0; r < 4; r++) sum[(i + r) * step] = C(row_sum)(j, ld, at[r], at[r + 1]);
+        } else if (sizeof(val) < 8 || n <= SHORT) {
+            C(side_by_side)(4, true, j, ld, at, n, sum + i * step, step);
         } else {
-            UNROLL for (int r = 0; r < 4; r++) s[r] = C(row_sum)(j, ld, at[r], at[r + 1], limit);
+            UNROLL for (int r = 0; r < 4; r += 2) {
+                if (large) C(side_by_side)(2, true, j, ld, at + r, n, sum + (i + r) * step, step);
+                else C(side_by_side)(2, false, j, ld, at + r, n, sum + (i + r) * step, step);
+            }
         }
-        UNROLL for (int r = 0; r < 4; r++) sum[i + r] = s[r];
     }
-    for (; i < count; i++)
-        sum[i] = ptr64 ? C(row_sum)(j, ld, p64[i], p64[i + 1], limit) : C(row_sum)(j, ld, p32[i], p32[i + 1], limit);
+    for (; i < count; i++) sum[i * step] = ptr64 ? C(row_sum)(j, ld, p64[i], p64[i + 1]) : C(row_sum)(j, ld, p32[i], p32[i + 1]);
 }
 
-static void C(sums)(const job_of *j, int64_t first, int64_t end, C(sum) *sum)
+static void C(sums)(const job_of *j, int64_t first, int64_t end, C(sum) *sum, int64_t step)
 {
-    if (j->ptr64) C(row_sums)(j, true, j->x_ld, first, end, sum);
-    else if (j->x_ld == 1) C(row_sums)(j, false, 1, first, end, sum);
-    else C(row_sums)(j, false, j->x_ld, first, end, sum);
+    if (j->ptr64) C(row_sums)(j, true, j->x_ld, first, end, sum, step);
+    else if (j->x_ld == 1) C(row_sums)(j, false, 1, first, end, sum, step);
+    else C(row_sums)(j, false, j->x_ld, first, end, sum, step);
 }
 
 #undef WIDE

@@ -30,7 +30,7 @@ enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
     LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
     LARGE = 32 << 20,                   /* ... where all take more bytes than caches have */
-    SIDE_BY_SIDE = sizeof(val) < 8 ? 1 << 30 : 16,  /* entries of rows that are summed in fours with one column */
+    SHORT = 16,                         /* entries; longer rows of one column are not read in fours */
     SUMS = 256,                         /* rows that are summed before something else is done with them */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
@@ -159,17 +159,17 @@ static void one_column(const job_of *j, span rows, val *y)
 {
     val sum[SUMS];
     if (rows.alone) {
-        *sum = own_row_sum(j, j->x_ld, rows.begin, rows.stop, rows.stop);
+        *sum = own_row_sum(j, j->x_ld, rows.begin, rows.stop);
         *y = ended(&j->end, *sum, *y);
         return;
     }
-    if (j->end.plain && j->y_ld == 1) {
-        own_sums(j, rows.first, rows.end, y);
+    if (j->end.plain) {
+        own_sums(j, rows.first, rows.end, y, j->y_ld);
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i += SUMS) {
         int64_t end = rows.end - i < SUMS ? rows.end : i + SUMS;
-        own_sums(j, i, end, sum);
+        own_sums(j, i, end, sum, 1);
         for (int64_t r = 0; r < end - i; r++) {
             val *to = y + (i - rows.first + r) * j->y_ld;
             *to = ended(&j->end, sum[r], *to);
@@ -317,7 +317,7 @@ static void apply(const tl_spmm_job *job, int64_t row0, int64_t row1)
     for (int64_t i = row0; i < row1; i += SUMS) {
         int64_t end = row1 - i < SUMS ? row1 : i + SUMS;
         val *y = (val *)job->y + i;
-        double_sums(&j, i, end, sum);
+        double_sums(&j, i, end, sum, 1);
 #if KIND == 1
         for (int64_t r = 0; r < end - i; r++) y[r] = (float)sum[r];
 #else
