@@ -25,13 +25,13 @@ def geomean(ratios):
 
 def read_cpu():
     """The head of the record, and (name, ratio) for products and for sparse times dense."""
-    head, products, dense, kind = {}, [], [], None
+    head, products, dense, kind, one_thread = {}, [], [], None, False
     for line in CPU.read_text().splitlines():
         word = line.split()
         if re.match(r"(machine|date|command): ", line):
             head[word[0].rstrip(":")] = line.split(": ", 1)[1]
         elif line.startswith("matrix "):
-            kind = (products, 12) if "GrB" in line else (dense, 11) if "Eigen" in line else None
+            kind = (products, 12) if "GrB" in line else (dense, 12) if "Eigen" in line else None
         elif line.startswith(("C = A*A", "products that")):
             kind = None
             one_thread = "at 1 threads" in line

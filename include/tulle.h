@@ -18,9 +18,9 @@
  * A context serves one thread at a time; different contexts may be used from different threads at once.
  * There is no global state.  Structures are set to all zero for the defaults.
  *
- * A child of fork() may use and free the contexts, plans and matrices it was given, unless another thread was using
- * them at that moment; threads of its own are started when they are needed.  What is on a GPU can only be freed there: the
- * drivers do not survive a fork, and everything else gives TULLE_EDRIVER.
+ * A child of fork() may use and free the contexts, plans and matrices it was given, unless another thread was
+ * using them at that moment; threads of its own are started when they are needed.  What is on a GPU can only
+ * be freed there: the drivers do not survive a fork, and everything else gives TULLE_EDRIVER.
  *
  * On the CPU the result of a product is the same bit for bit for any number of threads, any memory limit and
  * any policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.  A GPU
@@ -29,7 +29,23 @@
  * The structure of a product depends on the patterns alone, never on values, unless drop_zeros is asked for.
  *
  * Arrays of a view may lie in the memory of the context's device: see tulle_csr_move(), and tulle_cuda.h and
- * tulle_opencl.h for memory of your own there. */
+ * tulle_opencl.h for memory of your own there.
+ *
+ * How long things live:
+ *
+ *     what                                    is needed by it until it is gone     is freed by
+ * tulle_ctx                               -                                    tulle_ctx_free(), after plans,
+ * writers
+ *     tulle_plan, tulle_spmm_plan             its context; the patterns of A, B    tulle_plan_free() ...
+ *     tulle_writer                            its context                          tulle_writer_free()
+ *     tulle_matrix, tulle_dense_matrix        nothing: may outlive its context     tulle_matrix_free() ...
+ * a view of one of these                  the matrix                           nobody: a view owns nothing
+ *     a view of a plan's pattern              the plan                             nobody
+ *     a view over arrays of the caller        the arrays, during a call            the caller
+ *     a block of tulle_multiply_blocks()      -; it lives during the callback      the library
+ *     texts: names, tulle_ctx_error()         the context, and for that sentence   nobody
+ *                                             no other call with the context
+ *     options, and what they point at         -; read during the call              the caller */
 #ifndef TULLE_H
 #define TULLE_H
 #include <stddef.h>
@@ -148,12 +164,15 @@ typedef void (*tulle_partial_fn)(void *user, const char *path, int there);
 
 typedef struct tulle_options {
     const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
-    const char *accumulator;      /* NULL: the policy chooses; else this one for every row    */
+    const char *accumulator;      /* NULL: the policy chooses; else this one where it can be: rows of A with
+                                     one entry are copied, and rows that it has no room for fall back to
+                                     another; stats tell which took how many                  */
     uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands, all that the call holds
-                                     beside A and B; on a GPU bytes there, uploaded operands included; 0: what
-                                     the device has free.  TULLE_ELIMIT names a number that is enough; on a GPU
-                                     it may be what is needed so far, and the next call names more, three at
-                                     most; on a CPU a call so refused may have taken up to 64 MiB to find it */
+                                     beside A and B; on a GPU bytes there, uploaded operands included; 0:
+                                     what the device has free.  TULLE_ELIMIT names a number that is enough;
+                                     on a GPU, which may find out half way, it may be what is needed so far,
+                                     and the next call names more, three at most; on a CPU a call so refused
+                                     may have taken up to 64 MiB to find it                   */
     int         threads;          /* 0: the context's; a small limit may take fewer           */
     int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
@@ -170,7 +189,7 @@ typedef struct tulle_options {
 typedef struct tulle_spmm_options {
     const char *policy;           /* NULL: "auto"; tulle_spmm_policy_name() lists them        */
     const void *alpha, *beta;     /* one value of A's type each, on the host; NULL: 1 and 0   */
-    uint64_t    memory_limit;     /* bytes of workspace, copies of A, X and Y on a GPU included; 0: what is free */
+    uint64_t    memory_limit;     /* bytes of workspace, on a GPU with copies of A, X, Y; 0: what is free */
     int         op_a;             /* tulle_op                                                 */
     int         threads;          /* 0: the context's                                         */
     int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
@@ -204,7 +223,7 @@ typedef struct tulle_stats {
     double      sec_compile;      /* kernels compiled or loaded, the first time a GPU needs them; 0 on a CPU.
                                      (PoCL goes on compiling when a kernel first runs: that is not seen) */
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish;     /* without sec_compile */
-    double      sec_total;        /* all of it                                */
+    double      sec_total;        /* all of it; of a plan: making it and its last run */
     int64_t     a_nnz, b_nnz, c_nnz, products;     /* tulle_spmm(): b, c are X, Y */
     uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
     uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not
@@ -223,7 +242,7 @@ typedef struct tulle_forecast {
     int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict, the
                                                       lower one 0 with drop_zeros */
     uint64_t    bytes_estimate, bytes_upper;       /* peak on the CPU, C included; of a plan, too */
-    int         shares;                            /* what would be chosen        */
+    int         shares;                            /* what the CPU would choose, on every device */
     tulle_share share[TULLE_MAX_SHARES];
     const char *policy;
 } tulle_forecast;
@@ -274,8 +293,9 @@ TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, vo
 TULLE_API void         tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user);
 /* Times, counts and memory of the last product. */
 TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
-/* Gives memory back that is kept from one product to the next: at most an eighth of the machine's, and on a GPU
- * a quarter of the device's, which goes back by itself only where this context needs other memory there. */
+/* Gives memory back that is kept from one product to the next: at most an eighth of the machine's, and on a
+ * GPU a quarter of the device's, which goes back by itself only where this context needs other memory there.
+ * */
 TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);
 
 /* How many devices there are, usable or not. */
@@ -288,16 +308,18 @@ TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
 TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
 /* Removes the compiled kernels that are kept; what was there is told. */
 TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
-/* Compiles or loads the kernels of the context's GPU for values and indices of these types now, not when a product first needs
- * them.  "compiling kernels" is told to the progress callback, which may cancel.  A CPU has none: TULLE_OK and zeros.
- * (Rows of C that span more than 2^27 columns, or indices of two widths, take some that are not among them.) */
+/* Compiles or loads the kernels of the context's GPU for values and indices of these types now, not when a
+ * product first needs them.  "compiling kernels" is told to the progress callback, which may cancel.  A CPU
+ * has none: TULLE_OK and zeros. (Rows of C that span more than 2^27 columns, or indices of two widths, take
+ * some that are not among them.) */
 typedef struct tulle_kernels {
     int64_t     programs;         /* there are for these types; those not counted below were loaded before */
     int64_t     compiled, cached, embedded;
     double      seconds;
 } tulle_kernels;
 /* Compiles or loads the kernels of a GPU ahead of the first product. */
-TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got);
+TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type,
+                                        tulle_kernels *got);
 /* The i-th policy of sparse products. */
 TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
 /* What that policy is. */
@@ -346,8 +368,8 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy on the host or on the device. */
-/* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context that
- * made it; like every other it may be freed after it. */
+/* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context
+ * that made it; like every other it may be freed after it. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 
@@ -390,8 +412,8 @@ TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tu
                                         tulle_dense_matrix **out);
 /* Reads a dense matrix from a file. */
 /* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
- * files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by content.
- * A sparse file (coordinate) gets zeros between its entries. */
+ * files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by
+ * content. A sparse file (coordinate) gets zeros between its entries. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
 /* Writes a dense matrix to a file. */
 /* The format follows the name: .npy or .mtx. */
@@ -425,9 +447,9 @@ TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle
  * The format follows the name: .mtx, .mtx.gz or .tulle. */
 TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
 /* Writes half of a symmetric matrix to a file. */
-/* The same for a matrix that equals its transpose, or its conjugate transpose: a Matrix Market file (.mtx, .mtx.gz) of
- * its lower triangle, "symmetric" or "hermitian".  Another one is TULLE_EINVAL, and the sentence names an
- * entry without its equal. */
+/* The same for a matrix that equals its transpose, or its conjugate transpose: a Matrix Market file (.mtx,
+ * .mtx.gz) of its lower triangle, "symmetric" or "hermitian".  Another one is TULLE_EINVAL, and the sentence
+ * names an entry without its equal. */
 TULLE_API tulle_status tulle_write_symmetric(tulle_ctx *ctx, const char *path, const tulle_csr *A);
 /* Could a file be written there?  Before work that takes long; makes the temporary file, and removes it. */
 TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
@@ -475,9 +497,10 @@ TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const 
                                       const tulle_options *options, tulle_forecast *forecast);
 
 /* Verifies a product. */
-/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; rows that have infinities, leave the range of the type or mix
- * sizes too different for one sum are computed anew, entry by entry.  What overflows or underflows in C's type is weighed
- * as such: right where the sum of the products does so.  *error is relative to what is added up. */
+/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; rows that have infinities, leave the range of
+ * the type or mix sizes too different for one sum are computed anew, entry by entry.  What overflows or
+ * underflows in C's type is weighed as such: right where the sum of the products does so.  *error is relative
+ * to what is added up. */
 TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                            const tulle_csr *C, const tulle_options *options,
                                            double *error);
@@ -490,7 +513,7 @@ TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, c
 TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                          const tulle_options *options, tulle_plan **plan);
 /* The pattern of a plan's product. */
-/* The pattern of C on the host (values NULL); lives as long as the plan. */
+/* Its values are NULL; its arrays lie where c_place says, and live as long as the plan. */
 TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
 /* The values of a plan's product for new values of A and B. */
 /* c_values = values of C; nothing is allocated (but for transposed operands on a device).  The patterns of A
@@ -506,40 +529,41 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its
 /* --------------------------------------------------- a sparse times a dense */
 
 /* The product of a sparse matrix and a dense one. */
-/* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is written
- * only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise infinities
- * and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex number.  X and
- * Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled or a device failed half
- * way.
+/* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is
+ * written only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise
+ * infinities and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex
+ * number.  X and Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled
+ * or a device failed half way.
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
- * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same bits
- * whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product without
- * rounding it first, and shares rows among threads as suits their lengths and the number of columns: the same bits
- * from run to run, but not always those of the CPU.  A, X and Y may be on the host there, and need not fit the device:
- * X and Y travel in chunks of columns, an A that memory_limit or the device has no room for in bands of rows (whose sums
- * may be made in other ways than those of a whole A). */
+ * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same
+ * bits whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product
+ * without rounding it first, and shares rows among threads as suits their lengths and the number of columns:
+ * the same bits from run to run, but not always those of the CPU.  A, X and Y may be on the host there, and
+ * need not fit the device: X and Y travel in chunks of columns, an A that memory_limit or the device has no
+ * room for in bands of rows (whose sums may be made in other ways than those of a whole A). */
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 
 /* Prepares products of one sparse matrix with dense ones. */
 /* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
- * plan refers to A's pattern, which must stay as it is as long as there is the plan.  Its values are a copy: those that A
- * has now, until tulle_spmm_plan_set_values() gives others, on every device and for every op_a and policy.  So what is done to
- * the caller's array afterwards changes no result, and nothing is sent to a GPU twice.  alpha and beta are given to
- * each run; here they must be NULL. */
+ * plan refers to A's pattern, which must stay as it is as long as there is the plan.  Its values are a copy:
+ * those that A has now, until tulle_spmm_plan_set_values() gives others, on every device and for every op_a
+ * and policy.  So what is done to the caller's array afterwards changes no result, and nothing is sent to a
+ * GPU twice.  alpha and beta are given to each run; here they must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
 /* One product of a plan: Y = alpha*op(A)*X + beta*Y, alpha and beta as in tulle_spmm_options. */
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
 /* New values for the sparse matrix of a plan. */
-/* New values for all later runs, copied before it returns (on a caller's own queue: in its order): as many as A
- * has entries, in their order, where A lies.  After an error the plan has the values it had, unless a device failed half way.  Of
- * a transposed A it takes as long as to transpose it, and for that time its memory twice. */
+/* New values for all later runs, copied before it returns (on a caller's own queue: in its order): as many as
+ * A has entries, in their order, where A lies.  After an error the plan has the values it had, unless a
+ * device failed half way.  Of a transposed A it takes as long as to transpose it, and for that time its
+ * memory twice. */
 TULLE_API tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
-/* Times, counts and memory of a plan. */
-TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats); /* creation or last run */
+/* Times, counts and memory of the last run of a plan, or of making it. */
+TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats);
 /* Frees a plan; NULL is allowed. */
 TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);    /* before its context */
 /* The i-th policy of tulle_spmm(). */

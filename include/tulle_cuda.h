@@ -2,9 +2,9 @@
  *
  * tulle_cuda.h - tulle beside CUDA code of your own; needs no header of CUDA.
  *
- * A context made with "cuda:0" works in the primary context of that device, the one that the CUDA runtime uses.
- * Device pointers of yours (cudaMalloc, cuMemAlloc) are operands as they are.  Fill in the view by hand; the
- * makers of tulle.h read row_ptr, which the host cannot do here:
+ * A context made with "cuda:0" works in the primary context of that device, the one that the CUDA runtime
+ * uses. Device pointers of yours (cudaMalloc, cuMemAlloc) are operands as they are.  Fill in the view by
+ * hand; the makers of tulle.h read row_ptr, which the host cannot do here:
  *
  *     tulle_csr A = {.rows = m, .cols = n, .nnz = nnz, .row_ptr = d_ptr, .col_idx = d_col, .values = d_val,
  *                    .ptr_type = TULLE_I32, .idx_type = TULLE_I32, .val_type = TULLE_F64,
@@ -14,8 +14,8 @@
  *     tulle_multiply(ctx, &A, &A, &o, &C);
  *     tulle_csr c = tulle_matrix_view(C);          c.values: a device pointer, for your kernels
  *
- * Work is put into the stream behind what you put there before.  It is complete when the call returns, unless the stream
- * is yours and C stays on the device: then C is valid for what you put into the stream next. */
+ * Work is put into the stream behind what you put there before.  It is complete when the call returns, unless
+ * the stream is yours and C stays on the device: then C is valid for what you put into the stream next. */
 #ifndef TULLE_CUDA_H
 #define TULLE_CUDA_H
 #include "tulle.h"
@@ -28,8 +28,8 @@ struct CUstream_st;             /* CUstream, cudaStream_t: pointers to it */
 struct CUctx_st;                /* CUcontext                              */
 
 /* Products in a stream of your own. */
-/* Products of the context go to this stream from now on; it must outlive that.  NULL: to the context's own again
- * (the legacy default stream is CU_STREAM_LEGACY).  TULLE_EINVAL when the context is not on CUDA. */
+/* Products of the context go to this stream from now on; it must outlive that.  NULL: to the context's own
+ * again (the legacy default stream is CU_STREAM_LEGACY).  TULLE_EINVAL when the context is not on CUDA. */
 TULLE_API tulle_status tulle_cuda_set_stream(tulle_ctx *ctx, struct CUstream_st *stream);
 /* The CUDA context that a context works in. */
 /* The CUDA context that it works in, and the stream; NULL when it is not on CUDA. */

@@ -2,10 +2,10 @@
  *
  * tulle_opencl.h - tulle beside OpenCL code of your own; needs no header of OpenCL.
  *
- * Buffers are operands when they were made in the cl_context of the tulle context.  That is one of its own, which
- * tulle_opencl_context() tells, or yours: a context that has not computed anything yet moves to the cl_context
- * of the queue it is given.  The pointers of a view are then the cl_mem themselves, each array a buffer of
- * its own, read from its first byte:
+ * Buffers are operands when they were made in the cl_context of the tulle context.  That is one of its own,
+ * which tulle_opencl_context() tells, or yours: a context that has not computed anything yet moves to the
+ * cl_context of the queue it is given.  The pointers of a view are then the cl_mem themselves, each array a
+ * buffer of its own, read from its first byte:
  *
  *     cl_context cl = tulle_opencl_context(ctx);
  *     cl_mem ptr = clCreateBuffer(cl, ...), col = ..., val = ...;
@@ -16,8 +16,8 @@
  *     tulle_multiply(ctx, &A, &A, &o, &C);
  *     tulle_csr c = tulle_matrix_view(C);          c.values: a cl_mem, released with C
  *
- * Work is put into the queue behind what you put there before.  It is complete when the call returns, unless the queue
- * is yours and C stays on the device: then C is valid for what you put into the queue next. */
+ * Work is put into the queue behind what you put there before.  It is complete when the call returns, unless
+ * the queue is yours and C stays on the device: then C is valid for what you put into the queue next. */
 #ifndef TULLE_OPENCL_H
 #define TULLE_OPENCL_H
 #include "tulle.h"
@@ -31,9 +31,9 @@ struct _cl_device_id;           /* cl_device_id                */
 struct _cl_command_queue;       /* cl_command_queue            */
 
 /* Products in a queue of your own. */
-/* Products of the context go to this queue from now on; it is one of the same device and runs in order.  NULL: to the
- * context's own again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is not such a one;
- * TULLE_EDRIVER when it is one of another cl_context and the present one is in use. */
+/* Products of the context go to this queue from now on; it is one of the same device and runs in order.
+ * NULL: to the context's own again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is not such
+ * a one; TULLE_EDRIVER when it is one of another cl_context and the present one is in use. */
 TULLE_API tulle_status tulle_opencl_set_queue(tulle_ctx *ctx, struct _cl_command_queue *queue);
 /* The cl_context that a context works in. */
 /* What the context works with; NULL when it is not on OpenCL. */

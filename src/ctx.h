@@ -115,6 +115,7 @@ struct tulle_plan {
     tl_gpu_replay *gpu;                 /* on a GPU                                 */
     tulle_csr     a, b;                 /* the operands as they were given          */
     void         *a_copy, *b_copy;      /* values of transposed operands            */
+    double        last_run;             /* seconds that stats.sec_total has of it   */
 };
 
 void tl_plan_free(tulle_plan *plan);

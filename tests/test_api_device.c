@@ -421,8 +421,9 @@ static void estimates_and_checks_take_device_views(void)
 /* ---- blocks */
 
 typedef struct collect {
+    tulle_ctx       *ctx;
     const tulle_csr *want;
-    int64_t          next, blocks, wrong;
+    int64_t          next, blocks, nnz, wrong;
     tulle_place      place;
 } collect;
 
@@ -432,13 +433,22 @@ static int take(void *user, int64_t first, const tulle_csr *block)
     if (first != t->next || block->place != t->place) t->wrong++;
     t->next = first + block->rows;
     t->blocks++;
-    if (block->place == TULLE_DEVICE) return 0;
+    tulle_matrix *here = NULL;
+    tulle_csr copy;
+    if (block->place == TULLE_DEVICE) {
+        here = gpu_moved(t->ctx, block, TULLE_HOST);
+        copy = tulle_matrix_view(here);
+        block = &copy;
+        if (block->place != TULLE_HOST) return 1;
+    }
     int64_t begin = ref_ptr(t->want, first);
     for (int64_t i = 0; i <= block->rows; i++)
         t->wrong += ref_ptr(block, i) != ref_ptr(t->want, first + i) - begin;
     for (int64_t k = 0; k < block->nnz; k++)
         t->wrong += ref_col(block, k) != ref_col(t->want, begin + k)
                     || ref_val(block, k).re != ref_val(t->want, begin + k).re;
+    t->nnz += block->nnz;
+    tulle_matrix_free(here);
     return 0;
 }
 
@@ -452,9 +462,9 @@ static void blocks_of_rows(void)
     for (int way = 0; way < 3; way++) {
         tulle_options o = {.memory_limit = 1 << 20, .op_b = way == 1 ? TULLE_TRANSPOSE : TULLE_KEEP,
                            .c_place = way == 2 ? TULLE_DEVICE : TULLE_HOST};
-        collect t = {.want = &want.view, .place = (tulle_place)o.c_place};
+        collect t = {.ctx = ctx, .want = &want.view, .place = (tulle_place)o.c_place};
         WORKS(tulle_multiply_blocks(ctx, way ? &va : &p.A.view, way == 1 ? &vb : &p.B.view, &o, take, &t));
-        CHECK(t.wrong == 0 && t.next == p.A.view.rows && t.blocks > 1, "way %d: %" PRId64 " wrong in %" PRId64 " blocks", way,
+        CHECK(t.wrong == 0 && t.next == p.A.view.rows && t.nnz == want.view.nnz && t.blocks > 1, "way %d: %" PRId64 " wrong in %" PRId64 " blocks", way,
               t.wrong, t.blocks);
         tulle_stats s;
         tulle_ctx_stats(ctx, &s);

@@ -339,6 +339,19 @@ static void a_plan(void)
         CHECK(tulle_plan_run(plan, p.A.values, p.B.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         c.values = values;
         CHECK(ref_same(&c, &want.view, way_name(w)), "%s", "wrong values");
+        tulle_stats s;
+        tulle_plan_stats(plan, &s);
+        /* new values need the numeric step of two: it is said that these are not the paper's methods */
+        CHECK(strcmp(s.policy, w == 0 ? "bhsparse, in two steps" : "auto") == 0, "%s: policy %s", way_name(w), s.policy);
+        int64_t rows = 0;
+        for (int k = 0; k < s.shares; k++) {
+            const char *name = s.share[k].name;
+            rows += s.share[k].rows;
+            CHECK(strcmp(name, "heap") != 0 && strcmp(name, "esc") != 0 && strcmp(name, "merge") != 0, "%s: %s took rows",
+                  way_name(w), name);
+        }
+        CHECK(rows == p.A.view.rows && s.products == ref_count_products(&p.A.view, &p.B.view), "%s: %" PRId64 " rows",
+              way_name(w), rows);
         free(values);
         tulle_plan_free(plan);
         ref_free(&want);

@@ -233,7 +233,9 @@ static void a_plan_keeps_statistics(void)
         CHECK(rows == p.A.view.rows && products == s.products, "%s: shares", p.name);
         CHECK(s.products == ref_count_products(&p.A.view, &p.B.view), "%s: products", p.name);
         CHECK(s.c_nnz == C.nnz && s.a_nnz == p.A.view.nnz && s.b_nnz == p.B.view.nnz, "%s: nnz", p.name);
-        CHECK(s.sec_numeric >= 0 && last.products == s.products && last.c_nnz == s.c_nnz, "%s: the context's", p.name);
+        CHECK(s.sec_total > 0 && s.sec_numeric <= s.sec_total && (s.sec_numeric > 0 || s.products == 0), "%s: %g of %g s",
+              p.name, s.sec_numeric, s.sec_total);
+        CHECK(last.products == s.products && last.c_nnz == s.c_nnz, "%s: the context's", p.name);
         free(c);
         tulle_plan_free(plan);
         pair_free(&p);

@@ -410,7 +410,9 @@ static void statistics_add_up(void)
                   " in all, %" PRId64 " counted", p.name, way, products, s.products, want);
             CHECK(s.a_nnz == p.A.view.nnz && s.b_nnz == p.B.view.nnz && s.c_nnz == c.nnz, "%s: nnz", p.name);
             double parts = s.sec_check + s.sec_analyze + s.sec_symbolic + s.sec_numeric + s.sec_finish;
-            CHECK(parts <= s.sec_total * 1.0001 + 1e-6 && s.sec_check >= 0 && s.sec_numeric >= 0,
+            CHECK(s.sec_check >= 0 && s.sec_analyze >= 0 && s.sec_symbolic >= 0 && s.sec_finish >= 0
+                  && (s.sec_numeric > 0 || want == 0), "%s: a stage that multiplied took no time", p.name);
+            CHECK(parts <= s.sec_total * 1.0001 + 1e-6 && s.sec_total > 0,
                   "%s: stages take %g of %g s", p.name, parts, s.sec_total);
             uint64_t c_bytes = (uint64_t)(c.rows + 1) * ref_index_size(c.ptr_type) + (uint64_t)c.nnz * 12;
             CHECK(s.peak_bytes >= c_bytes, "%s: peak %" PRIu64 ", C has %" PRIu64, p.name, s.peak_bytes, c_bytes);
