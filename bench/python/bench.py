@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """bench.py - the Python package beside its peers, in one process and one run, at equal threads.
 
-    bench.py [--threads 2] [--only PART] [--seconds 0.5] [--no-spmm] [--no-products]
+    bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products]
 
 C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns, one product each,
 until each has run for so many seconds and three times; the median counts. Everyone's first result is checked. Between turns
@@ -85,6 +85,10 @@ def complain(where, who, what):
     print(f"WRONG: {where}, {who}: {what}")
 
 
+def wanted(name, settings):
+    return any(part in name for part in settings.only.split(","))
+
+
 def mean(ratios):
     return float(np.exp(np.mean(np.log(ratios)))) if len(ratios) else float("nan")
 
@@ -94,7 +98,7 @@ def products(peers, settings):
     print(f"\nC = A*B, ms\n{'matrix':17}" + "".join(f"{n:>11}" for n in names) + f"{'vs scipy':>10}{'vs best':>9}{'fresh':>7}")
     vs_scipy, vs_best, fresh = [], [], []
     for name, recipe in suite():
-        if settings.only not in name:
+        if not wanted(name, settings):
             continue
         A, B = operands(recipe)
         ready = {}
@@ -127,7 +131,7 @@ def spmm(peers, settings):
     print(f"\nY = A*X, Y given, ms\n{'matrix':11}{'type':8}{'columns':>8}" + "".join(f"{n:>10}" for n in names) + f"{'vs best':>9}")
     ratios = []
     for name, recipe in SPMM.items():
-        if settings.only not in name:
+        if not wanted(name, settings):
             continue
         for dtype in ("float32", "float64"):
             A = sp.csr_array(tulle.gallery(recipe)).astype(dtype)
