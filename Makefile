@@ -8,6 +8,7 @@
 #   make check-more by clang, for 64-bit ARM under qemu-user; every instruction set and devices under ASan and UBSan;
 #                   GPU kernels at length, by CUDA's compiler and on oclgrind
 #   make bench      the product against SuiteSparse:GraphBLAS and Eigen
+#   make bench-mpi  products over ranks against PETSc and hypre (needs both, and Open MPI)
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -42,6 +43,10 @@ bench:
 	@scripts/build.sh all bench
 	@bench/run.sh
 
+bench-mpi:
+	@scripts/build.sh bench_mpi
+	@bench/mpi/run.sh
+
 gpu-check:
 	@tests/gpu_check.sh
 
@@ -53,4 +58,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check check-more bench gpu-check install clean
+.PHONY: all demo check check-more bench bench-mpi gpu-check install clean
