@@ -4,10 +4,11 @@
  *
  *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--runs N]
  *
- * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is not timed.  A time is
- * that of the slowest rank between two barriers, one product each in turn; the median counts.  The patterns' sizes must agree, and
- * tulle's C is verified.  The line of a case ends with (time of the fastest peer) / (time of tulle); the last line is
- * `mpi_vs_best=X min=Y cases=N`, their geometric mean and the smallest.  Ends with 1 when a product was wrong or moved a byte too many. */
+ * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is
+ * not timed.  A time is that of the slowest rank between two barriers, one product each in turn; the median
+ * counts.  The patterns' sizes must agree, and tulle's C is verified.  The line of a case ends with (time of
+ * the fastest peer) / (time of tulle); the last line is `mpi_vs_best=X min=Y cases=N`, their geometric mean
+ * and the smallest.  Ends with 1 when a product was wrong or moved a byte too many. */
 #define _POSIX_C_SOURCE 200809L
 #include <petscmat.h>
 #include <_hypre_utilities.h>
@@ -64,7 +65,8 @@ static void to_petsc(operand *o)
 {
     const tulle_csr *l = &o->view.local;
     PetscInt cols = (PetscInt)(o->col_starts[rank + 1] - o->col_starts[rank]);
-    PetscCallAbort(PETSC_COMM_WORLD, MatCreateMPIAIJWithArrays(PETSC_COMM_WORLD, (PetscInt)l->rows, cols, PETSC_DETERMINE,
+    PetscCallAbort(PETSC_COMM_WORLD, MatCreateMPIAIJWithArrays(PETSC_COMM_WORLD, (PetscInt)l->rows, cols,
+                                                               PETSC_DETERMINE,
                    PETSC_DETERMINE, l->row_ptr, l->col_idx, l->values, &o->petsc));
 }
 
@@ -80,15 +82,18 @@ static void to_hypre(operand *o)
         row[i] = (HYPRE_BigInt)(o->starts[rank] + i);
     }
     HYPRE_IJMatrixCreate(MPI_COMM_WORLD, (HYPRE_BigInt)o->starts[rank], (HYPRE_BigInt)o->starts[rank + 1] - 1,
-                         (HYPRE_BigInt)o->col_starts[rank], (HYPRE_BigInt)o->col_starts[rank + 1] - 1, &o->ij);
+                         (HYPRE_BigInt)o->col_starts[rank],
+                         (HYPRE_BigInt)o->col_starts[rank + 1] - 1, &o->ij);
     HYPRE_IJMatrixSetObjectType(o->ij, HYPRE_PARCSR);
     HYPRE_IJMatrixSetRowSizes(o->ij, count);
     HYPRE_IJMatrixInitialize(o->ij);
-    HYPRE_IJMatrixSetValues(o->ij, (HYPRE_Int)l->rows, count, row, (const HYPRE_BigInt *)l->col_idx, l->values);
+    HYPRE_IJMatrixSetValues(o->ij, (HYPRE_Int)l->rows, count, row, (const HYPRE_BigInt *)l->col_idx,
+                            l->values);
     HYPRE_IJMatrixAssemble(o->ij);
     HYPRE_IJMatrixGetObject(o->ij, &matrix);
     o->hypre = matrix;
-    hypre_MatvecCommPkgCreate(o->hypre);        /* hypre's own lists, which it would have from its first use on */
+    /* hypre's own lists, which it would have from its first use on */
+    hypre_MatvecCommPkgCreate(o->hypre);
     free(count);
     free(row);
 }
@@ -149,7 +154,8 @@ static result by_tulle(const char *how, operand *A, operand *P)
     tulle_dist_stats stats;
     (void)how;
     start_clock();
-    need(P ? tulle_dist_ptap(dist, &A->view, &P->view, NULL, &C) : tulle_dist_multiply(dist, &A->view, &A->view, NULL, &C));
+    need(P ? tulle_dist_ptap(dist, &A->view, &P->view, NULL, &C) : tulle_dist_multiply(dist, &A->view,
+                                                                                       &A->view, NULL, &C));
     result r = {.seconds = stop_clock()};
     tulle_dist_stats_get(dist, &stats);
     r.nnz = stats.c_nnz;
@@ -185,7 +191,8 @@ static result by_hypre(const char *how, operand *A, operand *P)
 {
     (void)how;
     start_clock();
-    hypre_ParCSRMatrix *C = P ? hypre_ParCSRMatrixRAPKT(P->hypre, A->hypre, P->hypre, 0) : hypre_ParMatmul(A->hypre, A->hypre);
+    hypre_ParCSRMatrix *C = P ? hypre_ParCSRMatrixRAPKT(P->hypre, A->hypre, P->hypre,
+                                                        0) : hypre_ParMatmul(A->hypre, A->hypre);
     result r = {.seconds = stop_clock()};
     hypre_ParCSRMatrixSetNumNonzeros(C);
     r.nnz = (int64_t)hypre_ParCSRMatrixNumNonzeros(C);
@@ -193,7 +200,8 @@ static result by_hypre(const char *how, operand *A, operand *P)
     return r;
 }
 
-typedef struct { const char *name, *how; result (*run)(const char *, operand *, operand *); bool ab, ptap; } contestant;
+typedef struct { const char *name, *how; result (*run)(const char *, operand *, operand *); bool ab,
+                ptap; } contestant;
 
 static const contestant contestants[] = {
     {"tulle", "", by_tulle, true, true},
@@ -228,8 +236,10 @@ static double one_case(const bench_case *c, int runs, bool *wrong)
             if (!(c->p ? contestants[k].ptap : contestants[k].ab)) continue;
             result r = contestants[k].run(contestants[k].how, &A, c->p ? &P : NULL);
             if (k == 0 && nnz < 0) nnz = r.nnz;
-            /* all-at-once leaves zeros of boundaries out; only more entries than ours would be ours missing */
-            if (r.nnz != nnz && rank == 0 && i < 0) printf("    %s: %lld entries, tulle has %lld\n", contestants[k].name,
+            /* all-at-once leaves zeros of boundaries out; only more entries than ours would be ours
+             * missing */
+            if (r.nnz != nnz && rank == 0 && i < 0)
+                printf("    %s: %lld entries, tulle has %lld\n", contestants[k].name,
                                                           (long long)r.nnz, (long long)nnz);
             if (r.nnz > nnz) *wrong = true;
             if (i >= 0) times[k][i] = r.seconds;
@@ -242,7 +252,9 @@ static double one_case(const bench_case *c, int runs, bool *wrong)
         if (k == 0) ours = median;
         else if (median < best) best = median, winner = contestants[k].name;
     }
-    if (rank == 0) printf("case %s ranks %d: %s, %lld entries, best peer %s, ratio %.3f\n", c->name, size, c->p ? "P^T*A*P" : "A*A",
+    if (rank == 0)
+        printf("case %s ranks %d: %s, %lld entries, best peer %s, ratio %.3f\n", c->name, size, c->p ?
+               "P^T*A*P" : "A*A",
                           (long long)nnz, winner, best / ours);
     unload(&A);
     if (c->p) unload(&P);
@@ -280,7 +292,8 @@ int main(int argc, char **argv)
         count++;
     }
     if (rank == 0 && !exact) printf("more bytes moved than must\n");
-    if (rank == 0) printf("mpi_vs_best=%.3f min=%.3f cases=%d\n", count ? exp(logs / count) : 0, least, count);
+    if (rank == 0)
+        printf("mpi_vs_best=%.3f min=%.3f cases=%d\n", count ? exp(logs / count) : 0, least, count);
     tulle_dist_free(dist);
     tulle_ctx_free(ctx);
     HYPRE_Finalize();

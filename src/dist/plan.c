@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local product are kept; a run moves
- * values into places that are known.
- * Memory: that of fetch.c and of a local plan, as long as the plan is there. */
+ * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local product
+ * are kept; a run moves values into places that are known. Memory: that of fetch.c and of a local plan, as
+ * long as the plan is there. */
 #include "dist/dist.h"
 
 struct tulle_dist_plan {
@@ -30,13 +30,15 @@ static tulle_status local_plan(tulle_dist_plan *p, const tulle_options *o)
     return TULLE_OK;
 }
 
-static tulle_status begin(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+static tulle_status begin(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                          const tulle_options *o,
                           tulle_dist_plan **out)
 {
     tulle_status status = TULLE_OK;
     tulle_dist_plan *p = NULL;
     if (o->op_a != TULLE_KEEP || o->op_b != TULLE_KEEP)
-        return tl_fail(d->b, TULLE_EINVAL, "a distributed plan takes operands as they are; transpose them first");
+        return tl_fail(d->b, TULLE_EINVAL,
+                       "a distributed plan takes operands as they are; transpose them first");
     TRY(tl_calloc(d->b, &p, 1, sizeof *p, "a plan"));
     *out = p;
     p->dist = d;
@@ -47,7 +49,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                 const tulle_options *o,
                                  tulle_dist_plan **out)
 {
     tulle_status status = TULLE_OK;

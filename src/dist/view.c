@@ -2,8 +2,8 @@
  *
  * view.c - is this a distributed matrix, and the same one on all ranks?
  *
- * Each rank looks at its own part; then sizes, types and row blocks are compared over the ranks by their least and
- * largest value: where these differ, all ranks refuse. */
+ * Each rank looks at its own part; then sizes, types and row blocks are compared over the ranks by their
+ * least and largest value: where these differ, all ranks refuse. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -22,13 +22,16 @@ tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows,
 {
     int size = d->t.size;
     if (!starts) return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts is NULL", name);
-    if (starts[0] != 0) return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[0] is %" PRId64 ", not 0", name, starts[0]);
+    if (starts[0] != 0)
+        return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[0] is %" PRId64 ", not 0", name, starts[0]);
     for (int r = 0; r < size; r++)
         if (starts[r + 1] < starts[r])
-            return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[%d] is %" PRId64 ", less than %" PRId64 " before it", name,
+            return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[%d] is %" PRId64 ", less than %" PRId64
+                           " before it", name,
                            r + 1, starts[r + 1], starts[r]);
     if (rows >= 0 && starts[size] != rows)
-        return tl_fail(d->b, TULLE_ESHAPE, "%s: row_starts ends with %" PRId64 ", there are %" PRId64 " rows", name,
+        return tl_fail(d->b, TULLE_ESHAPE, "%s: row_starts ends with %" PRId64 ", there are %" PRId64 " rows",
+                       name,
                        starts[size], rows);
     return TULLE_OK;
 }
@@ -45,7 +48,8 @@ tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_
     for (int i = 0; i < count; i++)
         if (low[i] != high[i])
             TRY(tl_fail(d->b, TULLE_EINVAL, "%s: the ranks do not agree on its %s", what,
-                        (const char *[]){"columns", "value type", "column index type", "row blocks", "values (NULL on some)",
+                        (const char *[]){"columns", "value type", "column index type", "row blocks",
+                                         "values (NULL on some)",
                                          "numbers"}[i < 5 ? i : 5]));
 done:
     return status;
