@@ -354,6 +354,42 @@ static void plans_move_values_only_and_give_the_bits_of_one_process(void)
         }
 }
 
+static void small_plan(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    tulle_options o = {.memory_limit = m->rank == 1 ? 100 : 0};
+    tulle_dist_plan *plan = NULL;
+    m->status = tulle_dist_plan_create(m->dist, &A, &B, &o, &plan);
+    tulle_dist_plan_free(plan);
+}
+
+static void gather_by_all(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank);
+    m->status = tulle_dist_gather(m->dist, &A, m->rank, &j->all[m->rank]);
+}
+
+static void ranks_that_want_different_things_are_told_what(void)
+{
+    ref_types t = ref_types_at(4);
+    job j = {.a = ref_random(41, 30, 30, 4, REF_REALS, t), .b = ref_random(42, 30, 30, 4, REF_REALS, t)};
+    job_make(&j, 3, 0);
+    team_run(&ranks, 3, small_plan, &j, NULL);
+    team_agrees(&ranks, "a plan without room");
+    CHECK(ranks.member[0].status == TULLE_ELIMIT && strstr(ranks.member[0].why, "rank 1: a plan needs"), "%s",
+          ranks.member[0].why);
+    team_run(&ranks, 3, gather_by_all, &j, NULL);
+    team_agrees(&ranks, "gathered everywhere");
+    CHECK(ranks.member[0].status == TULLE_EINVAL && strstr(ranks.member[0].why,
+                                                           "do not agree on which it is"),
+          "%s", ranks.member[0].why);
+    job_clear(&j);
+    ref_free(&j.a);
+    ref_free(&j.b);
+}
+
 /* ---- dense matrices */
 
 static void dense(member *m)
@@ -462,5 +498,5 @@ static void each_call_of_the_transport_may_fail(void)
 TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back),
           TEST(row_blocks_have_equal_work),
           TEST(operands_may_be_transposed), TEST(coarse_grids_are_those_of_one_process), TEST(a_wrong_entry_is_found_and_a_right_product_passes),
-          TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists),
+          TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists), TEST(ranks_that_want_different_things_are_told_what),
           TEST(each_call_of_the_transport_may_fail))

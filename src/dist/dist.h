@@ -66,9 +66,10 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
 /* Row blocks of so many rows, the same on all ranks; not collective. */
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
-/* Do all ranks have the same count numbers?  Ends in agreement; what names them. */
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers, int count,
-                                const char *what);
+/* Do all ranks have the same numbers, at most 4?  Ends in agreement; the sentence is about the name of the
+ * first that differs. */
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
+                                const char *const *names, int count, const char *what);
 /* A number that differs where row blocks do, but for 2^-63. */
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);

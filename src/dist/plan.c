@@ -4,6 +4,7 @@
  * are kept; a run moves values into places that are known. Memory: that of fetch.c and of a local plan, as
  * long as the plan is there. */
 #include "dist/dist.h"
+#include <inttypes.h>
 
 struct tulle_dist_plan {
     tulle_dist *dist;
@@ -13,6 +14,16 @@ struct tulle_dist_plan {
     tulle_plan *local;
     tl_account  account;
 };
+
+/* Before anything large moves. */
+static tulle_status has_room(const tulle_dist_plan *p, const tulle_csr *A, const tulle_options *o)
+{
+    uint64_t bytes = tl_fetch_bytes(&p->fetch, A, &p->B, true);
+    if (o->memory_limit == 0 || bytes <= o->memory_limit) return TULLE_OK;
+    return tl_fail(p->dist->b, TULLE_ELIMIT, "a plan needs %" PRIu64
+                   " bytes for rows of B here, the limit is %"
+                   PRIu64 " bytes", bytes, o->memory_limit);
+}
 
 static tulle_status local_plan(tulle_dist_plan *p, const tulle_options *o)
 {
@@ -60,6 +71,7 @@ tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const t
     tl_count_begin(d);
     AGREE(begin(d, A, B, o, &p));
     TRY(tl_fetch_lengths(d, &A->local, B, &p->fetch));
+    AGREE(has_room(p, &A->local, o));
     TRY(tl_fetch_patterns(d, &A->local, B, true, &p->fetch));
     p->fetch.A.values = p->fetch.B.values = NULL;
     p->account.fetched = p->fetch.lists.need;

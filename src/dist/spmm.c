@@ -116,7 +116,7 @@ tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_de
     tl_account account = {.blocks = 1};
     TRY(tl_dist_check(d, A, "A", o->trust_inputs));
     status = look(d, A, &X, x_starts, &Y, o);
-    TRY(tl_same_everywhere(d, status, &X.cols, 1, "X"));
+    TRY(tl_same_everywhere(d, status, &X.cols, &(const char *){"the number of its columns"}, 1, "X"));
     tl_count_begin(d);
     x.value = tl_type_size(X.val_type);
     local.trust_inputs = 1;
