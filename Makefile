@@ -12,6 +12,7 @@
 #   make figures    the table and the picture of README.md, from docs/records/
 #   make bench-python   the Python package against SciPy, MKL, GraphBLAS and PyTorch
 #   make wheel      the Python package as one file for every Python, into build/wheel
+#   make bench-mpi  products over ranks against PETSc and hypre (needs both, and Open MPI)
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -58,6 +59,10 @@ wheel:
 	@scripts/install-deps.sh build
 	@scripts/wheel.sh
 
+bench-mpi:
+	@scripts/build.sh bench_mpi
+	@bench/mpi/run.sh
+
 gpu-check:
 	@tests/gpu_check.sh
 
@@ -69,4 +74,4 @@ install:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all demo check check-more bench bench-python wheel figures gpu-check install clean
+.PHONY: all demo check check-more bench bench-python bench-mpi wheel figures gpu-check install clean

@@ -11,17 +11,19 @@
  *     tulle_dist_multiply(dist, &A, &B, NULL, &C);              A, B: views over each rank's rows
  *     tulle_dist_csr c = tulle_dist_matrix_view(C);             this rank's rows of C
  *
- * Rows lie in contiguous blocks, rank by rank, as with PETSc and hypre; columns have their global numbers.  Each rank asks
- * the others for the rows of B that its columns of A name, each once, and then makes one product of its own, by the engine of
- * its context, over its own and the fetched rows in their global order.  So the bits are those of one process for any
- * number of ranks, wherever the engine's bits are fixed (tulle.h says where).
+ * Rows lie in contiguous blocks, rank by rank, as with PETSc and hypre; columns have their global numbers.
+ * Each rank asks the others for the rows of B that its columns of A name, each once, and then makes one
+ * product of its own, by the engine of its context, over its own and the fetched rows in their global order.
+ * So the bits are those of one process for any number of ranks, wherever the engine's bits are fixed (tulle.h
+ * says where).
  *
- * Every function that takes a tulle_dist is collective: all ranks call it, in the same order.  All ranks get the same status,
- * and in their contexts the same sentence: a rank that fails, refuses or is cancelled takes the others with it, and
- * after that all may go on.  Where messages themselves fail, the status is TULLE_ECOMM on all ranks, then and ever after with this
- * tulle_dist.
+ * Every function that takes a tulle_dist is collective: all ranks call it, in the same order.  All ranks get
+ * the same status, and in their contexts the same sentence: a rank that fails, refuses or is cancelled takes
+ * the others with it, and after that all may go on.  Where messages themselves fail, the status is
+ * TULLE_ECOMM on all ranks, then and ever after with this tulle_dist.
  *
- * Nothing here but tulle_transport_mpi() and tulle_mpi_begin() knows MPI; they are declared where mpi.h was included before. */
+ * Nothing here but tulle_transport_mpi() and tulle_mpi_begin() knows MPI; they are declared where mpi.h was
+ * included before. */
 #ifndef TULLE_MPI_H
 #define TULLE_MPI_H
 #include "tulle.h"
@@ -37,9 +39,9 @@ typedef enum tulle_reduce { TULLE_SUM = 0, TULLE_MIN = 1, TULLE_MAX = 2 } tulle_
 /* No message is longer. */
 #define TULLE_MESSAGE_MAX ((int64_t)1 << 30)
 
-/* How ranks talk.  Functions return 0, or something else where they failed; why() then has a sentence.  Messages of one sender
- * to one receiver with the same tag arrive in the order they were sent.  Buffers belong to the transport until waitall().
- * Nothing here ends the process. */
+/* How ranks talk.  Functions return 0, or something else where they failed; why() then has a sentence.
+ * Messages of one sender to one receiver with the same tag arrive in the order they were sent.  Buffers
+ * belong to the transport until waitall(). Nothing here ends the process. */
 typedef struct tulle_transport {
     int   rank, size;
     void *user;
@@ -50,7 +52,8 @@ typedef struct tulle_transport {
     int (*isend)(void *user, const void *data, int64_t bytes, int to, int tag);
     int (*irecv)(void *user, void *data, int64_t bytes, int from, int tag);
     int (*waitall)(void *user);         /* for all that was sent and received since the last one */
-    /* This rank gives up: on the others every call that waits, and every later one, fails with this sentence. */
+    /* This rank gives up: on the others every call that waits, and every later one, fails with this
+     * sentence. */
     void (*fail)(void *user, const char *sentence);
     const char *(*why)(void *user);
     void (*end)(void *user);            /* may be NULL */
@@ -58,9 +61,10 @@ typedef struct tulle_transport {
 
 /* ---------------------------------------------------- matrices in row blocks */
 
-/* A view over the arrays of the caller on each rank.  Rank r has the rows row_starts[r] .. row_starts[r+1]-1; row_starts
- * has size + 1 entries, begins with 0, and is the same on all ranks.  local.rows is the number of rows here,
- * local.cols that of all columns, and local.col_idx has global columns. */
+/* A view over the arrays of the caller on each rank.  Rank r has the rows row_starts[r] ..
+ * row_starts[r+1]-1; row_starts has size + 1 entries, begins with 0, and is the same on all ranks.
+ * local.rows is the number of rows here, local.cols that of all columns, and local.col_idx has global
+ * columns. */
 typedef struct tulle_dist_csr {
     tulle_csr      local;
     const int64_t *row_starts;
@@ -75,14 +79,16 @@ typedef struct tulle_dist_options {
     uint64_t reserved[7];               /* must be zero */
 } tulle_dist_options;
 
-/* Sums over all ranks unless told otherwise; the same on all ranks but for rank and the times and bytes "here". */
+/* Sums over all ranks unless told otherwise; the same on all ranks but for rank and the times and bytes
+ * "here". */
 typedef struct tulle_dist_stats {
     int      rank, ranks;
     int64_t  products, c_nnz, products_most;    /* most: of one rank                              */
     int64_t  rows_fetched;              /* distinct rows of B that came from another rank, rank by rank */
     uint64_t bytes;                     /* moved: lengths, columns and values of these rows       */
-    uint64_t bytes_exact;               /* the least that must move: for each of them 8 bytes for its length, and an index
-                                           and a value for each entry; a plan's runs: values alone */
+    uint64_t bytes_exact;               /* the least that must move: for each of them 8 bytes
+                                           for its length, and an index and a value for each
+                                           entry; a plan's runs: values alone */
     uint64_t bytes_lists;               /* beside them: the numbers of the rows asked for         */
     uint64_t bytes_most;                /* of `bytes`, received by one rank                       */
     uint64_t bytes_gather;              /* it would have taken to give all of B to every rank     */
@@ -94,12 +100,13 @@ typedef struct tulle_dist_stats {
     double   sec_wait_most;             /* of one rank                                            */
 } tulle_dist_stats;
 
-/* The transport is copied, and freed with the tulle_dist; the context must outlive both.  Not collective; after a failure the
- * transport is still the caller's. */
+/* The transport is copied, and freed with the tulle_dist; the context must outlive both.  Not collective;
+ * after a failure the transport is still the caller's. */
 TULLE_API tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
                                          const tulle_dist_options *options, tulle_dist **dist);
 TULLE_API void         tulle_dist_free(tulle_dist *dist);
-TULLE_API void         tulle_dist_stats_get(const tulle_dist *dist, tulle_dist_stats *stats);   /* of the last product */
+/* of the last product */
+TULLE_API void         tulle_dist_stats_get(const tulle_dist *dist, tulle_dist_stats *stats);
 
 TULLE_API tulle_dist_csr tulle_dist_matrix_view(const tulle_dist_matrix *A);
 TULLE_API void           tulle_dist_matrix_free(tulle_dist_matrix *A);
@@ -107,20 +114,23 @@ TULLE_API void           tulle_dist_matrix_free(tulle_dist_matrix *A);
 TULLE_API tulle_status tulle_dist_scatter(tulle_dist *dist, const tulle_csr *A, const int64_t *row_starts,
                                           tulle_dist_matrix **out);
 /* All rows to one rank; *out is NULL on the others. */
-TULLE_API tulle_status tulle_dist_gather(tulle_dist *dist, const tulle_dist_csr *A, int root, tulle_matrix **out);
+TULLE_API tulle_status tulle_dist_gather(tulle_dist *dist, const tulle_dist_csr *A, int root,
+                                         tulle_matrix **out);
 /* row_starts[0 .. size] of nearly equal blocks. */
 TULLE_API void         tulle_dist_split(int64_t rows, int ranks, int64_t *row_starts);
 
 /* ---------------------------------------------------------------- products */
 
-/* C = op(A)*op(B); C has the row blocks of op(A).  A transposed operand gets its rows in nearly equal blocks.  memory_limit is for
- * each rank: where not all rows of B that A names have room, A is taken in blocks of rows, and the rows of B are fetched for one block
- * at a time.  sort_inputs and a c_place on a device are refused. */
+/* C = op(A)*op(B); C has the row blocks of op(A).  A transposed operand gets its rows in nearly equal
+ * blocks.  memory_limit is for each rank: where not all rows of B that A names have room, A is taken in
+ * blocks of rows, and the rows of B are fetched for one block at a time.  sort_inputs and a c_place on a
+ * device are refused. */
 TULLE_API tulle_status tulle_dist_multiply(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                            const tulle_options *options, tulle_dist_matrix **C);
-/* Is C = A*B?  Compares C*x with A*(B*x) for a random x, in double precision; *error is relative to what is added up.  TULLE_ECHECK:
- * it is not.  Infinities and what is no number are taken as wrong. */
-TULLE_API tulle_status tulle_dist_product_check(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
+/* Is C = A*B?  Compares C*x with A*(B*x) for a random x, in double precision; *error is relative to what
+ * is added up.  TULLE_ECHECK: it is not.  Infinities and what is no number are taken as wrong. */
+TULLE_API tulle_status tulle_dist_product_check(tulle_dist *dist, const tulle_dist_csr *A,
+                                                const tulle_dist_csr *B,
                                                 const tulle_dist_csr *C, double *error);
 /* P^T*(A*P), the matrix of a coarse grid; rows of C in nearly equal blocks. */
 TULLE_API tulle_status tulle_dist_ptap(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *P,
@@ -129,14 +139,17 @@ TULLE_API tulle_status tulle_dist_ptap(tulle_dist *dist, const tulle_dist_csr *A
 TULLE_API tulle_status tulle_dist_transpose(tulle_dist *dist, const tulle_dist_csr *A, tulle_op op,
                                             const int64_t *row_starts, tulle_dist_matrix **out);
 /* The same matrix in other row blocks. */
-TULLE_API tulle_status tulle_dist_redistribute(tulle_dist *dist, const tulle_dist_csr *A, const int64_t *row_starts,
+TULLE_API tulle_status tulle_dist_redistribute(tulle_dist *dist, const tulle_dist_csr *A,
+                                               const int64_t *row_starts,
                                                tulle_dist_matrix **out);
 /* row_starts[0 .. size]: blocks of rows of A with nearly equal products of A*B. */
 TULLE_API tulle_status tulle_dist_balance(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                           int64_t *row_starts);
 
-/* Patterns once: later runs move values alone, into places that are known.  The patterns of A and B must stay as they are. */
-TULLE_API tulle_status tulle_dist_plan_create(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
+/* Patterns once: later runs move values alone, into places that are known.  The patterns of A and B must
+ * stay as they are. */
+TULLE_API tulle_status tulle_dist_plan_create(tulle_dist *dist, const tulle_dist_csr *A,
+                                              const tulle_dist_csr *B,
                                               const tulle_options *options, tulle_dist_plan **plan);
 /* This rank's rows of C (values NULL); lives as long as the plan. */
 TULLE_API tulle_dist_csr tulle_dist_plan_pattern(const tulle_dist_plan *plan);
@@ -144,17 +157,21 @@ TULLE_API tulle_status tulle_dist_plan_run(tulle_dist_plan *plan, const void *a_
                                            void *c_values);
 TULLE_API void         tulle_dist_plan_free(tulle_dist_plan *plan);     /* before its tulle_dist */
 
-/* Y = alpha*A*X + beta*Y: X and Y are this rank's rows; X has the row blocks x_starts, Y those of A.  op_a is refused. */
+/* Y = alpha*A*X + beta*Y: X and Y are this rank's rows; X has the row blocks x_starts, Y those of A.  op_a
+ * is refused. */
 TULLE_API tulle_status tulle_dist_spmm(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dense *X,
-                                       const int64_t *x_starts, tulle_dense *Y, const tulle_spmm_options *options);
+                                       const int64_t *x_starts, tulle_dense *Y,
+                                       const tulle_spmm_options *options);
 
 /* ------------------------------------------------------------------- files */
 
-/* Each rank reads its own part of a .tulle file; row_starts NULL: nearly equal blocks.  Sizes, order and columns are
- * checked; the checksums of the arrays are over all of the file, and are compared from what the ranks read together. */
+/* Each rank reads its own part of a .tulle file; row_starts NULL: nearly equal blocks.  Sizes, order and
+ * columns are checked; the checksums of the arrays are over all of the file, and are compared from what
+ * the ranks read together. */
 TULLE_API tulle_status tulle_dist_read(tulle_dist *dist, const char *path, const int64_t *row_starts,
                                        tulle_dist_matrix **A);
-/* Each rank writes its own part of a .tulle file on a file system that all see; it appears when it is complete. */
+/* Each rank writes its own part of a .tulle file on a file system that all see; it appears when it is
+ * complete. */
 TULLE_API tulle_status tulle_dist_write(tulle_dist *dist, const char *path, const tulle_dist_csr *A);
 
 /* --------------------------------------------------------------------- MPI */

@@ -2,11 +2,12 @@
  *
  * ranks.c - `mpirun -n 4 tulle multiply A.tulle`: one product by several processes.
  *
- * Whether mpirun launched us is seen in the environment, before MPI is needed; then libtulle_mpi is opened, the one that was
- * built with the MPI of that mpirun.  The plain command needs no MPI.  Rank 0 speaks for all: the others have the same result, the
- * same sentence and the same exit code, and are silent.
+ * Whether mpirun launched us is seen in the environment, before MPI is needed; then libtulle_mpi is opened,
+ * the one that was built with the MPI of that mpirun.  The plain command needs no MPI.  Rank 0 speaks for
+ * all: the others have the same result, the same sentence and the same exit code, and are silent.
  *
- * A .tulle file is read by all ranks, each its rows; any other operand is read or made by each rank, which keeps its own rows. */
+ * A .tulle file is read by all ranks, each its rows; any other operand is read or made by each rank, which
+ * keeps its own rows. */
 #define _GNU_SOURCE
 #include "program.h"
 #include "tulle_mpi.h"
@@ -90,7 +91,8 @@ static void part_free(part *p)
 static int part_convert(session *s, part *p, int type, int index)
 {
     tulle_matrix *now = NULL;
-    int code = told(s, tulle_csr_convert(s->ctx, &p->view.local, (tulle_type)type, 0, (tulle_index)index, &now));
+    int code = told(s, tulle_csr_convert(s->ctx, &p->view.local, (tulle_type)type, 0, (tulle_index)index,
+                                         &now));
     if (code != END_OK) return code;
     tulle_matrix_free(p->converted);
     p->converted = now;
@@ -227,18 +229,22 @@ static void print_report(const options *o, const outcome *r)
     c.rows = r->c.view.row_starts[t->ranks];
     c.nnz = t->c_nnz;
     print_operand("C", &(operand){.name = r->text, .view = c});
-    printf("\n%-14s %14d   rows in contiguous blocks, rank %d was the slowest\n", "ranks", t->ranks, t->slowest);
-    printf("%-14s %14s   fastest of %d; waiting at most %s ms\n", "ms", ms_text(x, r->sec), o->repeat ? o->repeat : 1,
+    printf("\n%-14s %14d   rows in contiguous blocks, rank %d was the slowest\n", "ranks", t->ranks,
+           t->slowest);
+    printf("%-14s %14s   fastest of %d; waiting at most %s ms\n", "ms", ms_text(x, r->sec), o->repeat
+           ? o->repeat : 1,
            ms_text(y, t->sec_wait_most));
     printf("%-14s %14s   %s of them on one rank\n", "products", count_text(x, t->products),
            percent_text(y, (double)t->products_most, (double)t->products));
     printf("%-14s %14.3f   2 * products / time\n", "GFLOPS", ratio(2e-9 * (double)t->products, r->sec));
-    printf("%-14s %14s   %.2f of what must move; all of B to all ranks: %s\n", "B moved", bytes_text(x, t->bytes),
-           t->bytes_exact ? (double)t->bytes / (double)t->bytes_exact : 1.0, bytes_text(y, t->bytes_gather));
+    printf("%-14s %14s   %.2f of what must move; all of B to all ranks: %s\n", "B moved",
+           bytes_text(x, t->bytes), t->bytes_exact ? (double)t->bytes / (double)t->bytes_exact : 1.0,
+           bytes_text(y, t->bytes_gather));
     if (t->blocks > 1) printf("%-14s %14d   of rows of A, for the memory limit\n", "blocks", t->blocks);
     if (r->checked || o->output) printf("\n");
     if (r->checked)
-        printf("check: %s; C*x and A*(B*x) differ by %.1e\n", r->right_result ? "passed" : "FAILED", r->error);
+        printf("check: %s; C*x and A*(B*x) differ by %.1e\n", r->right_result ? "passed" : "FAILED",
+               r->error);
     if (o->output && r->right_result) printf("written: %s\n", o->output);
 }
 
@@ -296,7 +302,8 @@ int multiply_ranks(const options *o)
     GO(output_name(o->output, MATRIX_FILE));
     begin_fn begin = open_library(launchers[which].library, why, sizeof why);
     if (!begin)
-        GO(complain(END_FAILED, "launched as %d ranks, but %s cannot be opened: %s", number_of(launchers[which].size),
+        GO(complain(END_FAILED, "launched as %d ranks, but %s cannot be opened: %s",
+                    number_of(launchers[which].size),
                     launchers[which].library, why));
     GO(session_open(&s, o));
     GO(share_cores(&s, which));

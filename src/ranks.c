@@ -2,7 +2,8 @@
  *
  * ranks.c - the public functions of tulle_mpi.h: look at the arguments, make one call down.
  *
- * An argument that is wrong on one rank alone must not leave the others waiting: it becomes part of the first agreement. */
+ * An argument that is wrong on one rank alone must not leave the others waiting: it becomes part of the first
+ * agreement. */
 #include "ctx.h"
 #include "dist/dist.h"
 #include <string.h>
@@ -22,13 +23,15 @@
 
 /* ---- transport */
 
-tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport, const tulle_dist_options *options,
+tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
+                               const tulle_dist_options *options,
                                tulle_dist **dist)
 {
     static const uint64_t zero[7];
     if (!ctx) return TULLE_EINVAL;
     ctx->base.error[0] = 0;
-    if (!dist || !transport) return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an argument is NULL");
+    if (!dist || !transport)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an argument is NULL");
     const tulle_transport *t = transport;
     *dist = NULL;
     if (t->size < 1 || t->rank < 0 || t->rank >= t->size)
@@ -56,7 +59,8 @@ void tulle_dist_stats_get(const tulle_dist *d, tulle_dist_stats *stats)
 
 tulle_dist_csr tulle_dist_matrix_view(const tulle_dist_matrix *A)
 {
-    return A ? (tulle_dist_csr){.local = tulle_matrix_view(A->local), .row_starts = A->starts} : (tulle_dist_csr){0};
+    return A ? (tulle_dist_csr){.local = tulle_matrix_view(A->local),
+                                .row_starts = A->starts} : (tulle_dist_csr){0};
 }
 
 void tulle_dist_matrix_free(tulle_dist_matrix *A)
@@ -89,7 +93,8 @@ done:
     return status;
 }
 
-tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *options,
+tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P,
+                             const tulle_options *options,
                              tulle_dist_matrix **C)
 {
     tulle_status status = TULLE_OK;
@@ -120,7 +125,8 @@ tulle_status tulle_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, co
     AGREE(status);
     TRY(tl_dist_operands(d, A, B, false, true));
     TRY(tl_dist_check(d, C, "C", false));
-    if (C->local.cols != B->local.cols || memcmp(C->row_starts, A->row_starts, (size_t)(d->t.size + 1) * 8) != 0)
+    if (C->local.cols != B->local.cols || memcmp(C->row_starts, A->row_starts,
+                                                 (size_t)(d->t.size + 1) * 8) != 0)
         status = tl_fail(d->b, TULLE_ESHAPE, "C has not the row blocks of A and the columns of B");
     AGREE(status);
     TRY(tl_dist_product_check(d, A, B, C, error));
@@ -130,7 +136,8 @@ done:
 
 /* ---- a matrix elsewhere */
 
-tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *row_starts, tulle_dist_matrix **out)
+tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *row_starts,
+                                tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
     NEED_DIST;
@@ -158,7 +165,7 @@ tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root,
     HAVE(out);
     if (status == TULLE_OK && (root < 0 || root >= d->t.size))
         status = tl_fail(d->b, TULLE_EINVAL, "rank %d of %d: there is no such one", root, d->t.size);
-    TRY(tl_same_everywhere(d, status, &number, 1, "the rank that gathers"));
+    TRY(tl_same_everywhere(d, status, &number, &(const char *){"which it is"}, 1, "the rank that gathers"));
     TRY(tl_dist_check(d, A, "A", true));
     TRY(tl_dist_gather(d, A, root, out));
 done:
@@ -166,15 +173,17 @@ done:
 }
 
 /* Row blocks that are the same on all ranks; NULL is where optional, and then on all. */
-static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64_t *starts, int64_t rows, bool optional)
+static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64_t *starts, int64_t rows,
+                                 bool optional)
 {
     int64_t number = 0;
     if (status == TULLE_OK && (starts || !optional)) status = tl_starts_check(d, starts, rows, "the result");
     if (status == TULLE_OK && starts) number = tl_starts_number(starts, d->t.size);
-    return tl_same_everywhere(d, status, &number, 1, "the result");
+    return tl_same_everywhere(d, status, &number, &(const char *){"its row blocks"}, 1, "the result");
 }
 
-tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *row_starts,
+tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op,
+                                  const int64_t *row_starts,
                                   tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
@@ -208,7 +217,8 @@ done:
     return status;
 }
 
-tulle_status tulle_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *row_starts)
+tulle_status tulle_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                int64_t *row_starts)
 {
     tulle_status status = TULLE_OK;
     NEED_DIST;
@@ -246,7 +256,8 @@ tulle_dist_csr tulle_dist_plan_pattern(const tulle_dist_plan *plan)
     return plan ? tl_dist_plan_pattern(plan) : (tulle_dist_csr){0};
 }
 
-tulle_status tulle_dist_plan_run(tulle_dist_plan *plan, const void *a_values, const void *b_values, void *c_values)
+tulle_status tulle_dist_plan_run(tulle_dist_plan *plan, const void *a_values, const void *b_values,
+                                 void *c_values)
 {
     tulle_dist *d = plan ? tl_dist_plan_dist(plan) : NULL;
     NEED_DIST;
@@ -260,7 +271,8 @@ void tulle_dist_plan_free(tulle_dist_plan *plan)
 
 /* ---- a sparse times a dense */
 
-tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X, const int64_t *x_starts,
+tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X,
+                             const int64_t *x_starts,
                              tulle_dense *Y, const tulle_spmm_options *options)
 {
     tulle_status status = TULLE_OK;
@@ -278,7 +290,8 @@ done:
 
 /* ---- files */
 
-tulle_status tulle_dist_read(tulle_dist *d, const char *path, const int64_t *row_starts, tulle_dist_matrix **A)
+tulle_status tulle_dist_read(tulle_dist *d, const char *path, const int64_t *row_starts,
+                             tulle_dist_matrix **A)
 {
     tulle_status status = TULLE_OK;
     NEED_DIST;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices cut into row blocks and put together
- * again.  Ranks note what they found; only the main thread checks. */
+ * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices cut into row blocks
+ * and put together again.  Ranks note what they found; only the main thread checks. */
 #ifndef DIST_HELP_H
 #define DIST_HELP_H
 #include "fake_ranks.h"

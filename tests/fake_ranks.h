@@ -2,9 +2,10 @@
  *
  * fake_ranks.h - ranks that are threads of one process, and a transport between them that can be unkind.
  *
- * Letters may leave at isend() or as late as waitall(), and are taken out of order where the rules allow it; what will be received is
- * overwritten with rubbish first, so that reading it too early shows.  Calls may be delayed.  The n-th call of one rank may fail.
- * Whoever waits for more than 20 seconds fails, and says so: a deadlock is a failed test, not one that hangs. */
+ * Letters may leave at isend() or as late as waitall(), and are taken out of order where the rules allow it;
+ * what will be received is overwritten with rubbish first, so that reading it too early shows.  Calls may be
+ * delayed.  The n-th call of one rank may fail. Whoever waits for more than 20 seconds fails, and says so: a
+ * deadlock is a failed test, not one that hangs. */
 #ifndef FAKE_RANKS_H
 #define FAKE_RANKS_H
 #include <errno.h>
@@ -26,7 +27,8 @@ typedef struct fake_letter {
     char    data[];
 } fake_letter;
 
-typedef struct fake_pending { bool send; bool done; const void *out; void *in; int64_t bytes; int peer, tag; } fake_pending;
+typedef struct fake_pending { bool send; bool done; const void *out; void *in; int64_t bytes; int peer,
+                             tag; } fake_pending;
 
 struct fake_world;
 typedef struct fake_rank {
@@ -128,7 +130,8 @@ static int fake_allreduce(void *user, int64_t *values, int count, tulle_reduce o
     for (int i = 0; i < count && !w->failed; i++) {
         int64_t a = w->acc[i], v = values[i];
         if (w->arrived == 0) w->acc[i] = v;
-        else w->acc[i] = op == TULLE_SUM ? (int64_t)((uint64_t)a + (uint64_t)v) : op == TULLE_MIN ? (v < a ? v : a) : v > a ? v : a;
+        else if (op == TULLE_SUM) w->acc[i] = (int64_t)((uint64_t)a + (uint64_t)v);
+        else if (op == TULLE_MIN ? v < a : v > a) w->acc[i] = v;
     }
     if (!w->failed) fake_meet(w, 16 * count + (int)op, fake_copy_result);
     if (!w->failed) memcpy(values, w->result, (size_t)count * sizeof *values);
@@ -173,7 +176,8 @@ static int fake_isend(void *user, const void *data, int64_t bytes, int to, int t
     *p = (fake_pending){.send = true, .out = data, .bytes = bytes, .peer = to, .tag = tag};
     bool waiting = false;               /* an earlier one to the same rank goes first */
     for (int i = 0; i < r->count - 1; i++)
-        waiting |= r->pending[i].send && !r->pending[i].done && r->pending[i].peer == to && r->pending[i].tag == tag;
+        waiting |= r->pending[i].send && !r->pending[i].done && r->pending[i].peer == to
+                   && r->pending[i].tag == tag;
     if (!waiting && !(w->unkind && fake_random(r) % 2)) fake_post(r, p);
     return fake_leave(r);
 }
@@ -198,7 +202,8 @@ static bool fake_take(fake_rank *r, fake_pending *p)
         if (l->to != r->rank || l->from != p->peer || l->tag != p->tag) continue;
         if (l->bytes != p->bytes) {
             w->mismatch = w->failed = true;
-            snprintf(w->why, sizeof w->why, "%lld bytes came, %lld were expected", (long long)l->bytes, (long long)p->bytes);
+            snprintf(w->why, sizeof w->why, "%lld bytes came, %lld were expected", (long long)l->bytes,
+                     (long long)p->bytes);
             return false;
         }
         memcpy(p->in, l->data, (size_t)l->bytes);
@@ -283,7 +288,8 @@ static void fake_world_free(fake_world *w)
 
 static tulle_transport fake_transport(fake_world *w, int rank)
 {
-    return (tulle_transport){.rank = rank, .size = w->size, .user = &w->rank[rank], .allreduce = fake_allreduce,
+    return (tulle_transport){.rank = rank, .size = w->size, .user = &w->rank[rank],
+                             .allreduce = fake_allreduce,
                              .alltoall = fake_alltoall, .isend = fake_isend, .irecv = fake_irecv,
                              .waitall = fake_waitall, .fail = fake_fail, .why = fake_why};
 }

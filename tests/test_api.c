@@ -44,6 +44,7 @@ static void status_numbers_never_change(void)
         {-106, "TULLE_ECHECK", "a check of the result failed"},
         {-107, "TULLE_EDRIVER", "a device or its driver failed"},
         {-108, "TULLE_ECOMPILE", "a kernel could not be compiled"},
+        {-109, "TULLE_ECOMM", "messages between processes failed"},
     };
     enum { PINNED = sizeof pinned / sizeof *pinned };
     int listed = 0;

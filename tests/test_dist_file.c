@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_file.c - .tulle files that ranks read and write together: byte for byte those of one process, whole or not at all, and
- * damage anywhere is found by all. */
+ * test_dist_file.c - .tulle files that ranks read and write together: byte for byte those of one process,
+ * whole or not at all, and damage anywhere is found by all. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <sys/stat.h>
@@ -74,7 +74,8 @@ static void files_are_those_of_one_process(void)
     tulle_ctx *ctx = ctx_with(1);
     for (int i = 0; i < SMALL_PAIRS + 1; i++)
         for (int size = 1; size <= FAKE_RANKS; size += 2) {
-            ref_types t = {ref_types_at((3 * i) % REF_TYPES).val, TULLE_I32, ref_types_at(i).idx};  /* as it is written */
+            /* as it is written */
+            ref_types t = {ref_types_at((3 * i) % REF_TYPES).val, TULLE_I32, ref_types_at(i).idx};
             pair p = pair_at(i, REF_REALS, t, t);
             tulle_csr whole = p.A.view;
             job j = {.path = "ranks.tulle", .pattern = i == 9};
@@ -123,7 +124,8 @@ static void damage_is_found_by_all(void)
         job j = {.path = "hurt.tulle"};
         team_run(&ranks, 3, read_part, &j, NULL);
         team_agrees(&ranks, "damage");
-        CHECK(ranks.member[0].status == TULLE_EFORMAT, "byte %zu: %s", at, tulle_status_name(ranks.member[0].status));
+        CHECK(ranks.member[0].status == TULLE_EFORMAT, "byte %zu: %s", at,
+              tulle_status_name(ranks.member[0].status));
         job_clear(&j);
     }
     for (size_t n = 0; n < bytes; n += 97) {
@@ -133,7 +135,8 @@ static void damage_is_found_by_all(void)
         job j = {.path = "hurt.tulle"};
         team_run(&ranks, 2, read_part, &j, NULL);
         team_agrees(&ranks, "cut");
-        CHECK(ranks.member[0].status == TULLE_EFORMAT, "%zu bytes: %s", n, tulle_status_name(ranks.member[0].status));
+        CHECK(ranks.member[0].status == TULLE_EFORMAT, "%zu bytes: %s", n,
+              tulle_status_name(ranks.member[0].status));
         job_clear(&j);
     }
     remove("hurt.tulle");
@@ -169,8 +172,10 @@ static void after_a_failure_what_stood_there_is_untouched(void)
             size_t bytes = 0;
             char *now = bytes_of("old.tulle", &bytes);
             /* rank 0 has given the file its name when the last agreement fails */
-            if (n >= 0 && n < calls - 1) CHECK(bytes == 3 && memcmp(now, "old", 3) == 0, "call %lld of rank %d", (long long)n, bad);
-            CHECK(n < 0 ? ranks.member[0].status == TULLE_OK : ranks.member[0].status == TULLE_ECOMM, "call %lld: %s", (long long)n,
+            if (n >= 0 && n < calls - 1)
+                CHECK(bytes == 3 && memcmp(now, "old", 3) == 0, "call %lld of rank %d", (long long)n, bad);
+            CHECK(n < 0 ? ranks.member[0].status == TULLE_OK : ranks.member[0].status == TULLE_ECOMM,
+                  "call %lld: %s", (long long)n,
                   ranks.member[0].why);
             CHECK(files_here() == 1, "%d files", files_here());
             if (n < 0) calls = ranks.calls;

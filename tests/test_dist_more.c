@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_more.c - what stands around the distributed product: transposes, other row blocks, gathering, equal work, transposed
- * operands, P^T*A*P, plans, dense matrices.  Each against the plain reference, over 1 to 9 ranks, and with each call of the
- * transport failing. */
+ * test_dist_more.c - what stands around the distributed product: transposes, other row blocks, gathering,
+ * equal work, transposed operands, P^T*A*P, plans, dense matrices.  Each against the plain reference, over 1
+ * to 9 ranks, and with each call of the transport failing. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -139,7 +139,8 @@ static void rows_move_to_other_ranks_and_back(void)
             team_run(&ranks, size, redistribute, &j, &o);
             result_is(&j, &p.A.view, p.name);
             for (int r = 0; r < size; r++)
-                CHECK(tulle_dist_matrix_view(j.C[r]).local.rows == to.starts[r + 1] - to.starts[r], "rank %d", r);
+                CHECK(tulle_dist_matrix_view(j.C[r]).local.rows == to.starts[r + 1] - to.starts[r], "rank %d",
+                      r);
             job_clear(&j);
             job_make(&j, size, (uint64_t)(i + size));
             team_run(&ranks, size, scatter, &j, &o);
@@ -168,7 +169,8 @@ static void row_blocks_have_equal_work(void)
 {
     ref_types t = ref_types_at(4);
     for (int size = 1; size <= FAKE_RANKS; size++) {
-        job j = {.a = ref_power(3, 500, 500, 60, REF_REALS, t), .b = ref_power(4, 500, 500, 60, REF_REALS, t)};
+        job j = {.a = ref_power(3, 500, 500, 60, REF_REALS, t), .b = ref_power(4, 500, 500, 60, REF_REALS,
+                                                                               t)};
         int64_t all = ref_count_products(&j.a.view, &j.b.view) + 500, longest = 0;
         job_make(&j, size, (uint64_t)size);
         team_run(&ranks, size, balance, &j, NULL);
@@ -185,7 +187,8 @@ static void row_blocks_have_equal_work(void)
             CHECK(j.told[0][r] <= j.told[0][r + 1], "blocks go backwards");
             ref part = some_rows(&j.a.view, j.told[0][r], j.told[0][r + 1]);
             int64_t work = ref_count_products(&part.view, &j.b.view) + part.view.rows;
-            CHECK(work <= all / size + longest + 1, "rank %d of %d has %lld of %lld", r, size, (long long)work, (long long)all);
+            CHECK(work <= all / size + longest + 1, "rank %d of %d has %lld of %lld", r, size,
+                  (long long)work, (long long)all);
             ref_free(&part);
         }
         CHECK(j.told[0][0] == 0 && j.told[0][size] == 500, "ends");
@@ -216,7 +219,8 @@ static void operands_may_be_transposed(void)
     for (int i = 0; i < 16; i++) {
         ref_types t = ref_types_at((7 * i + 12) % REF_TYPES);
         int op_a = i % 3, op_b = i / 3 % 3, size = 1 + i % FAKE_RANKS;
-        ref left = ref_random((uint64_t)i, 41, 23, 4, REF_REALS, t), right = ref_random((uint64_t)i + 9, 23, 31, 4, REF_REALS, t);
+        ref left = ref_random((uint64_t)i, 41, 23, 4, REF_REALS, t), right = ref_random((uint64_t)i + 9, 23,
+                                                                                        31, 4, REF_REALS, t);
         job j = {.a = op_a ? ref_transpose(&left.view, (tulle_op)op_a) : ref_copy(&left.view, t),
                  .b = op_b ? ref_transpose(&right.view, (tulle_op)op_b) : ref_copy(&right.view, t),
                  .options = {.op_a = op_a, .op_b = op_b}};
@@ -266,7 +270,8 @@ static void verify(member *m)
     int64_t k = c.local.nnz / 2;
     if (j->columns && m->rank == m->size / 2 && c.local.nnz > 0) {     /* one entry is made wrong */
         ref_value v = ref_val(&c.local, k);
-        ref_value_put((void *)(uintptr_t)c.local.values, c.local.val_type, k, (ref_value){v.re * 1.001, v.im});
+        ref_value_put((void *)(uintptr_t)c.local.values, c.local.val_type, k, (ref_value){v.re * 1.001,
+                                                                                          v.im});
     }
     m->status = tulle_dist_product_check(m->dist, &A, &B, &c, &error);
     tulle_dist_matrix_free(C);
@@ -278,11 +283,13 @@ static void a_wrong_entry_is_found_and_a_right_product_passes(void)
         for (int i = 0; i < REF_TYPES; i += 3)
             for (int wrong = 0; wrong < 2; wrong++) {
                 ref_types t = ref_types_at(i);
-                job j = {.a = ref_random(31, 60, 50, 4, REF_INTEGERS, t), .b = ref_random(32, 50, 70, 4, REF_INTEGERS, t), .columns = wrong};
+                job j = {.a = ref_random(31, 60, 50, 4, REF_INTEGERS, t), .b = ref_random(32, 50, 70, 4,
+                                                                                          REF_INTEGERS, t), .columns = wrong};
                 job_make(&j, size, 0);
                 team_run(&ranks, size, verify, &j, NULL);
                 team_agrees(&ranks, "verify");
-                CHECK(ranks.member[0].status == (wrong ? TULLE_ECHECK : TULLE_OK), "%d ranks, %s, %d: %s", size, ref_types_name(t),
+                CHECK(ranks.member[0].status == (wrong ? TULLE_ECHECK : TULLE_OK), "%d ranks, %s, %d: %s",
+                      size, ref_types_name(t),
                       wrong, ranks.member[0].why);
                 job_clear(&j);
                 ref_free(&j.a);
@@ -334,7 +341,8 @@ static void plans_move_values_only_and_give_the_bits_of_one_process(void)
             ref_fill(&j.new_b, REF_REALS, 78);
             ref want = ref_product(&j.new_a.view, &j.new_b.view);
             job_make(&j, size, (uint64_t)(i + size));
-            team_run(&ranks, size, plan_twice, &j, &(team_options){.unkind = i % 2, .seed = (uint64_t)i, .slice = i % 3 ? 0 : 32});
+            team_run(&ranks, size, plan_twice, &j, &(team_options){.unkind = i % 2, .seed = (uint64_t)i,
+                                                                   .slice = i % 3 ? 0 : 32});
             result_is(&j, &want.view, p.name);
             CHECK(j.run_bytes[0] == j.run_exact[0], "%s: a run moved %llu bytes, %llu are needed", p.name,
                   (unsigned long long)j.run_bytes[0], (unsigned long long)j.run_exact[0]);
@@ -344,6 +352,42 @@ static void plans_move_values_only_and_give_the_bits_of_one_process(void)
             job_clear(&j);
             pair_free(&p);
         }
+}
+
+static void small_plan(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    tulle_options o = {.memory_limit = m->rank == 1 ? 100 : 0};
+    tulle_dist_plan *plan = NULL;
+    m->status = tulle_dist_plan_create(m->dist, &A, &B, &o, &plan);
+    tulle_dist_plan_free(plan);
+}
+
+static void gather_by_all(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank);
+    m->status = tulle_dist_gather(m->dist, &A, m->rank, &j->all[m->rank]);
+}
+
+static void ranks_that_want_different_things_are_told_what(void)
+{
+    ref_types t = ref_types_at(4);
+    job j = {.a = ref_random(41, 30, 30, 4, REF_REALS, t), .b = ref_random(42, 30, 30, 4, REF_REALS, t)};
+    job_make(&j, 3, 0);
+    team_run(&ranks, 3, small_plan, &j, NULL);
+    team_agrees(&ranks, "a plan without room");
+    CHECK(ranks.member[0].status == TULLE_ELIMIT && strstr(ranks.member[0].why, "rank 1: a plan needs"), "%s",
+          ranks.member[0].why);
+    team_run(&ranks, 3, gather_by_all, &j, NULL);
+    team_agrees(&ranks, "gathered everywhere");
+    CHECK(ranks.member[0].status == TULLE_EINVAL && strstr(ranks.member[0].why,
+                                                           "do not agree on which it is"),
+          "%s", ranks.member[0].why);
+    job_clear(&j);
+    ref_free(&j.a);
+    ref_free(&j.b);
 }
 
 /* ---- dense matrices */
@@ -365,13 +409,15 @@ static void dense(member *m)
             ref_value_put(X.values, type, X.order == TULLE_BY_ROWS ? i * X.ld + k : i + k * X.ld,
                           ref_value_at(j->x, type, k * j->a.view.cols + x0 + i));
         for (int64_t i = 0; i < yn; i++)
-            ref_value_put(Y.values, type, Y.order == TULLE_BY_ROWS ? i * Y.ld + k : i + k * Y.ld, (ref_value){(double)(i + k), 0});
+            ref_value_put(Y.values, type, Y.order == TULLE_BY_ROWS ? i * Y.ld + k : i + k * Y.ld,
+                          (ref_value){(double)(i + k), 0});
     }
     m->status = tulle_dist_spmm(m->dist, &A, &X, j->B.starts, &Y, &o);
     for (int64_t k = 0; m->status == TULLE_OK && k < j->columns; k++)
         for (int64_t i = 0; i < yn; i++)
             ref_value_put(j->y, type, k * j->a.view.rows + y0 + i,
-                          ref_value_at(Y.values, type, Y.order == TULLE_BY_ROWS ? i * Y.ld + k : i + k * Y.ld));
+                          ref_value_at(Y.values, type, Y.order == TULLE_BY_ROWS ? i * Y.ld + k
+                                       : i + k * Y.ld));
     tulle_dense_free(x);
     tulle_dense_free(y);
 }
@@ -383,26 +429,33 @@ static void dense_matrices_go_by_the_same_lists(void)
     for (int size = 1; size <= FAKE_RANKS; size++)
         for (int i = 0; i < 4; i++) {
             int64_t n = 70, columns = i == 3 ? 0 : 1 + 3 * i;
-            job j = {.a = ref_random((uint64_t)i, 60, n, 5, REF_REALS, t), .b = ref_random(1, n, 3, 1, REF_REALS, t),
+            job j = {.a = ref_random((uint64_t)i, 60, n, 5, REF_REALS, t), .b = ref_random(1, n, 3, 1,
+                                                                                           REF_REALS, t),
                      .columns = columns, .order_x = (tulle_order)(i % 2), .order_y = (tulle_order)(i / 2 % 2)};
-            ref X = ref_random(9, columns, n, (double)n, REF_REALS, t);      /* full enough; values are what counts */
-            double *x = calloc((size_t)(n * columns) + 1, 8), *y = calloc((size_t)(60 * columns) + 1, 8), *want = calloc((size_t)(60 * columns) + 1, 8);
-            for (int64_t k = 0; k < n * columns; k++) x[k] = X.view.nnz > 0 ? ref_val(&X.view, k % X.view.nnz).re : 0;
+            /* full enough; values are what counts */
+            ref X = ref_random(9, columns, n, (double)n, REF_REALS, t);
+            double *x = calloc((size_t)(n * columns) + 1, 8), *y = calloc((size_t)(60 * columns) + 1,
+                                                                          8), *want = calloc((size_t)(60 * columns) + 1, 8);
+            for (int64_t k = 0; k < n * columns; k++)
+                x[k] = X.view.nnz > 0 ? ref_val(&X.view, k % X.view.nnz).re : 0;
             j.x = x;
             j.y = y;
             job_make(&j, size, (uint64_t)(3 * size + i));
             for (int r = 0; r < size; r++)              /* Y begins anew on each rank */
                 for (int64_t k = 0; k < columns; k++)
-                    for (int64_t q = j.A.starts[r]; q < j.A.starts[r + 1]; q++) want[k * 60 + q] = (double)(q - j.A.starts[r] + k);
+                    for (int64_t q = j.A.starts[r]; q < j.A.starts[r + 1]; q++)
+                        want[k * 60 + q] = (double)(q - j.A.starts[r] + k);
             double alpha = 1.5, beta = 0.5;
             tulle_dense xd = tulle_dense_make(n, columns, 0, TULLE_BY_COLS, x, TULLE_F64);
             tulle_dense yd = tulle_dense_make(60, columns, 0, TULLE_BY_COLS, want, TULLE_F64);
-            CHECK(tulle_spmm(ctx, &j.a.view, &xd, &yd, &(tulle_spmm_options){.alpha = &alpha, .beta = &beta}) == TULLE_OK, "%s",
+            CHECK(tulle_spmm(ctx, &j.a.view, &xd, &yd, &(tulle_spmm_options){.alpha = &alpha,
+                                                                             .beta = &beta}) == TULLE_OK, "%s",
                   tulle_ctx_error(ctx));
             team_run(&ranks, size, dense, &j, &(team_options){.unkind = true, .seed = (uint64_t)i});
             team_agrees(&ranks, "spmm");
             CHECK(ranks.member[0].status == TULLE_OK, "%s", ranks.member[0].why);
-            CHECK(memcmp(y, want, (size_t)(60 * columns) * 8) == 0, "%d ranks, %lld columns", size, (long long)columns);
+            CHECK(memcmp(y, want, (size_t)(60 * columns) * 8) == 0, "%d ranks, %lld columns", size,
+                  (long long)columns);
             CHECK(ranks.member[0].stats.bytes == ranks.member[0].stats.bytes_exact, "bytes");
             job_clear(&j);
             ref_free(&j.a);
@@ -419,7 +472,8 @@ static void each_call_of_the_transport_may_fail(void)
 {
     ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
     double x[2 * 20] = {0}, y[2 * 20] = {0};
-    job j = {.a = ref_random(1, 20, 20, 4, REF_REALS, t), .b = ref_random(2, 20, 20, 3, REF_REALS, t), .op = TULLE_TRANSPOSE,
+    job j = {.a = ref_random(1, 20, 20, 4, REF_REALS, t), .b = ref_random(2, 20, 20, 3, REF_REALS, t),
+             .op = TULLE_TRANSPOSE,
              .x = x, .y = y, .columns = 2};
     j.new_a = ref_copy(&j.a.view, t);
     j.new_b = ref_copy(&j.b.view, t);
@@ -441,7 +495,8 @@ static void each_call_of_the_transport_may_fail(void)
     team_free(&ranks);
 }
 
-TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back), TEST(row_blocks_have_equal_work),
+TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back),
+          TEST(row_blocks_have_equal_work),
           TEST(operands_may_be_transposed), TEST(coarse_grids_are_those_of_one_process), TEST(a_wrong_entry_is_found_and_a_right_product_passes),
-          TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists),
+          TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists), TEST(ranks_that_want_different_things_are_told_what),
           TEST(each_call_of_the_transport_may_fail))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_product.c - C = A*B over 1 to 9 ranks has the bits of one process, moves no byte too many, and ends in the same
- * way on all ranks whatever fails on one. */
+ * test_dist_product.c - C = A*B over 1 to 9 ranks has the bits of one process, moves no byte too many, and
+ * ends in the same way on all ranks whatever fails on one. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -59,11 +59,13 @@ static void result_is(job *j, const tulle_csr *B, const tulle_csr *want, const c
     ref_free(&C);
     const tulle_dist_stats *s = &ranks.member[0].stats;
     uint64_t exact = exact_bytes(j, B, &rows);
-    CHECK(s->bytes == exact || s->blocks > 1, "%s: %llu bytes moved, %llu are needed", what, (unsigned long long)s->bytes,
+    CHECK(s->bytes == exact || s->blocks > 1, "%s: %llu bytes moved, %llu are needed", what,
+          (unsigned long long)s->bytes,
           (unsigned long long)exact);
     CHECK(s->bytes_exact == exact, "%s: told %llu", what, (unsigned long long)s->bytes_exact);
     CHECK(s->blocks > 1 || s->bytes_lists == 8 * (uint64_t)rows, "%s: lists", what);
-    CHECK((int64_t)(s->bytes + s->bytes_lists) == ranks.bytes, "%s: all told: %lld", what, (long long)ranks.bytes);
+    CHECK((int64_t)(s->bytes + s->bytes_lists) == ranks.bytes, "%s: all told: %lld", what,
+          (long long)ranks.bytes);
     CHECK(s->messages == ranks.letters, "%s: messages", what);
     CHECK(s->rows_fetched == rows && s->c_nnz == want->nnz, "%s: counts", what);
 }
@@ -76,7 +78,8 @@ static void every_pair_has_the_bits_of_one_process_on_1_to_9_ranks(void)
         ref want = ref_product(&p.A.view, &p.B.view);
         for (int size = 1; size <= FAKE_RANKS; size += i < SMALL_PAIRS ? 1 : 3) {
             job j = {0};
-            team_options o = {.unkind = size % 2 == 0, .seed = (uint64_t)(i + size), .slice = size % 3 ? 0 : 64};
+            team_options o = {.unkind = size % 2 == 0, .seed = (uint64_t)(i + size), .slice = size % 3 ? 0
+                              : 64};
             spread_random(&j.A, &p.A.view, size, (uint64_t)(i * size));
             spread_random(&j.B, &p.B.view, size, (uint64_t)(i + size));
             team_run(&ranks, size, multiply, &j, &o);
@@ -143,7 +146,8 @@ static void a_limit_makes_blocks_of_rows_with_the_same_bits(void)
         team_agrees(&ranks, "limit");
         int blocks = ranks.member[0].stats.blocks;
         if (ranks.member[0].status == TULLE_OK) result_is(&j, &B.view, &want.view, "limit");
-        else CHECK(ranks.member[0].status == TULLE_ELIMIT, "limit %llu: %s", (unsigned long long)limit, ranks.member[0].why);
+        else CHECK(ranks.member[0].status == TULLE_ELIMIT, "limit %llu: %s", (unsigned long long)limit,
+                   ranks.member[0].why);
         if (ranks.member[0].status == TULLE_OK && blocks > most) most = blocks;
         job_free(&j);
     }
@@ -165,12 +169,14 @@ static void each_call_of_the_transport_may_fail(void)
             int64_t calls = 1;
             for (int64_t n = 0; n < calls; n++) {
                 job j = {0};
-                team_options o = {.unkind = n % 2, .seed = (uint64_t)n, .fail_rank = bad + 1, .fail_call = n, .slice = 256};
+                team_options o = {.unkind = n % 2, .seed = (uint64_t)n, .fail_rank = bad + 1, .fail_call = n,
+                                  .slice = 256};
                 spread_random(&j.A, &A.view, size, 0);
                 spread_random(&j.B, &A.view, size, 0);
                 team_run(&ranks, size, multiply, &j, &o);
                 team_agrees(&ranks, "a call fails");
-                CHECK(ranks.member[0].status == TULLE_ECOMM, "%d of %d, call %lld: %s", bad, size, (long long)n,
+                CHECK(ranks.member[0].status == TULLE_ECOMM, "%d of %d, call %lld: %s", bad, size,
+                      (long long)n,
                       tulle_status_name(ranks.member[0].status));
                 CHECK(strstr(ranks.member[0].why, "was made to fail"), "%s", ranks.member[0].why);
                 for (int r = 0; r < size; r++) CHECK(!j.C[r], "a C was left on rank %d", r);
@@ -224,7 +230,8 @@ static void each_request_for_memory_may_fail_on_one_rank(void)
         tulle_status status = ranks.member[0].status;
         team_agrees(&ranks, "memory");
         CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", ranks.member[0].why);
-        CHECK(status == TULLE_OK || strncmp(ranks.member[0].why, "rank 1: ", 8) == 0, "%s", ranks.member[0].why);
+        CHECK(status == TULLE_OK || strncmp(ranks.member[0].why, "rank 1: ", 8) == 0, "%s",
+              ranks.member[0].why);
         if (status != TULLE_OK) failures++;
         job_free(&j);
         tulle_ctx_free(ranks.member[1].ctx);
@@ -282,10 +289,12 @@ static void what_one_rank_alone_does_wrong_all_refuse_and_go_on(void)
             team_run(&ranks, size, odd_one, &j, NULL);
             CHECK(!ranks.timed_out && !ranks.mismatch, "%d ranks, mistake %d", size, odd);
             for (int r = 0; r < size; r++) {
-                CHECK(ranks.member[r].status < 0 && ranks.member[r].status != TULLE_ECHECK, "%d ranks, mistake %d, rank %d: %s",
+                CHECK(ranks.member[r].status < 0 && ranks.member[r].status != TULLE_ECHECK,
+                      "%d ranks, mistake %d, rank %d: %s",
                       size, odd, r, tulle_status_name(ranks.member[r].status));
                 CHECK(ranks.member[r].status == ranks.member[0].status, "mistake %d", odd);
-                CHECK(j.why[0][0] && strcmp(j.why[r], j.why[0]) == 0, "mistake %d: \"%s\", \"%s\"", odd, j.why[0], j.why[r]);
+                CHECK(j.why[0][0] && strcmp(j.why[r], j.why[0]) == 0, "mistake %d: \"%s\", \"%s\"", odd,
+                      j.why[0], j.why[r]);
                 CHECK(!j.C[r], "mistake %d", odd);
             }
             job_free(&j);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_mpi_ranks.c - the same over real MPI: products, plans, transposes, files, and failures that all ranks hear of.  Run under mpirun
- * (mpirun.sh); rank 0 speaks for all. */
+ * test_mpi_ranks.c - the same over real MPI: products, plans, transposes, files, and failures that all ranks
+ * hear of.  Run under mpirun (mpirun.sh); rank 0 speaks for all. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <stdbool.h>
@@ -35,10 +35,12 @@ static bool same_rows(const tulle_csr *whole, int64_t first, const tulle_csr *pa
     int64_t begin = at(whole->row_ptr, whole->ptr_type, first);
     if (part->cols != whole->cols || part->idx_type != whole->idx_type) return false;
     for (int64_t i = 0; i <= part->rows; i++)
-        if (at(part->row_ptr, part->ptr_type, i) != at(whole->row_ptr, whole->ptr_type, first + i) - begin) return false;
+        if (at(part->row_ptr, part->ptr_type, i) != at(whole->row_ptr, whole->ptr_type, first + i) - begin)
+            return false;
     size_t index = idx(whole->idx_type);
     return part->nnz == 0
-           || (memcmp(part->col_idx, (const char *)whole->col_idx + (size_t)begin * index, (size_t)part->nnz * index) == 0
+           || (memcmp(part->col_idx, (const char *)whole->col_idx + (size_t)begin * index,
+                      (size_t)part->nnz * index) == 0
                && memcmp(part->values, (const double *)whole->values + begin, (size_t)part->nnz * 8) == 0);
 }
 
@@ -75,7 +77,8 @@ static void products_have_the_bits_of_one_process(void)
         tulle_csr whole = tulle_matrix_view(C), part = tulle_dist_matrix_view(c).local;
         CHECK(same_rows(&whole, starts[rank], &part), "%s, rank %d", recipes[i], rank);
         tulle_dist_stats_get(dist, &stats);
-        CHECK(stats.bytes == stats.bytes_exact && stats.ranks == size, "%llu bytes", (unsigned long long)stats.bytes);
+        CHECK(stats.bytes == stats.bytes_exact && stats.ranks == size, "%llu bytes",
+              (unsigned long long)stats.bytes);
         CHECK(size == 1 || stats.messages > 0, "nothing moved");
         tulle_dist_matrix_free(mine);
         tulle_dist_matrix_free(c);
@@ -128,7 +131,8 @@ static void transposes_and_gathers(void)
     CHECK(tulle_csr_transpose(ctx, &a, TULLE_TRANSPOSE, &T) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     CHECK(tulle_dist_scatter(dist, &a, starts, &mine) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_dist_csr view = tulle_dist_matrix_view(mine);
-    CHECK(tulle_dist_transpose(dist, &view, TULLE_TRANSPOSE, NULL, &turned) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_dist_transpose(dist, &view, TULLE_TRANSPOSE, NULL, &turned) == TULLE_OK, "%s",
+          tulle_ctx_error(ctx));
     tulle_csr whole = tulle_matrix_view(T);
     tulle_dist_csr part = tulle_dist_matrix_view(turned);
     CHECK(same_rows(&whole, part.row_starts[rank], &part.local), "rank %d", rank);

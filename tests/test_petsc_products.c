@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_petsc_products.c - PETSc's products by tulle are PETSc's own.  A program as PETSc's users write them; the plug-in comes by
+ * test_petsc_products.c - PETSc's products by tulle are PETSc's own.  A program as PETSc's users write them;
+ * the plug-in comes by
  *     -dll_append libpetsctulle.so -mat_seqaij_type seqaijtulle
- * (sequential matrices are made with that type by the program itself, so that there are others to compare with: with the option
- * PETSc 3.18 itself fails to transpose a seqaij that was converted back).
- * Values are small integers, so that sums are exact and matrices equal or not.  As 1 rank the products of sequential matrices are
- * compared, as more those of MPIAIJ with the algorithm "backend", whose local products are tulle's. */
+ * (sequential matrices are made with that type by the program itself, so that there are others to compare
+ * with: with the option PETSc 3.18 itself fails to transpose a seqaij that was converted back). Values are
+ * small integers, so that sums are exact and matrices equal or not.  As 1 rank the products of sequential
+ * matrices are compared, as more those of MPIAIJ with the algorithm "backend", whose local products are
+ * tulle's. */
 #include <petscmat.h>
 
 static PetscInt passed, failed;
@@ -26,7 +28,8 @@ static unsigned next(unsigned *s)
 }
 
 /* The same whatever the number of ranks; about 5 entries a row, every 7th row empty. */
-static PetscErrorCode make(MPI_Comm comm, const char *type, PetscInt rows, PetscInt cols, unsigned seed, Mat *A)
+static PetscErrorCode make(MPI_Comm comm, const char *type, PetscInt rows, PetscInt cols, unsigned seed,
+                           Mat *A)
 {
     PetscInt first, end;
 
@@ -63,7 +66,8 @@ static PetscErrorCode start(Mat A, Mat B, MatProductType type, const char *algor
 }
 
 /* op(A)*op(B) once, and again when the values have changed. */
-static PetscErrorCode compare(Mat A, Mat B, Mat plain_a, Mat plain_b, MatProductType type, const char *algorithm,
+static PetscErrorCode compare(Mat A, Mat B, Mat plain_a, Mat plain_b, MatProductType type,
+                              const char *algorithm,
                               const char *plain)
 {
     Mat C, D;
@@ -191,7 +195,8 @@ int main(int argc, char **argv)
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
     if (size == 1) PetscCall(sequential());
     else PetscCall(parallel());
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " passed, %" PetscInt_FMT " failed\n", passed, failed));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " passed, %" PetscInt_FMT " failed\n", passed,
+                          failed));
     PetscCall(PetscFinalize());
     return failed > 0;
 }

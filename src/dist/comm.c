@@ -2,11 +2,12 @@
  *
  * comm.c - the transport with its bytes, messages and waiting counted, and agreement on a status.
  *
- * Agreement takes one number of each rank: its own where it failed.  The least is the rank whose status and sentence all take
- * over, in a second step that only failures pay for.  So no rank goes on to wait for messages of one that has left.
+ * Agreement takes one number of each rank: its own where it failed.  The least is the rank whose status and
+ * sentence all take over, in a second step that only failures pay for.  So no rank goes on to wait for
+ * messages of one that has left.
  *
- * Where the transport itself fails, the rank tells it so (fail()), which releases the others from what they wait for; from then
- * on everything is refused on all ranks. */
+ * Where the transport itself fails, the rank tells it so (fail()), which releases the others from what they
+ * wait for; from then on everything is refused on all ranks. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +57,8 @@ static tulle_status result(tulle_dist *d, int code, const char *what)
         char sentence[TL_ERROR_MAX];
         const char *why = d->t.why ? d->t.why(d->t.user) : NULL;
         d->broken = true;
-        snprintf(sentence, sizeof sentence, "rank %d: %s failed%s%.800s", d->t.rank, what, why && why[0] ? ": " : "",
+        snprintf(sentence, sizeof sentence, "rank %d: %s failed%s%.800s", d->t.rank, what, why && why[0] ?
+                 ": " : "",
                  why ? why : "");
         d->t.fail(d->t.user, sentence);
     }

@@ -17,14 +17,15 @@
  *     galerkin.c  transposed operands, P^T*A*P
  *     file.c      every rank its part of a .tulle file
  *
- * Every function here that takes a tulle_dist is collective.  A step that can fail on one rank alone ends with tl_agree(), before
- * anybody waits for a message of that rank. */
+ * Every function here that takes a tulle_dist is collective.  A step that can fail on one rank alone ends
+ * with tl_agree(), before anybody waits for a message of that rank. */
 #ifndef TL_DIST_H
 #define TL_DIST_H
 #include "matrix/matrix.h"
 #include "tulle_mpi.h"
 
-typedef enum tl_mail { TL_MAIL_LISTS, TL_MAIL_LENGTHS, TL_MAIL_COLUMNS, TL_MAIL_VALUES, TL_MAIL_KINDS } tl_mail;
+typedef enum tl_mail { TL_MAIL_LISTS, TL_MAIL_LENGTHS, TL_MAIL_COLUMNS, TL_MAIL_VALUES,
+                      TL_MAIL_KINDS } tl_mail;
 
 struct tulle_dist {
     tulle_ctx       *ctx;               /* local products go through the public interface */
@@ -65,9 +66,10 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
 /* Row blocks of so many rows, the same on all ranks; not collective. */
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
-/* Do all ranks have the same count numbers?  Ends in agreement; what names them. */
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers, int count,
-                                const char *what);
+/* Do all ranks have the same numbers, at most 4?  Ends in agreement; the sentence is about the name of the
+ * first that differs. */
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
+                                const char *const *names, int count, const char *what);
 /* A number that differs where row blocks do, but for 2^-63. */
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
@@ -78,8 +80,8 @@ static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
     return A->row_starts[d->t.size];
 }
 
-/* ---- lists.c: rows of B are numbered anew on each rank: needed ones below its own, all of its own, needed ones above.  The
- *      order is the global one. */
+/* ---- lists.c: rows of B are numbered anew on each rank: needed ones below its own, all of its own,
+ * needed ones above.  The order is the global one. */
 
 typedef struct tl_lists {
     int64_t  own_first, own_rows;       /* the rows of B that are here                         */
@@ -97,7 +99,8 @@ tulle_status tl_lists_make(tulle_dist *d, const tulle_csr *A, const int64_t *b_s
 /* The place of a column of A in row[], or -1: it is one of ours.  Not after tl_lists_renumber(). */
 int64_t      tl_lists_find(const tl_lists *l, int64_t column);
 /* A's columns in the new numbers. */
-tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type);
+tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx,
+                               tulle_index *type);
 void         tl_lists_done(tl_base *b, tl_lists *l);
 static inline int64_t tl_lists_rows(const tl_lists *l)
 {
@@ -136,7 +139,8 @@ typedef struct tl_fetch {
 /* Lists and lengths: what it will take is known, nothing large has moved. */
 tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, tl_fetch *f);
 uint64_t     tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *B, bool values);
-tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values, tl_fetch *f);
+tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values,
+                               tl_fetch *f);
 tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_values, tl_fetch *f);
 void         tl_fetch_done(tl_base *b, tl_fetch *f);
 
@@ -149,8 +153,10 @@ typedef struct tl_freight {             /* rows that came, rank by rank         
     bool     has_values;
 } tl_freight;
 
-/* Rows cut[r] .. of A to rank r; rows_in[r] come from there.  shift is added to columns, which travel in idx_type. */
-tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in, int64_t shift,
+/* Rows cut[r] .. of A to rank r; rows_in[r] come from there.  shift is added to columns, which travel in
+ * idx_type. */
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in,
+                     int64_t shift,
                      tulle_index idx_type, tl_freight *f);
 void         tl_freight_done(tl_base *b, tl_freight *f);
 
@@ -158,8 +164,10 @@ void         tl_freight_done(tl_base *b, tl_freight *f);
 
 tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_options *out);
 /* Views checked, inner sizes and types that fit.  Ends in agreement. */
-tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust, bool values);
-tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
+                              bool values);
+tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                              const tulle_options *o,
                               tulle_dist_matrix **C);
 /* Sums and maxima of what the ranks counted; ends in agreement. */
 typedef struct tl_account {
@@ -169,26 +177,32 @@ typedef struct tl_account {
     int      blocks;
 } tl_account;
 tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account *here);
-tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                             const tulle_options *o,
                              tulle_dist_matrix **C);
-tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *o,
+tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P,
+                          const tulle_options *o,
                           tulle_dist_matrix **C);
-tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_dist_csr *C,
+tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                   const tulle_dist_csr *C,
                                    double *error);
-tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tulle_dist_matrix **out);
+tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts,
+                             tulle_dist_matrix **out);
 tulle_status tl_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out);
 tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,
                                tulle_dist_matrix **out);
 tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts,
                                   tulle_dist_matrix **out);
-tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *starts);
+tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                             int64_t *starts);
 tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                  const tulle_options *o, tulle_dist_plan **out);
 tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const void *b_values, void *c_values);
 tulle_dist_csr tl_dist_plan_pattern(const tulle_dist_plan *p);
 tulle_dist  *tl_dist_plan_dist(const tulle_dist_plan *p);
 void         tl_dist_plan_free(tulle_dist_plan *p);
-tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X, const int64_t *x_starts,
+tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X,
+                          const int64_t *x_starts,
                           tulle_dense *Y, const tulle_spmm_options *o);
 tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *starts, tulle_dist_matrix **out);
 tulle_status tl_dist_write(tulle_dist *d, const char *path, const tulle_dist_csr *A);

@@ -2,10 +2,10 @@
  *
  * exchange.c - items from every rank to every rank, in slices.
  *
- * In round k the k-th slice for each rank is under way, while the next is packed into a second buffer and, in the first round, work
- * of this rank alone is done (meanwhile()).  What comes in goes to its place at once: nothing is unpacked.  A rank that has
- * nothing left to send or to get in a round is left out of it; slices of one pair arrive in order, so no round needs to be
- * announced.
+ * In round k the k-th slice for each rank is under way, while the next is packed into a second buffer and, in
+ * the first round, work of this rank alone is done (meanwhile()).  What comes in goes to its place at once:
+ * nothing is unpacked.  A rank that has nothing left to send or to get in a round is left out of it; slices
+ * of one pair arrive in order, so no round needs to be announced.
  *
  * Memory: two slices for each rank that gets something, none longer than needed. */
 #include "dist/dist.h"
@@ -44,11 +44,14 @@ static tulle_status post(const rounds *r, int64_t round)
     tulle_status status = TULLE_OK;
     const tl_stream *s = r->s;
     int64_t item = (int64_t)s->item, at = round * r->most * item;
-    for (int k = 0; k < r->d->t.size; k++)
-        TRY(tl_recv(r->d, s->place[k] + (slice_of(r, s->in[k], round) > 0 ? at : 0), item * slice_of(r, s->in[k], round), k,
-                    s->kind));
-    for (int k = 0; k < r->d->t.size; k++)
-        TRY(tl_send(r->d, r->buffer[round & 1] + r->begin[k] * item, item * slice_of(r, s->out[k], round), k, s->kind));
+    for (int k = 0; k < r->d->t.size; k++) {
+        int64_t bytes = item * slice_of(r, s->in[k], round);
+        TRY(tl_recv(r->d, s->place[k] + (bytes > 0 ? at : 0), bytes, k, s->kind));
+    }
+    for (int k = 0; k < r->d->t.size; k++) {
+        int64_t bytes = item * slice_of(r, s->out[k], round);
+        TRY(tl_send(r->d, r->buffer[round & 1] + r->begin[k] * item, bytes, k, s->kind));
+    }
 done:
     return status;
 }

@@ -2,8 +2,9 @@
  *
  * fetch.c - the rows of B that a rank's rows of A need, own and fetched, as one CSR matrix in global order.
  *
- * Lengths travel first: then every rank knows to the byte what it will get, before anything large is allocated or moves.  Columns and
- * values follow, straight into their places, while the rank copies its own rows and numbers A's columns anew.
+ * Lengths travel first: then every rank knows to the byte what it will get, before anything large is
+ * allocated or moves.  Columns and values follow, straight into their places, while the rank copies its own
+ * rows and numbers A's columns anew.
  *
  * With one rank nothing moves and nothing is copied: the views are the caller's.
  * Memory: B's own and fetched rows once, A's columns once, and the slices of exchange.c. */
@@ -134,7 +135,8 @@ static tulle_status move_array(parcel *p, tl_mail kind)
         place[r] = p->to + at * (int64_t)p->item;
         at += f->in[r];
     }
-    tl_stream s = {.kind = kind, .item = p->item, .out = f->out, .in = f->in, .place = place, .pack = pack_rows,
+    tl_stream s = {.kind = kind, .item = p->item, .out = f->out, .in = f->in, .place = place,
+                   .pack = pack_rows,
                    .meanwhile = own_part, .arg = p};
     TRY(tl_exchange(d, &s));
     status = p->status;
@@ -162,7 +164,8 @@ done:
     return status;
 }
 
-tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values, tl_fetch *f)
+tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values,
+                               tl_fetch *f)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *local = &B->local;

@@ -2,13 +2,14 @@
  *
  * file.c - a .tulle file that all ranks read or write, each its part.
  *
- * Reading: every rank reads the header, its row pointers, and then its columns and values.  The checksums of the format are made of one
- * for each MiB; the ranks share these blocks evenly, whichever rows lie in them, and put the sums together.  What is damaged
- * is found by all.
+ * Reading: every rank reads the header, its row pointers, and then its columns and values.  The checksums of
+ * the format are made of one for each MiB; the ranks share these blocks evenly, whichever rows lie in them,
+ * and put the sums together.  What is damaged is found by all.
  *
- * Writing: rank 0 makes the temporary file, the others open it by its name and write where their rows belong; sums are
- * made of what then is in the file, block by block.  Rank 0 writes the header and gives the file its name; until then, and after any
- * failure, what stood there before is untouched.  The file must lie where all ranks see it.
+ * Writing: rank 0 makes the temporary file, the others open it by its name and write where their rows belong;
+ * sums are made of what then is in the file, block by block.  Rank 0 writes the header and gives the file its
+ * name; until then, and after any failure, what stood there before is untouched.  The file must lie where all
+ * ranks see it.
  *
  * Memory: the rank's rows, a MiB, and 8 bytes a MiB of the file. */
 #define _XOPEN_SOURCE 700
@@ -58,7 +59,8 @@ static int64_t all_blocks(const tl_tulle_head *h)
     return all;
 }
 
-static tulle_status sum_share(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h, char *buffer, uint64_t *sum)
+static tulle_status sum_share(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h, char *buffer,
+                              uint64_t *sum)
 {
     tulle_status status = TULLE_OK;
     int64_t all = all_blocks(h), k = 0;
@@ -116,7 +118,8 @@ static tulle_status open_file(tulle_dist *d, const char *path, int *fd, tl_tulle
     TRY(get(d, path, *fd, h, TL_TULLE_HEADER, 0));
     TRY(tl_tulle_check(d->b, path, h, (int64_t)st.st_size));
     if (all_blocks(h) > INT_MAX)
-        TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: has %" PRId64 " blocks, more than can be shared", path, all_blocks(h)));
+        TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: has %" PRId64 " blocks, more than can be shared", path,
+                    all_blocks(h)));
 done:
     return status;
 }
@@ -137,7 +140,8 @@ done:
     return status;
 }
 
-static tulle_status read_rows(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h, const int64_t *starts,
+static tulle_status read_rows(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h,
+                              const int64_t *starts,
                               tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
@@ -149,20 +153,26 @@ static tulle_status read_rows(tulle_dist *d, const char *path, int fd, const tl_
     tulle_matrix *A = NULL;
     TRY(check_padding(d, path, fd, h));
     TRY(tl_alloc(d->b, &row_ptr, rows + 1, ptr, "row pointers"));
-    TRY(get(d, path, fd, row_ptr, (uint64_t)(rows + 1) * ptr, h->array[TL_TULLE_ROW_PTR].at + (uint64_t)first * ptr));
+    TRY(get(d, path, fd, row_ptr, (uint64_t)(rows + 1) * ptr,
+            h->array[TL_TULLE_ROW_PTR].at + (uint64_t)first * ptr));
     int64_t begin = tl_get(row_ptr, ptr_type, 0), end = tl_get(row_ptr, ptr_type, rows);
     if (begin < 0 || end < begin || end > h->nnz)
-        TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: row pointers from row %" PRId64 " on are out of range or out of order", path,
+        TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: row pointers from row %" PRId64
+                    " on are out of range or out of order", path,
                     first));
     TRY(tl_matrix_create(d->b, rows, h->cols, end - begin, ptr_type, idx_type, (int)val_type, &A));
     for (int64_t i = 0; i <= rows; i++) tl_put(A->row_ptr, ptr_type, i, tl_get(row_ptr, ptr_type, i) - begin);
-    TRY(get(d, path, fd, A->col_idx, (uint64_t)(end - begin) * idx, h->array[TL_TULLE_COL_IDX].at + (uint64_t)begin * idx));
+    TRY(get(d, path, fd, A->col_idx, (uint64_t)(end - begin) * idx,
+            h->array[TL_TULLE_COL_IDX].at + (uint64_t)begin * idx));
     if (h->val_type)
-        TRY(get(d, path, fd, A->values, (uint64_t)(end - begin) * val, h->array[TL_TULLE_VALUES].at + (uint64_t)begin * val));
+        TRY(get(d, path, fd, A->values, (uint64_t)(end - begin) * val,
+                h->array[TL_TULLE_VALUES].at + (uint64_t)begin * val));
     else
-        for (int64_t k = 0; k < end - begin; k++) ((double *)A->values)[k] = 1.0;       /* a pattern has ones */
+        for (int64_t k = 0; k < end - begin; k++)
+            ((double *)A->values)[k] = 1.0;       /* a pattern has ones */
     status = tl_csr_check(d->b, &A->view, path, 0);
-    if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
+    if (status < 0 && status > TULLE_ENOMEM)
+        status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
     if (status != TULLE_OK) goto done;
     *out = A;
     A = NULL;
@@ -188,10 +198,11 @@ tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *given,
         for (int r = 0; r <= size; r++) starts[r] = given ? given[r] : tl_part(h.rows, r, size);
         number = tl_starts_number(starts, size) ^ (int64_t)(h.sum >> 2);
     }
-    TRY(tl_same_everywhere(d, status, &number, 1, path));
+    TRY(tl_same_everywhere(d, status, &number, &(const char *){"its header or its row blocks"}, 1, path));
     TRY(sum_arrays(d, path, fd, &h, sum));
     for (int i = 0; i < TL_TULLE_ARRAYS; i++)
-        if (sum[i] != h.array[i].sum) TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: its %s are damaged", path, names[i]));
+        if (sum[i] != h.array[i].sum)
+            TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: its %s are damaged", path, names[i]));
     status = read_rows(d, path, fd, &h, starts, &mine);
     if (status == TULLE_OK) status = tl_dist_own(d, starts, mine, out);
     if (status == TULLE_OK) mine = NULL;
@@ -224,7 +235,8 @@ done:
 }
 
 /* This rank's rows where they belong; first: entries of the ranks before. */
-static int put_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tulle_dist_csr *A, int64_t first, char *buffer)
+static int put_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tulle_dist_csr *A, int64_t first,
+                    char *buffer)
 {
     const tulle_csr *l = &A->local;
     tulle_index type = (tulle_index)h->ptr_type;
@@ -236,13 +248,15 @@ static int put_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tull
         for (int64_t k = 0; k < n; k++) tl_put(buffer, type, k, first + tl_row_begin(l, i + k));
         error = tl_out_put(o, buffer, n * ptr, (int64_t)h->array[TL_TULLE_ROW_PTR].at + (begin + i) * ptr);
     }
-    if (!error) error = tl_out_put(o, l->col_idx, l->nnz * idx, (int64_t)h->array[TL_TULLE_COL_IDX].at + first * idx);
+    if (!error)
+        error = tl_out_put(o, l->col_idx, l->nnz * idx, (int64_t)h->array[TL_TULLE_COL_IDX].at + first * idx);
     if (!error && h->val_type)
         error = tl_out_put(o, l->values, l->nnz * val, (int64_t)h->array[TL_TULLE_VALUES].at + first * val);
     return (int)error;
 }
 
-static tulle_status write_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tulle_dist_csr *A, int64_t first)
+static tulle_status write_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tulle_dist_csr *A,
+                               int64_t first)
 {
     tulle_status status = TULLE_OK;
     char *buffer = NULL;
@@ -255,14 +269,16 @@ static tulle_status write_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h,
     if (!error && d->t.rank == 0) error = ftruncate(o->fd, (off_t)h->file_bytes) == 0 ? 0 : errno;
     if (!error && d->t.rank > 0) error = fsync(o->fd) == 0 || errno == EINVAL ? 0 : errno;
     if (error) TRY(tl_out_fail(o, error));
-    if (tl_progress(d->b, "write", 0.5)) TRY(tl_fail(d->b, TULLE_ECANCEL, "%s: writing was cancelled", o->path));
+    if (tl_progress(d->b, "write", 0.5))
+        TRY(tl_fail(d->b, TULLE_ECANCEL, "%s: writing was cancelled", o->path));
 done:
     tl_free(d->b, buffer);
     return status;
 }
 
 /* The header: the shape of all ranks' rows, and how many entries lie before ours. */
-static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dist_csr *A, tl_tulle_head *h, int64_t *first)
+static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dist_csr *A, tl_tulle_head *h,
+                                int64_t *first)
 {
     tulle_status status = TULLE_OK;
     int size = d->t.size;

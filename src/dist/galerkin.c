@@ -3,7 +3,8 @@
 #include "dist/dist.h"
 
 /* *view is A, or *own, its transpose. */
-static tulle_status turned(tulle_dist *d, const tulle_dist_csr *A, int op, tulle_dist_matrix **own, tulle_dist_csr *view)
+static tulle_status turned(tulle_dist *d, const tulle_dist_csr *A, int op, tulle_dist_matrix **own,
+                           tulle_dist_csr *view)
 {
     tulle_status status = TULLE_OK;
     *view = *A;
@@ -14,7 +15,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                             const tulle_options *o,
                              tulle_dist_matrix **C)
 {
     tulle_status status = TULLE_OK;
@@ -35,7 +37,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P, const tulle_options *o,
+tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *P,
+                          const tulle_options *o,
                           tulle_dist_matrix **C)
 {
     tulle_status status = TULLE_OK;

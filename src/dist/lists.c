@@ -2,14 +2,16 @@
  *
  * lists.c - which rows of B a rank needs, and who has them.
  *
- * The columns of A that are rows of other ranks are marked, a bit each, so each is named once and in order; a count before each word
- * of bits then turns a column into its new number in constant time.  The sorted list is cut at the owners' boundaries, the
- * counts are exchanged, then the lists.
+ * The columns of A that are rows of other ranks are marked, a bit each, so each is named once and in order; a
+ * count before each word of bits then turns a column into its new number in constant time.  The sorted list
+ * is cut at the owners' boundaries, the counts are exchanged, then the lists.
  *
- * Rows of B get new numbers that keep the global order: needed ones below the own block, the own block whole, needed ones above.  A
- * row of A stays sorted, and its products are added in the order they have in one process.
+ * Rows of B get new numbers that keep the global order: needed ones below the own block, the own block whole,
+ * needed ones above.  A row of A stays sorted, and its products are added in the order they have in one
+ * process.
  *
- * Memory: a quarter of a byte for each column between the least and the largest that is needed, 8 bytes a row needed or given. */
+ * Memory: a quarter of a byte for each column between the least and the largest that is needed, 8 bytes a row
+ * needed or given. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>

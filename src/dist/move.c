@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * move.c - the same matrix elsewhere: other row blocks, all rows on one rank, transposed; and row blocks of equal work.
+ * move.c - the same matrix elsewhere: other row blocks, all rows on one rank, transposed; and row blocks of
+ * equal work.
  *
  * Row blocks: what a rank gets from the others, in their order, is its part already.
  *
- * Transpose: each rank transposes what it has, so that the columns that a rank shall own are rows that lie together; what comes from
- * the ranks is merged row by row in their order, which is that of the columns.
+ * Transpose: each rank transposes what it has, so that the columns that a rank shall own are rows that lie
+ * together; what comes from the ranks is merged row by row in their order, which is that of the columns.
  * Memory: the local part twice, and 8 bytes for each column of A on every rank. */
 #include "dist/dist.h"
 #include <inttypes.h>
@@ -23,13 +24,15 @@ static int64_t overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1)
 }
 
 /* What came as a matrix of its own; take_over moves the arrays. */
-static tulle_status as_matrix(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols, tulle_index idx_type,
+static tulle_status as_matrix(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
+                              tulle_index idx_type,
                               tl_freight *f, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     int64_t nnz = f->entry[d->t.size];
     tulle_matrix *A = NULL;
-    TRY(tl_matrix_create(d->b, rows, cols, 0, tl_index_for(nnz), idx_type, f->has_values ? (int)like->val_type : 0, &A));
+    TRY(tl_matrix_create(d->b, rows, cols, 0, tl_index_for(nnz), idx_type, f->has_values ? (int)like->val_type
+                         : 0, &A));
     tl_free(d->b, A->col_idx);
     A->view.col_idx = A->col_idx = f->col;
     f->col = NULL;
@@ -41,7 +44,8 @@ static tulle_status as_matrix(tulle_dist *d, const tulle_csr *like, int64_t rows
     A->view.nnz = nnz;
     A->view.val_type = like->val_type;
     tl_put(A->row_ptr, A->view.ptr_type, 0, 0);
-    for (int64_t i = 0, at = 0; i < rows; i++) tl_put(A->row_ptr, A->view.ptr_type, i + 1, at += f->length[i]);
+    for (int64_t i = 0, at = 0; i < rows; i++)
+        tl_put(A->row_ptr, A->view.ptr_type, i + 1, at += f->length[i]);
     *out = A;
 done:
     return status;
@@ -49,7 +53,8 @@ done:
 
 /* ---- other row blocks */
 
-tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts, tulle_dist_matrix **out)
+tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts,
+                                  tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
     int size = d->t.size, rank = d->t.rank;
@@ -66,7 +71,8 @@ tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const 
     }
     for (int r = 0; r < size; r++) rows_in[r] = overlap(starts[rank], starts[rank + 1], old[r], old[r + 1]);
     TRY(tl_ship(d, &A->local, cut, rows_in, 0, A->local.idx_type, &f));
-    status = as_matrix(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type, &f, &mine);
+    status = as_matrix(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type, &f,
+                       &mine);
     if (status == TULLE_OK) status = tl_dist_own(d, starts, mine, out);
     if (status == TULLE_OK) mine = NULL;
     AGREE(status);
@@ -100,19 +106,22 @@ done:
     return status;
 }
 
-tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts, tulle_dist_matrix **out)
+tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *starts,
+                             tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
     int64_t first = starts[d->t.rank], rows = starts[d->t.rank + 1] - first, begin = tl_row_begin(A, first);
     int64_t nnz = tl_row_begin(A, first + rows) - begin;
     tulle_matrix *mine = NULL;
-    status = tl_matrix_create(d->b, rows, A->cols, nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &mine);
+    status = tl_matrix_create(d->b, rows, A->cols, nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type
+                              : 0, &mine);
     if (status == TULLE_OK) {
         size_t index = tl_index_size(A->idx_type), value = tl_type_size(A->val_type);
         mine->view.val_type = A->val_type;
         for (int64_t i = 0; i <= rows; i++)
             tl_put(mine->row_ptr, A->ptr_type, i, tl_row_begin(A, first + i) - begin);
-        if (nnz > 0) memcpy(mine->col_idx, (const char *)A->col_idx + begin * (int64_t)index, (size_t)nnz * index);
+        if (nnz > 0)
+            memcpy(mine->col_idx, (const char *)A->col_idx + begin * (int64_t)index, (size_t)nnz * index);
         if (nnz > 0 && A->values)
             memcpy(mine->values, (const char *)A->values + begin * (int64_t)value, (size_t)nnz * value);
         status = tl_dist_own(d, starts, mine, out);
@@ -130,8 +139,10 @@ done:
 
 /* ---- transpose */
 
-/* Rows of the ranks one behind the other: row i of the result is row i of rank 0, then row i of rank 1, ... */
-static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols, tulle_index idx_type,
+/* Rows of the ranks one behind the other: row i of the result is row i of rank 0, then row i of rank 1,
+ * ... */
+static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
+                          tulle_index idx_type,
                           const tl_freight *f, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
@@ -141,7 +152,8 @@ static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, in
     size_t index = tl_index_size(idx_type), value = tl_type_size(like->val_type);
     TRY(tl_alloc(d->b, &next, d->t.size, sizeof *next, "places in rows"));
     memcpy(next, f->entry, (size_t)d->t.size * sizeof *next);
-    TRY(tl_matrix_create(d->b, rows, cols, nnz, tl_index_for(nnz), idx_type, f->has_values ? (int)like->val_type : 0, &T));
+    TRY(tl_matrix_create(d->b, rows, cols, nnz, tl_index_for(nnz), idx_type, f->has_values
+                         ? (int)like->val_type : 0, &T));
     T->view.val_type = like->val_type;
     tl_put(T->row_ptr, T->view.ptr_type, 0, 0);
     for (int64_t i = 0; i < rows; i++) {
@@ -151,7 +163,8 @@ static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, in
             memcpy((char *)T->col_idx + at * (int64_t)index, (const char *)f->col + next[r] * (int64_t)index,
                    (size_t)n * index);
             if (f->has_values)
-                memcpy((char *)T->values + at * (int64_t)value, (const char *)f->val + next[r] * (int64_t)value,
+                memcpy((char *)T->values + at * (int64_t)value,
+                       (const char *)f->val + next[r] * (int64_t)value,
                        (size_t)n * value);
             at += n;
             next[r] += n;
@@ -201,12 +214,14 @@ done:
 
 /* ---- equal work */
 
-static int64_t row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, int64_t own_first, int64_t row)
+static int64_t row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, int64_t own_first,
+                            int64_t row)
 {
     int64_t products = 0;
     for (int64_t k = tl_row_begin(A, row); k < tl_row_begin(A, row + 1); k++) {
         int64_t c = tl_get(A->col_idx, A->idx_type, k), at = f->in ? tl_lists_find(&f->lists, c) : -1;
-        products += at >= 0 ? f->length[at] : tl_row_begin(B, c - own_first + 1) - tl_row_begin(B, c - own_first);
+        int64_t own = c - own_first;
+        products += at >= 0 ? f->length[at] : tl_row_begin(B, own + 1) - tl_row_begin(B, own);
     }
     return products;
 }

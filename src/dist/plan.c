@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local product are kept; a run moves
- * values into places that are known.
- * Memory: that of fetch.c and of a local plan, as long as the plan is there. */
+ * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local product
+ * are kept; a run moves values into places that are known. Memory: that of fetch.c and of a local plan, as
+ * long as the plan is there. */
 #include "dist/dist.h"
+#include <inttypes.h>
 
 struct tulle_dist_plan {
     tulle_dist *dist;
@@ -13,6 +14,16 @@ struct tulle_dist_plan {
     tulle_plan *local;
     tl_account  account;
 };
+
+/* Before anything large moves. */
+static tulle_status has_room(const tulle_dist_plan *p, const tulle_csr *A, const tulle_options *o)
+{
+    uint64_t bytes = tl_fetch_bytes(&p->fetch, A, &p->B, true);
+    if (o->memory_limit == 0 || bytes <= o->memory_limit) return TULLE_OK;
+    return tl_fail(p->dist->b, TULLE_ELIMIT, "a plan needs %" PRIu64
+                   " bytes for rows of B here, the limit is %"
+                   PRIu64 " bytes", bytes, o->memory_limit);
+}
 
 static tulle_status local_plan(tulle_dist_plan *p, const tulle_options *o)
 {
@@ -30,13 +41,15 @@ static tulle_status local_plan(tulle_dist_plan *p, const tulle_options *o)
     return TULLE_OK;
 }
 
-static tulle_status begin(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+static tulle_status begin(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                          const tulle_options *o,
                           tulle_dist_plan **out)
 {
     tulle_status status = TULLE_OK;
     tulle_dist_plan *p = NULL;
     if (o->op_a != TULLE_KEEP || o->op_b != TULLE_KEEP)
-        return tl_fail(d->b, TULLE_EINVAL, "a distributed plan takes operands as they are; transpose them first");
+        return tl_fail(d->b, TULLE_EINVAL,
+                       "a distributed plan takes operands as they are; transpose them first");
     TRY(tl_calloc(d->b, &p, 1, sizeof *p, "a plan"));
     *out = p;
     p->dist = d;
@@ -47,7 +60,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                 const tulle_options *o,
                                  tulle_dist_plan **out)
 {
     tulle_status status = TULLE_OK;
@@ -57,6 +71,7 @@ tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const t
     tl_count_begin(d);
     AGREE(begin(d, A, B, o, &p));
     TRY(tl_fetch_lengths(d, &A->local, B, &p->fetch));
+    AGREE(has_room(p, &A->local, o));
     TRY(tl_fetch_patterns(d, &A->local, B, true, &p->fetch));
     p->fetch.A.values = p->fetch.B.values = NULL;
     p->account.fetched = p->fetch.lists.need;

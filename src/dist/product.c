@@ -2,12 +2,14 @@
  *
  * product.c - C = A*B: rows of B fetched, then one product on each rank.
  *
- * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once to a rank.  When
- * their lengths are known, the bytes they take are held against the memory limit.  Where half of it is not enough, A is taken in
- * blocks of rows, each rank its own; all ranks go as many rounds as the one with the most blocks, because rows are fetched from all.
+ * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once
+ * to a rank.  When their lengths are known, the bytes they take are held against the memory limit.  Where
+ * half of it is not enough, A is taken in blocks of rows, each rank its own; all ranks go as many rounds as
+ * the one with the most blocks, because rows are fetched from all.
  *
- * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel multiplication of sparse random
- * matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory algorithm for SpGEMM, ICPP 2024. */
+ * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel
+ * multiplication of sparse random matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory
+ * algorithm for sparse-sparse matrix multiplication, 2024. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +18,8 @@ tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_
 {
     *out = o ? *o : (tulle_options){0};
     if (out->sort_inputs)
-        return tl_fail(d->b, TULLE_EINVAL, "sort_inputs: rows of a distributed matrix must be sorted; tulle_csr_sort()"
+        return tl_fail(d->b, TULLE_EINVAL,
+                       "sort_inputs: rows of a distributed matrix must be sorted; tulle_csr_sort()"
                        " does that, each rank its own");
     if (out->c_place != TULLE_HOST)
         return tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
@@ -29,14 +32,17 @@ static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dis
         return tl_fail(d->b, TULLE_ESHAPE, "A has %" PRId64 " columns, B has %" PRId64 " rows", A->local.cols,
                        tl_dist_rows(d, B));
     if (A->local.val_type != B->local.val_type)
-        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s", tl_type_name(A->local.val_type),
+        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s",
+                       tl_type_name(A->local.val_type),
                        tl_type_name(B->local.val_type));
     if (values && ((A->local.nnz > 0 && !A->local.values) || (B->local.nnz > 0 && !B->local.values)))
-        return tl_fail(d->b, TULLE_EINVAL, "%s has no values", A->local.nnz > 0 && !A->local.values ? "A" : "B");
+        return tl_fail(d->b, TULLE_EINVAL, "%s has no values",
+                       A->local.nnz > 0 && !A->local.values ? "A" : "B");
     return TULLE_OK;
 }
 
-tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust, bool values)
+tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
+                              bool values)
 {
     tulle_status status = TULLE_OK;
     TRY(tl_dist_check(d, A, "A", trust));
@@ -54,7 +60,8 @@ typedef struct blocks {
 } blocks;
 
 /* Bytes of the rows of B that the rows of a block need and no earlier row of it did. */
-static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, int64_t *seen, int64_t block, uint64_t entry)
+static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, int64_t *seen, int64_t block,
+                          uint64_t entry)
 {
     uint64_t bytes = 0;
     for (int64_t k = tl_row_begin(A, row); k < tl_row_begin(A, row + 1); k++) {
@@ -66,7 +73,8 @@ static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, in
     return bytes;
 }
 
-static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, uint64_t limit, blocks *k)
+static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, const tl_fetch *f,
+                        uint64_t limit, blocks *k)
 {
     tulle_status status = TULLE_OK;
     int64_t *seen = NULL;
@@ -89,7 +97,8 @@ static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, c
         }
         held += more;
         if (fixed + held > limit)
-            TRY(tl_fail(d->b, TULLE_ELIMIT, "row %" PRId64 " of A here needs %" PRIu64 " bytes of B, the limit is %" PRIu64
+            TRY(tl_fail(d->b, TULLE_ELIMIT, "row %" PRId64 " of A here needs %" PRIu64
+                        " bytes of B, the limit is %" PRIu64
                         " bytes", i, fixed + held, limit));
     }
     k->start[++k->count] = A->rows;
@@ -125,7 +134,8 @@ done:
     return status;
 }
 
-/* The product of this rank alone, over rows that are here; held: bytes that already count against the limit. */
+/* The product of this rank alone, over rows that are here; held: bytes that already count against the
+ * limit. */
 static tulle_status local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
                                   tulle_matrix **C, tl_account *account)
 {
@@ -138,7 +148,8 @@ static tulle_status local_product(tulle_dist *d, const tl_fetch *f, const tulle_
     tulle_status status = tulle_multiply(d->ctx, &f->A, &f->B, &local, C);
     if (status == TULLE_ELIMIT && held > 0) {
         memcpy(why, d->b->error, sizeof why);
-        return tl_fail(d->b, status, "%.800s; %" PRIu64 " bytes of the limit hold rows of B and of C", why, held);
+        return tl_fail(d->b, status, "%.800s; %" PRIu64 " bytes of the limit hold rows of B and of C", why,
+                       held);
     }
     if (status != TULLE_OK) return status;
     tulle_ctx_stats(d->ctx, &stats);
@@ -147,7 +158,8 @@ static tulle_status local_product(tulle_dist *d, const tl_fetch *f, const tulle_
     return TULLE_OK;
 }
 
-static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B,
+                                  const tulle_options *o,
                                   tl_fetch *f, uint64_t held, tulle_matrix **C, tl_account *account)
 {
     tulle_status status = TULLE_OK;
@@ -168,7 +180,8 @@ static uint64_t matrix_bytes(const tulle_matrix *A)
 }
 
 /* Blocks of rows one below the other, each freed when it was copied. */
-static tulle_status join(tulle_dist *d, tulle_matrix **part, int count, const tulle_options *o, tulle_matrix **out)
+static tulle_status join(tulle_dist *d, tulle_matrix **part, int count, const tulle_options *o,
+                         tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tulle_csr first = tulle_matrix_view(part[0]);
@@ -180,7 +193,8 @@ static tulle_status join(tulle_dist *d, tulle_matrix **part, int count, const tu
     }
     tulle_index ptr_type = o->c_ptr_type ? (tulle_index)o->c_ptr_type : tl_index_for(nnz);
     if (!tl_fits(ptr_type, nnz))
-        TRY(tl_fail(d->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries here, too many for 32-bit row pointers", nnz));
+        TRY(tl_fail(d->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries here, too many for 32-bit row pointers",
+                    nnz));
     TRY(tl_matrix_create(d->b, rows, first.cols, nnz, ptr_type, first.idx_type, (int)first.val_type, &C));
     tl_put(C->row_ptr, ptr_type, 0, 0);
     for (int k = 0; k < count; k++) {
@@ -202,13 +216,15 @@ done:
     return status;
 }
 
-static tulle_status one_round(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
-                              const blocks *k, int round, uint64_t held, tulle_matrix **C, tl_account *account)
+static tulle_status one_round(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B,
+                              const tulle_options *o, const blocks *k, int round, uint64_t held,
+                              tulle_matrix **C, tl_account *account)
 {
     tulle_status status = TULLE_OK;
     rows_of r = {0};
     tl_fetch f = {0};
-    int64_t first = round < k->count ? k->start[round] : A->rows, end = round < k->count ? k->start[round + 1] : A->rows;
+    bool mine = round < k->count;       /* else this rank only serves the others */
+    int64_t first = mine ? k->start[round] : A->rows, end = mine ? k->start[round + 1] : A->rows;
     AGREE(take_rows(d->b, A, first, end, &r));
     TRY(tl_fetch_lengths(d, &r.view, B, &f));
     AGREE(block_product(d, &r.view, B, o, &f, held, C, account));
@@ -218,7 +234,8 @@ done:
     return status;
 }
 
-static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B,
+                              const tulle_options *o,
                               const blocks *k, tulle_matrix **C, tl_account *account)
 {
     tulle_status status = TULLE_OK;
@@ -230,7 +247,8 @@ static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dis
         held += matrix_bytes(part[i]);
     }
     if (o->memory_limit > 0 && held > o->memory_limit / 2)
-        status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64 " bytes here, and as many again while its blocks are joined; the"
+        status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64
+                         " bytes here, and as many again while its blocks are joined; the"
                          " limit is %" PRIu64 " bytes", held, o->memory_limit);
     if (status == TULLE_OK) status = join(d, part, k->rounds, o, C);
     AGREE(status);
@@ -240,7 +258,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                              const tulle_options *o,
                               tulle_dist_matrix **C)
 {
     tulle_status status = TULLE_OK;

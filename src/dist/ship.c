@@ -2,9 +2,9 @@
  *
  * ship.c - whole rows to other ranks: the rows cut[r] .. cut[r+1]-1 of a matrix go to rank r.
  *
- * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.  The number of rows is
- * known to both sides; lengths come first, then columns and values, in slices.
- * Memory: what is received, once. */
+ * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.
+ * The number of rows is known to both sides; lengths come first, then columns and values, in slices. Memory:
+ * what is received, once. */
 #include "dist/dist.h"
 #include <string.h>
 
@@ -51,7 +51,8 @@ typedef struct counts {                 /* size entries each, one block */
 } counts;
 
 /* Items of one array; count[r] from each rank, one behind the other at `to`. */
-static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, const int64_t *out, const int64_t *in, char *to,
+static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, const int64_t *out,
+                              const int64_t *in, char *to,
                               void (*pack)(void *, int, int64_t, char *))
 {
     int64_t at = 0;
@@ -60,7 +61,8 @@ static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, c
         c->place[r] = to + at * (int64_t)h->item;
         at += in[r];
     }
-    tl_stream s = {.kind = kind, .item = h->item, .out = out, .in = in, .place = c->place, .pack = pack, .arg = h};
+    tl_stream s = {.kind = kind, .item = h->item, .out = out, .in = in, .place = c->place, .pack = pack,
+                   .arg = h};
     return tl_exchange(d, &s);
 }
 
@@ -86,12 +88,14 @@ static tulle_status rooms(tulle_dist *d, const tulle_csr *A, tulle_index idx_typ
 {
     tulle_status status = TULLE_OK;
     TRY(tl_alloc(d->b, &f->col, f->entry[d->t.size], tl_index_size(idx_type), "columns of rows"));
-    TRY(tl_alloc(d->b, &f->val, f->has_values ? f->entry[d->t.size] : 0, tl_type_size(A->val_type), "values of rows"));
+    TRY(tl_alloc(d->b, &f->val, f->has_values ? f->entry[d->t.size] : 0, tl_type_size(A->val_type),
+                 "values of rows"));
 done:
     return status;
 }
 
-tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in, int64_t shift,
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in,
+                     int64_t shift,
                      tulle_index idx_type, tl_freight *f)
 {
     tulle_status status = TULLE_OK;
@@ -115,7 +119,8 @@ tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, cons
     h.item = tl_index_size(idx_type);
     TRY(one_array(d, &h, &c, TL_MAIL_COLUMNS, c.entries_out, c.entries_in, f->col, pack_columns));
     h.item = tl_type_size(A->val_type);
-    if (f->has_values) TRY(one_array(d, &h, &c, TL_MAIL_VALUES, c.entries_out, c.entries_in, f->val, pack_values));
+    if (f->has_values)
+        TRY(one_array(d, &h, &c, TL_MAIL_VALUES, c.entries_out, c.entries_in, f->val, pack_values));
 done:
     tl_free(d->b, c.block);
     tl_free(d->b, c.place);

@@ -30,7 +30,8 @@ static void copy_row(const rows_of_x *x, int64_t row, char *to)
         memcpy(to, from + row * X->ld * (int64_t)v, (size_t)X->cols * v);
         return;
     }
-    for (int64_t j = 0; j < X->cols; j++) memcpy(to + j * (int64_t)v, from + (row + j * X->ld) * (int64_t)v, v);
+    for (int64_t j = 0; j < X->cols; j++)
+        memcpy(to + j * (int64_t)v, from + (row + j * X->ld) * (int64_t)v, v);
 }
 
 static void pack_rows(void *arg, int to, int64_t count, char *buffer)
@@ -45,7 +46,8 @@ static void own_part(void *arg)
 {
     rows_of_x *x = arg;
     const tl_lists *l = &x->lists;
-    for (int64_t i = 0; i < l->own_rows; i++) copy_row(x, i, x->all + (l->below + i) * x->X->cols * (int64_t)x->value);
+    for (int64_t i = 0; i < l->own_rows; i++)
+        copy_row(x, i, x->all + (l->below + i) * x->X->cols * (int64_t)x->value);
     x->status = tl_lists_renumber(x->d->b, &x->lists, x->A, &x->a_col, &x->a_type);
 }
 
@@ -60,14 +62,16 @@ static tulle_status fetch_rows(rows_of_x *x)
     status = tl_calloc(d->b, &count, 2 * (int64_t)size, sizeof *count, "counts of rows");
     if (status == TULLE_OK) status = tl_calloc(d->b, &x->sent, size, sizeof *x->sent, "counts of rows");
     if (status == TULLE_OK) status = tl_alloc(d->b, &place, size, sizeof *place, "places of rows");
-    if (status == TULLE_OK) status = tl_alloc(d->b, &x->all, tl_lists_rows(l) * x->X->cols, x->value, "rows of X");
+    if (status == TULLE_OK)
+        status = tl_alloc(d->b, &x->all, tl_lists_rows(l) * x->X->cols, x->value, "rows of X");
     AGREE(status);
     for (int r = 0; r < size; r++) {
         count[r] = row_bytes > 0 ? l->to[r + 1] - l->to[r] : 0;
         count[size + r] = row_bytes > 0 ? l->from[r + 1] - l->from[r] : 0;
         place[r] = x->all + (l->from[r] + (r > d->t.rank ? l->own_rows : 0)) * row_bytes;
     }
-    tl_stream s = {.kind = TL_MAIL_VALUES, .item = row_bytes > 0 ? (size_t)row_bytes : 1, .out = count, .in = count + size,
+    tl_stream s = {.kind = TL_MAIL_VALUES, .item = row_bytes > 0 ? (size_t)row_bytes : 1, .out = count,
+                   .in = count + size,
                    .place = place, .pack = pack_rows, .meanwhile = own_part, .arg = x};
     TRY(tl_exchange(d, &s));
     status = x->status;
@@ -77,12 +81,14 @@ done:
     return status;
 }
 
-static tulle_status look(tulle_dist *d, const tulle_dist_csr *A, tulle_dense *X, const int64_t *x_starts, tulle_dense *Y,
+static tulle_status look(tulle_dist *d, const tulle_dist_csr *A, tulle_dense *X, const int64_t *x_starts,
+                         tulle_dense *Y,
                          const tulle_spmm_options *o)
 {
     tulle_status status = TULLE_OK;
     int rank = d->t.rank;
-    if (o->op_a != TULLE_KEEP) TRY(tl_fail(d->b, TULLE_EINVAL, "op_a: a distributed A is taken as it is; transpose it first"));
+    if (o->op_a != TULLE_KEEP)
+        TRY(tl_fail(d->b, TULLE_EINVAL, "op_a: a distributed A is taken as it is; transpose it first"));
     TRY(tl_starts_check(d, x_starts, A->local.cols, "X"));
     TRY(tl_dense_check(d->b, X, "X", true));
     TRY(tl_dense_check(d->b, Y, "Y", true));
@@ -92,13 +98,15 @@ static tulle_status look(tulle_dist *d, const tulle_dist_csr *A, tulle_dense *X,
         TRY(tl_fail(d->b, TULLE_ESHAPE, "X has %" PRId64 " rows here, x_starts says %" PRId64, X->rows,
                     x_starts[rank + 1] - x_starts[rank]));
     if (X->val_type != A->local.val_type)
-        TRY(tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of X are %s", tl_type_name(A->local.val_type),
+        TRY(tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of X are %s",
+                    tl_type_name(A->local.val_type),
                     tl_type_name(X->val_type)));
 done:
     return status;
 }
 
-tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *given_x, const int64_t *x_starts,
+tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *given_x,
+                          const int64_t *x_starts,
                           tulle_dense *given_y, const tulle_spmm_options *o)
 {
     tulle_status status = TULLE_OK;
@@ -108,7 +116,7 @@ tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_de
     tl_account account = {.blocks = 1};
     TRY(tl_dist_check(d, A, "A", o->trust_inputs));
     status = look(d, A, &X, x_starts, &Y, o);
-    TRY(tl_same_everywhere(d, status, &X.cols, 1, "X"));
+    TRY(tl_same_everywhere(d, status, &X.cols, &(const char *){"the number of its columns"}, 1, "X"));
     tl_count_begin(d);
     x.value = tl_type_size(X.val_type);
     local.trust_inputs = 1;

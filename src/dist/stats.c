@@ -7,7 +7,8 @@ enum { SUMS = 8, MAXIMA = 4 };
 tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account *here)
 {
     tulle_dist_stats *s = &d->stats;
-    uint64_t moved = d->received[TL_MAIL_LENGTHS] + d->received[TL_MAIL_COLUMNS] + d->received[TL_MAIL_VALUES];
+    const uint64_t *in = d->received;
+    uint64_t moved = in[TL_MAIL_LENGTHS] + in[TL_MAIL_COLUMNS] + in[TL_MAIL_VALUES];
     double total = tl_now() - d->start, own = total - d->wait;
     int64_t nano = (int64_t)(own * 1e9);
     int64_t sum[SUMS] = {here->products, here->c_nnz, here->fetched, (int64_t)moved, (int64_t)here->exact,
@@ -22,8 +23,9 @@ tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account 
         .rank = d->t.rank, .ranks = d->t.size, .products = sum[0], .c_nnz = sum[1], .products_most = most[0],
         .rows_fetched = sum[2], .bytes = (uint64_t)sum[3], .bytes_exact = (uint64_t)sum[4],
         .bytes_lists = (uint64_t)sum[5], .bytes_most = (uint64_t)most[1],
-        .bytes_gather = (uint64_t)sum[6] * (uint64_t)(d->t.size - 1), .messages = sum[7], .blocks = here->blocks,
-        .slowest = (int)slowest, .sec_total = total, .sec_wait = d->wait, .sec_slowest = (double)most[2] * 1e-9,
+        .bytes_gather = (uint64_t)sum[6] * (uint64_t)(d->t.size - 1), .messages = sum[7],
+        .blocks = here->blocks, .slowest = (int)slowest, .sec_total = total, .sec_wait = d->wait,
+        .sec_slowest = (double)most[2] * 1e-9,
         .sec_wait_most = (double)most[3] * 1e-9};
 done:
     return status;

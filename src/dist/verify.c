@@ -2,9 +2,9 @@
  *
  * verify.c - is C = A*B?  C*x against A*(B*x) for one random x, in double precision, over all ranks.
  *
- * What may differ is weighed by what was added up: |A|*(|B|*|x|), row by row.  An entry of C is a sum of at most as many products as
- * A's row has entries, each rounded once or twice; that is the bound.
- * Memory: a copy of the largest of the three in double precision, and a few vectors. */
+ * What may differ is weighed by what was added up: |A|*(|B|*|x|), row by row.  An entry of C is a sum of at
+ * most as many products as A's row has entries, each rounded once or twice; that is the bound. Memory: a copy
+ * of the largest of the three in double precision, and a few vectors. */
 #include "dist/dist.h"
 #include <float.h>
 #include <math.h>
@@ -23,7 +23,8 @@ static double random_of(int64_t row)
 }
 
 /* y = A*x or |A|*x; x has the row blocks x_starts. */
-static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *x, const int64_t *x_starts, bool sizes, number *y)
+static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *x, const int64_t *x_starts,
+                          bool sizes, number *y)
 {
     tulle_status status = TULLE_OK;
     tulle_matrix *copy = NULL;
@@ -33,8 +34,10 @@ static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *
     AGREE(status);
     wide.local = tulle_matrix_view(copy);
     number *value = tulle_matrix_values(copy);
-    for (int64_t k = 0; sizes && k < wide.local.nnz; k++) value[k] = (number){hypot(value[k].re, value[k].im), 0};
-    tulle_dense X = tulle_dense_make(x_starts[d->t.rank + 1] - x_starts[d->t.rank], 1, 0, TULLE_BY_COLS, (void *)(uintptr_t)x,
+    for (int64_t k = 0; sizes && k < wide.local.nnz; k++)
+        value[k] = (number){hypot(value[k].re, value[k].im), 0};
+    tulle_dense X = tulle_dense_make(x_starts[d->t.rank + 1] - x_starts[d->t.rank], 1, 0, TULLE_BY_COLS,
+                                     (void *)(uintptr_t)x,
                                      TULLE_C64);
     tulle_dense Y = tulle_dense_make(wide.local.rows, 1, 0, TULLE_BY_COLS, y, TULLE_C64);
     TRY(tl_dist_spmm(d, &wide, &X, x_starts, &Y, &o));
@@ -47,7 +50,8 @@ static int64_t longest_row(const tulle_csr *A)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < A->rows; i++)
-        if (tl_row_begin(A, i + 1) - tl_row_begin(A, i) > most) most = tl_row_begin(A, i + 1) - tl_row_begin(A, i);
+        if (tl_row_begin(A, i + 1) - tl_row_begin(A, i) > most)
+            most = tl_row_begin(A, i + 1) - tl_row_begin(A, i);
     return most;
 }
 
@@ -56,7 +60,8 @@ typedef struct vectors { number *x, *size_x, *bx, *size_bx, *abx, *size_abx, *cx
 static tulle_status make_vectors(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, vectors *v)
 {
     tulle_status status = TULLE_OK;
-    int64_t n = B->local.cols, first = tl_part(n, d->t.rank, d->t.size), rows = tl_part(n, d->t.rank + 1, d->t.size) - first;
+    int64_t n = B->local.cols, first = tl_part(n, d->t.rank, d->t.size), rows = tl_part(n, d->t.rank + 1,
+                                                                                        d->t.size) - first;
     number **const of_x[] = {&v->x, &v->size_x}, **const of_b[] = {&v->bx, &v->size_bx};
     number **const of_a[] = {&v->abx, &v->size_abx, &v->cx};
     for (int k = 0; k < 2; k++) TRY(tl_calloc(d->b, of_x[k], rows + 1, sizeof(number), "a vector"));
@@ -72,7 +77,8 @@ done:
     return status;
 }
 
-tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_dist_csr *C,
+tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                                   const tulle_dist_csr *C,
                                    double *error)
 {
     tulle_status status = TULLE_OK;
@@ -90,7 +96,8 @@ tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const
         double relative = off == 0 ? 0 : off / v.size_abx[i].re;
         if (!(relative <= worst)) worst = relative;             /* what is no number is wrong */
     }
-    int64_t most[3] = {longest_row(&A->local), longest_row(&C->local), isfinite(worst) && worst < 9 ? (int64_t)(worst * 1e18) : INT64_MAX};
+    int64_t most[3] = {longest_row(&A->local), longest_row(&C->local), isfinite(worst) && worst < 9
+                       ? (int64_t)(worst * 1e18) : INT64_MAX};
     TRY(tl_allreduce(d, most, 3, TULLE_MAX));
     *error = most[2] == INT64_MAX ? INFINITY : (double)most[2] * 1e-18;
     if (!(*error <= eps * (4 * (double)most[0] + 16) + DBL_EPSILON * (double)most[1]))

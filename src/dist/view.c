@@ -2,8 +2,8 @@
  *
  * view.c - is this a distributed matrix, and the same one on all ranks?
  *
- * Each rank looks at its own part; then sizes, types and row blocks are compared over the ranks by their least and
- * largest value: where these differ, all ranks refuse. */
+ * Each rank looks at its own part; then sizes, types and row blocks are compared over the ranks by their
+ * least and largest value: where these differ, all ranks refuse. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -18,25 +18,30 @@ int64_t tl_starts_number(const int64_t *starts, int size)
     return (int64_t)(h >> 1);
 }
 
+enum { MOST = 4 };                      /* numbers compared at once */
+
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name)
 {
     int size = d->t.size;
     if (!starts) return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts is NULL", name);
-    if (starts[0] != 0) return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[0] is %" PRId64 ", not 0", name, starts[0]);
+    if (starts[0] != 0)
+        return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[0] is %" PRId64 ", not 0", name, starts[0]);
     for (int r = 0; r < size; r++)
         if (starts[r + 1] < starts[r])
-            return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[%d] is %" PRId64 ", less than %" PRId64 " before it", name,
+            return tl_fail(d->b, TULLE_EINVAL, "%s: row_starts[%d] is %" PRId64 ", less than %" PRId64
+                           " before it", name,
                            r + 1, starts[r + 1], starts[r]);
     if (rows >= 0 && starts[size] != rows)
-        return tl_fail(d->b, TULLE_ESHAPE, "%s: row_starts ends with %" PRId64 ", there are %" PRId64 " rows", name,
+        return tl_fail(d->b, TULLE_ESHAPE, "%s: row_starts ends with %" PRId64 ", there are %" PRId64 " rows",
+                       name,
                        starts[size], rows);
     return TULLE_OK;
 }
 
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers, int count,
-                                const char *what)
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
+                                const char *const *names, int count, const char *what)
 {
-    int64_t low[16], high[16];
+    int64_t low[MOST], high[MOST];
     AGREE(status);
     memcpy(low, numbers, (size_t)count * sizeof *low);
     memcpy(high, numbers, (size_t)count * sizeof *high);
@@ -44,9 +49,7 @@ tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_
     TRY(tl_allreduce(d, high, count, TULLE_MAX));
     for (int i = 0; i < count; i++)
         if (low[i] != high[i])
-            TRY(tl_fail(d->b, TULLE_EINVAL, "%s: the ranks do not agree on its %s", what,
-                        (const char *[]){"columns", "value type", "column index type", "row blocks", "values (NULL on some)",
-                                         "numbers"}[i < 5 ? i : 5]));
+            TRY(tl_fail(d->b, TULLE_EINVAL, "%s: the ranks do not agree on %s", what, names[i]));
 done:
     return status;
 }
@@ -71,15 +74,16 @@ tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *n
 {
     tulle_status status = check_here(d, A, name, trust);
     const tulle_csr *l = &A->local;
-    int64_t numbers[5] = {0};
+    static const char *const names[] = {"the number of its columns", "the type of its values",
+                                        "the type of its columns", "its row blocks"};
+    int64_t numbers[MOST] = {0};
     if (status == TULLE_OK) {
         numbers[0] = l->cols;
         numbers[1] = l->val_type;
         numbers[2] = l->idx_type;
         numbers[3] = tl_starts_number(A->row_starts, d->t.size);
-        numbers[4] = l->values || l->nnz == 0 ? 1 : 0;
     }
-    return tl_same_everywhere(d, status, numbers, 4, name);
+    return tl_same_everywhere(d, status, numbers, names, MOST, name);
 }
 
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out)

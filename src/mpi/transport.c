@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * transport.c - ranks over MPI 3.1: all of libtulle_mpi.  It stands alone: it needs MPI and nothing else of tulle.
+ * transport.c - ranks over MPI 3.1: all of libtulle_mpi.  It stands alone: it needs MPI and nothing else of
+ * tulle.
  *
- * Everything runs on a duplicate of the caller's communicator, whose errors return.  Nothing blocks inside MPI: whoever
- * waits, tests, and looks now and then for a letter of a rank that gave up (TAG_FAREWELL).  So one rank that fails releases the others
- * without MPI_Abort; what they still expect is cancelled.  After that the transport is of no use, and what MPI may still touch is
- * not freed.
+ * Everything runs on a duplicate of the caller's communicator, whose errors return.  Nothing blocks inside
+ * MPI: whoever waits, tests, and looks now and then for a letter of a rank that gave up (TAG_FAREWELL).  So
+ * one rank that fails releases the others without MPI_Abort; what they still expect is cancelled.  After that
+ * the transport is of no use, and what MPI may still touch is not freed.
  *
- * A letter overtakes: it may come to a rank that still waits in a collective which the sender has ended well.  So it says how many
- * collectives the sender has ended, and is heeded by those that have ended as many: no rank fails in one that others
- * have left with success. */
+ * A letter overtakes: it may come to a rank that still waits in a collective which the sender has ended well.
+ * So it says how many collectives the sender has ended, and is heeded by those that have ended as many: no rank
+ * fails in one that others have left with success. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <sched.h>
@@ -55,7 +56,8 @@ static int fails(wire *l, int code)
 
 /* ---- a rank that gave up */
 
-/* Receipts are cancelled, so that nothing is written into buffers that go away; a letter that nobody takes any more is left. */
+/* Receipts are cancelled, so that nothing is written into buffers that go away; a letter that nobody takes
+ * any more is left. */
 static void let_go(wire *l)
 {
     for (int i = 0; i < l->in.count; i++) {
@@ -77,7 +79,8 @@ static bool farewells(wire *l)
     letter got = {0};
     if (l->failed) return true;
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAREWELL, l->comm, &there, &from) == MPI_SUCCESS && there) {
-        if (MPI_Recv(&got, (int)sizeof got, MPI_BYTE, from.MPI_SOURCE, TAG_FAREWELL, l->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        if (MPI_Recv(&got, (int)sizeof got, MPI_BYTE, from.MPI_SOURCE, TAG_FAREWELL, l->comm,
+                     MPI_STATUS_IGNORE) != MPI_SUCCESS)
             snprintf(got.why, sizeof got.why, "rank %d gave up", from.MPI_SOURCE);
         if (!l->told || got.ended < l->theirs.ended) l->theirs = got;
         l->told = true;
@@ -129,7 +132,8 @@ static int allreduce(void *user, int64_t *values, int count, tulle_reduce op)
     MPI_Request request;
     if (farewells(l)) return 1;
     memcpy(l->mine, values, (size_t)count * sizeof *values);
-    int code = MPI_Iallreduce(l->mine, l->all, count, MPI_INT64_T, op == TULLE_SUM ? MPI_SUM : op == TULLE_MIN ? MPI_MIN : MPI_MAX,
+    int code = MPI_Iallreduce(l->mine, l->all, count, MPI_INT64_T, op == TULLE_SUM ? MPI_SUM : op == TULLE_MIN
+                              ? MPI_MIN : MPI_MAX,
                               l->comm, &request);
     if (code == MPI_SUCCESS) code = wait_for(l, &request, 1);
     else code = fails(l, code);
@@ -144,7 +148,8 @@ static int alltoall(void *user, const int64_t *out, int64_t *in)
     MPI_Request request;
     if (farewells(l)) return 1;
     memcpy(l->counts, out, (size_t)l->size * sizeof *out);
-    int code = MPI_Ialltoall(l->counts, 1, MPI_INT64_T, l->counts + l->size, 1, MPI_INT64_T, l->comm, &request);
+    int code = MPI_Ialltoall(l->counts, 1, MPI_INT64_T, l->counts + l->size, 1, MPI_INT64_T, l->comm,
+                             &request);
     if (code == MPI_SUCCESS) code = wait_for(l, &request, 1);
     else code = fails(l, code);
     if (code == 0) memcpy(in, l->counts + l->size, (size_t)l->size * sizeof *in);
@@ -172,7 +177,9 @@ static int send_letter(void *user, const void *data, int64_t bytes, int to, int 
     wire *l = user;
     if (l->failed) return 1;
     int code = grow(l, &l->out);
-    if (code == 0) code = fails(l, MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, l->comm, &l->out.request[l->out.count]));
+    if (code == 0)
+        code = fails(l, MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, l->comm,
+                                  &l->out.request[l->out.count]));
     if (code == 0) l->out.count++;
     return code;
 }
@@ -182,7 +189,9 @@ static int receive(void *user, void *data, int64_t bytes, int from, int tag)
     wire *l = user;
     if (l->failed) return 1;
     int code = grow(l, &l->in);
-    if (code == 0) code = fails(l, MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, l->comm, &l->in.request[l->in.count]));
+    if (code == 0)
+        code = fails(l, MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, l->comm,
+                                  &l->in.request[l->in.count]));
     if (code == 0) l->in.count++;
     return code;
 }
@@ -236,7 +245,8 @@ int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport)
         return code;
     }
     *transport = (tulle_transport){.rank = l->rank, .size = l->size, .user = l, .allreduce = allreduce,
-                                   .alltoall = alltoall, .isend = send_letter, .irecv = receive, .waitall = wait_all,
+                                   .alltoall = alltoall, .isend = send_letter, .irecv = receive,
+                                   .waitall = wait_all,
                                    .fail = give_up, .why = why, .end = end};
     return 0;
 }

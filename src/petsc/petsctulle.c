@@ -4,19 +4,20 @@
  *
  *     prog -dll_append libpetsctulle.so -mat_seqaij_type seqaijtulle
  *
- * makes every sequential AIJ matrix a seqaijtulle: the same arrays and functions but for products.  MatProduct's AB, AtB, ABt, PtAP
- * and RARt are made by plans of tulle; symbolic makes the plan and the pattern of C, numeric runs it, as often as values
- * change (MAT_REUSE_MATRIX).  MPIAIJ uses it for its local products with -mat_product_algorithm backend.
+ * makes every sequential AIJ matrix a seqaijtulle: the same arrays and functions but for products.
+ * MatProduct's AB, AtB, ABt, PtAP and RARt are made by plans of tulle; symbolic makes the plan and the
+ * pattern of C, numeric runs it, as often as values change (MAT_REUSE_MATRIX).  MPIAIJ uses it for its local
+ * products with -mat_product_algorithm backend.
  *
  *     symbolic:  C = op(A)*op(B)          one plan
  *                P^T*(A*P), R*(A*R^T)     two, with the values between kept
  *
- * A product has its own copy of the patterns, because PETSc may give it other matrices of the same pattern later; these are
- * compared, and a different one is an error.
+ * A product has its own copy of the patterns, because PETSc may give it other matrices of the same pattern
+ * later; these are compared, and a different one is an error.
  *
- * -mat_seqaijtulle_device: where tulle computes, cpu unless told otherwise; -mat_seqaijtulle_threads: 1 unless told otherwise, as is
- * right for a rank a core.  Only public functions of PETSc and its matimpl.h (the table of functions and the product) are used.
- * Written against PETSc 3.18. */
+ * -mat_seqaijtulle_device: where tulle computes, cpu unless told otherwise; -mat_seqaijtulle_threads: 1
+ * unless told otherwise, as is right for a rank a core.  Only public functions of PETSc and its matimpl.h
+ * (the table of functions and the product) are used. Written against PETSc 3.18. */
 #include <petsc/private/matimpl.h>
 #include <tulle.h>
 
@@ -103,7 +104,8 @@ static PetscErrorCode pattern_same(Mat A, const pattern *p, const char *name)
     if (same) PetscCall(PetscArraycmp(i, p->i, rows + 1, &same));
     if (same) PetscCall(PetscArraycmp(j, p->j, p->nnz, &same));
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
-    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "%s has another nonzero pattern than in the symbolic product", name);
+    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP,
+               "%s has another nonzero pattern than in the symbolic product", name);
     PetscFunctionReturn(0);
 }
 
@@ -135,7 +137,8 @@ static PetscErrorCode product_destroy(void *data)
     PetscFunctionReturn(0);
 }
 
-/* op_a and op_b of the first plan; of three factors, which operand stands on the left of the second, and turned? */
+/* op_a and op_b of the first plan; of three factors, which operand stands on the left of the second, and
+ * turned? */
 static const struct { MatProductType type; int op_a, op_b, triple, op_left; } kinds[] = {
     {MATPRODUCT_AB, TULLE_KEEP, TULLE_KEEP, 0, TULLE_KEEP},
     {MATPRODUCT_AtB, TULLE_TRANSPOSE, TULLE_KEEP, 0, TULLE_KEEP},
@@ -153,7 +156,8 @@ static int kind_of(MatProductType type)
 
 static PetscErrorCode make_plans(Mat C, int k, product *p, tulle_csr *c)
 {
-    tulle_options o = {.op_a = kinds[k].op_a, .op_b = kinds[k].op_b, .c_ptr_type = INTEGER, .c_idx_type = INTEGER};
+    tulle_options o = {.op_a = kinds[k].op_a, .op_b = kinds[k].op_b, .c_ptr_type = INTEGER,
+                       .c_idx_type = INTEGER};
 
     PetscFunctionBegin;
     PetscCall(get_context());
@@ -192,7 +196,8 @@ static PetscErrorCode product_numeric(Mat C)
     /* An empty matrix may have no arrays at all; nothing is read then. */
     const void *none = p;
     if (p->second) {
-        CALL_TULLE(tulle_plan_run(p->plan, a ? (const void *)a : none, b ? (const void *)b : none, p->between ? (void *)p->between : p));
+        CALL_TULLE(tulle_plan_run(p->plan, a ? (const void *)a : none, b ? (const void *)b : none, p->between
+                                  ? (void *)p->between : p));
         if (p->nnz > 0) CALL_TULLE(tulle_plan_run(p->second, b, p->between, c));
     } else if (p->nnz > 0) {
         CALL_TULLE(tulle_plan_run(p->plan, a, b, c));
@@ -274,8 +279,10 @@ static PetscErrorCode to_seqaij(Mat A, MatType type, MatReuse reuse, Mat *out)
     if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     B->ops->productsetfromoptions = of_seqaij;
     PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_" SEQAIJTULLE "_seqaij_C", NULL));
-    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_" SEQAIJTULLE "_seqaij_C", NULL));
-    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_seqaij_" SEQAIJTULLE "_C", NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_" SEQAIJTULLE "_seqaij_C",
+                                         NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_seqaij_" SEQAIJTULLE "_C",
+                                         NULL));
     PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJ));
     *out = B;
     PetscFunctionReturn(0);
@@ -315,9 +322,12 @@ static PetscErrorCode from_seqaij(Mat A, MatType type, MatReuse reuse, Mat *out)
         if (B->ops->productsetfromoptions != product_options) of_seqaij = B->ops->productsetfromoptions;
         B->ops->productsetfromoptions = product_options;
         PetscCall(dense_products(B));
-        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_" SEQAIJTULLE "_seqaij_C", to_seqaij));
-        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_" SEQAIJTULLE "_seqaij_C", product_options));
-        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_seqaij_" SEQAIJTULLE "_C", product_options));
+        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_" SEQAIJTULLE "_seqaij_C",
+                                             to_seqaij));
+        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_" SEQAIJTULLE
+                                             "_seqaij_C", product_options));
+        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_seqaij_" SEQAIJTULLE
+                                             "_C", product_options));
         PetscCall(PetscObjectChangeTypeName((PetscObject)B, SEQAIJTULLE));
     }
     *out = B;
@@ -330,7 +340,8 @@ static PetscErrorCode create(Mat A)
 
     PetscFunctionBegin;
     PetscCall(MatSetType(A, MATSEQAIJ));
-    PetscCall(PetscObjectTypeCompare((PetscObject)A, SEQAIJTULLE, &is));        /* by -mat_seqaij_type already */
+    /* by -mat_seqaij_type already */
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, SEQAIJTULLE, &is));
     if (!is) PetscCall(from_seqaij(A, SEQAIJTULLE, MAT_INPLACE_MATRIX, &A));
     PetscFunctionReturn(0);
 }
