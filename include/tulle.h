@@ -339,6 +339,11 @@ TULLE_API tulle_csr tulle_csr_f32_i32(int64_t rows, int64_t cols, const int32_t 
 TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                                    const void *col_idx, tulle_index idx_type,
                                    const void *values, tulle_type val_type);
+/* A view over arrays on the device of a context; nnz is given, as the host cannot read row_ptr there.
+ * What the pointers are, tulle_cuda.h and tulle_opencl.h say. */
+TULLE_API tulle_csr tulle_csr_make_device(int64_t rows, int64_t cols, int64_t nnz, const void *row_ptr,
+                                          tulle_index ptr_type, const void *col_idx, tulle_index idx_type,
+                                          const void *values, tulle_type val_type);
 
 /* Is this view a matrix in order? */
 /* What is done with one matrix is done on the host, and results are there; views over device memory are
@@ -381,6 +386,9 @@ TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 /* A view over a dense matrix on the host. */
 TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
                                        void *values, tulle_type val_type);
+/* A view over a dense matrix on the device of a context. */
+TULLE_API tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
+                                              void *values, tulle_type val_type);
 /* A dense matrix of zeros that the library owns. */
 /* Zeros, without gaps. */
 TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
