@@ -9,7 +9,7 @@
  *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
  *
  * When the same patterns come again with new values, make a plan once and run it many times.
- * A sparse matrix times a dense one is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
+ * A sparse matrix times a dense one (SpMM) is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
  *
  * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
  * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
@@ -111,7 +111,7 @@ typedef enum tulle_type {         /* values */
 typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */
 typedef enum tulle_place { TULLE_HOST = 0, TULLE_DEVICE = 1 } tulle_place;      /* where arrays live */
 typedef enum tulle_op { TULLE_KEEP = 0, TULLE_TRANSPOSE = 1, TULLE_ADJOINT = 2 } tulle_op;
-typedef enum tulle_order { TULLE_BY_ROWS = 0, TULLE_BY_COLS = 1 } tulle_order; /* C's order, Fortran's */
+typedef enum tulle_order { TULLE_BY_ROWS = 0, TULLE_BY_COLS = 1 } tulle_order; /* row-major, column-major */
 
 typedef struct tulle_ctx    tulle_ctx;      /* a device, its memory and threads     */
 typedef struct tulle_plan   tulle_plan;     /* all that patterns decide, for reuse  */
@@ -515,7 +515,7 @@ TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *sta
 /* Frees a plan; NULL is allowed. */
 TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
 
-/* --------------------------------------------------- a sparse times a dense */
+/* ------------------------------------------ SpMM: a sparse matrix times a dense one */
 
 /* The product of a sparse matrix and a dense one. */
 /* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is
