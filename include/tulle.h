@@ -9,7 +9,7 @@
  *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
  *
  * When the same patterns come again with new values, make a plan once and run it many times.
- * A sparse matrix times a dense one is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
+ * A sparse matrix times a dense one (SpMM) is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
  *
  * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
  * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
@@ -112,7 +112,7 @@ typedef enum tulle_type {         /* values */
 typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */
 typedef enum tulle_place { TULLE_HOST = 0, TULLE_DEVICE = 1 } tulle_place;      /* where arrays live */
 typedef enum tulle_op { TULLE_KEEP = 0, TULLE_TRANSPOSE = 1, TULLE_ADJOINT = 2 } tulle_op;
-typedef enum tulle_order { TULLE_BY_ROWS = 0, TULLE_BY_COLS = 1 } tulle_order; /* C's order, Fortran's */
+typedef enum tulle_order { TULLE_BY_ROWS = 0, TULLE_BY_COLS = 1 } tulle_order; /* row-major, column-major */
 
 typedef struct tulle_ctx    tulle_ctx;      /* a device, its memory and threads     */
 typedef struct tulle_plan   tulle_plan;     /* all that patterns decide, for reuse  */
@@ -341,6 +341,11 @@ TULLE_API tulle_csr tulle_csr_f32_i32(int64_t rows, int64_t cols, const int32_t 
 TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                                    const void *col_idx, tulle_index idx_type,
                                    const void *values, tulle_type val_type);
+/* A view over arrays on the device of a context; nnz is given, as the host cannot read row_ptr there.
+ * What the pointers are, tulle_cuda.h and tulle_opencl.h say. */
+TULLE_API tulle_csr tulle_csr_make_device(int64_t rows, int64_t cols, int64_t nnz, const void *row_ptr,
+                                          tulle_index ptr_type, const void *col_idx, tulle_index idx_type,
+                                          const void *values, tulle_type val_type);
 
 /* Is this view a matrix in order? */
 /* What is done with one matrix is done on the host, and results are there; views over device memory are
@@ -398,6 +403,9 @@ TULLE_API void         tulle_array_free(const void *array);
 /* A view over a dense matrix on the host. */
 TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
                                        void *values, tulle_type val_type);
+/* A view over a dense matrix on the device of a context. */
+TULLE_API tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
+                                              void *values, tulle_type val_type);
 /* A dense matrix of zeros that the library owns. */
 /* Zeros, without gaps. */
 TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
@@ -526,7 +534,7 @@ TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *sta
 /* Frees a plan; NULL is allowed. */
 TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
 
-/* --------------------------------------------------- a sparse times a dense */
+/* ------------------------------------------ SpMM: a sparse matrix times a dense one */
 
 /* The product of a sparse matrix and a dense one. */
 /* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is

@@ -3,12 +3,9 @@
  * tulle_cuda.h - tulle beside CUDA code of your own; needs no header of CUDA.
  *
  * A context made with "cuda:0" works in the primary context of that device, the one that the CUDA runtime
- * uses. Device pointers of yours (cudaMalloc, cuMemAlloc) are operands as they are.  Fill in the view by
- * hand; the makers of tulle.h read row_ptr, which the host cannot do here:
+ * uses.  Device pointers of yours (cudaMalloc, cuMemAlloc) are operands as they are:
  *
- *     tulle_csr A = {.rows = m, .cols = n, .nnz = nnz, .row_ptr = d_ptr, .col_idx = d_col, .values = d_val,
- *                    .ptr_type = TULLE_I32, .idx_type = TULLE_I32, .val_type = TULLE_F64,
- *                    .place = TULLE_DEVICE};
+ *     tulle_csr A = tulle_csr_make_device(m, n, nnz, d_ptr, TULLE_I32, d_col, TULLE_I32, d_val, TULLE_F64);
  *     tulle_options o = {.c_place = TULLE_DEVICE};
  *     tulle_cuda_set_stream(ctx, stream);
  *     tulle_multiply(ctx, &A, &A, &o, &C);

@@ -9,9 +9,7 @@
  *
  *     cl_context cl = tulle_opencl_context(ctx);
  *     cl_mem ptr = clCreateBuffer(cl, ...), col = ..., val = ...;
- *     tulle_csr A = {.rows = m, .cols = n, .nnz = nnz, .row_ptr = ptr, .col_idx = col, .values = val,
- *                    .ptr_type = TULLE_I32, .idx_type = TULLE_I32, .val_type = TULLE_F64,
- *                    .place = TULLE_DEVICE};
+ *     tulle_csr A = tulle_csr_make_device(m, n, nnz, ptr, TULLE_I32, col, TULLE_I32, val, TULLE_F64);
  *     tulle_options o = {.c_place = TULLE_DEVICE};
  *     tulle_multiply(ctx, &A, &A, &o, &C);
  *     tulle_csr c = tulle_matrix_view(C);          c.values: a cl_mem, released with C

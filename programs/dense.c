@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dense.c - dense matrices of the command line: files, values of any type, and what `tulle info` tells of a .npy
- * file: shape, type, order, how many values are zero or not finite, and between what the others lie. */
+ * dense.c - dense matrices of the command line: files, values of any type, and what `tulle info` tells of a
+ * .npy file: shape, type, order, how many values are zero or not finite, and between what the others lie. */
 #include "program.h"
 #include <math.h>
 #include <string.h>
@@ -16,11 +16,13 @@ int dense_load(session *s, const char *name, tulle_dense_matrix **out)
 
 number value_at(const void *array, int type, int64_t i)
 {
+    const float *f = array;
+    const double *d = array;
     switch (type) {
-    case TULLE_F32: return (number){(double)((const float *)array)[i], 0};
-    case TULLE_F64: return (number){((const double *)array)[i], 0};
-    case TULLE_C32: return (number){(double)((const float *)array)[2 * i], (double)((const float *)array)[2 * i + 1]};
-    default: return (number){((const double *)array)[2 * i], ((const double *)array)[2 * i + 1]};
+    case TULLE_F32: return (number){(double)f[i], 0};
+    case TULLE_F64: return (number){d[i], 0};
+    case TULLE_C32: return (number){(double)f[2 * i], (double)f[2 * i + 1]};
+    default: return (number){d[2 * i], d[2 * i + 1]};
     }
 }
 
@@ -104,7 +106,8 @@ int info_dense(session *s, const char *name)
         json_end(&j);
     } else if (!s->o->quiet) {
         print_dense("X", name, &M);
-        printf("\n%-16s %s zero, %s infinite or NaN\n", "values", count_text(x, f.zeros), count_text(y, f.wild));
+        printf("\n%-16s %s zero, %s infinite or NaN\n", "values", count_text(x, f.zeros),
+               count_text(y, f.wild));
         printf("%-16s %.6g to %.6g, zeros left out\n", "absolute values", f.least, f.most);
         printf("%-16s %.6g\n", "Frobenius norm", f.norm);
         printf("%-16s %s\n", "memory", bytes_text(x, bytes));

@@ -173,7 +173,8 @@ int run_info(const options *o)
     GO(session_open(&s, o));
     if (is_npy(o->operand[0])) {
         if (o->type || o->index || o->map)
-            code = complain(END_USAGE, "--type, --index and --map are for sparse matrices, and \"%s\" is dense", o->operand[0]);
+            code = complain(END_USAGE, "--type, --index and --map are for sparse matrices, and \"%s\" is "
+                            "dense", o->operand[0]);
         else code = info_dense(&s, o->operand[0]);
         goto done;
     }

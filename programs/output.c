@@ -39,8 +39,8 @@ int output_name(const char *path, file_kind kind)
 int output_symmetric(const options *o, const char *path)
 {
     if (!o->symmetric || (path && (ends_with(path, ".mtx") || ends_with(path, ".mtx.gz")))) return END_OK;
-    return complain(END_USAGE, "--symmetric is for .mtx and .mtx.gz files, and %s%s", path ? "the result goes to " : "there is none",
-                    path ? path : "");
+    return complain(END_USAGE, "--symmetric is for .mtx and .mtx.gz files, and %s%s",
+                    path ? "the result goes to " : "there is none", path ? path : "");
 }
 
 int output_place(session *s, const char *path)

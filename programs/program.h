@@ -85,7 +85,8 @@ typedef struct options {
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
     int           type, index;          /* tulle_type, tulle_index; 0: as they come */
     int           threads, repeat, size, columns, seed;
-    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map, symmetric;
+    int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map;
+    int           symmetric;
     tulle_options product;
 } options;
 
@@ -190,7 +191,8 @@ typedef enum { MATRIX_FILE, DENSE_FILE, PICTURE_FILE } file_kind;
 int  output_name(const char *path, file_kind kind);
 int  output_symmetric(const options *o, const char *path);      /* can --symmetric be heeded there? */
 int  output_place(session *s, const char *path);
-int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);    /* or as --symmetric wants it */
+/* The lower triangle alone where --symmetric wants it. */
+int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
 
 /* ---- table.c; the texts live in the buffer given */
 
@@ -204,7 +206,7 @@ void        print_shares(const tulle_share *share, int shares);
 void        print_stages(const tulle_stats *stats);     /* with --stages, each with its share of the time */
 double      ratio(double a, double b);                  /* 0 where b is 0 */
 
-/* ---- runs.c: seconds of the median run; stats are sorted, *middle is its, *best the seconds of the fastest */
+/* ---- runs.c: seconds of the median run; stats are sorted, *middle is its, *best those of the fastest */
 double runs_median(tulle_stats *stats, int runs, tulle_stats *middle, double *best);
 
 /* ---- json.c */

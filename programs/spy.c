@@ -7,7 +7,7 @@
  * interesting case.  Small matrices get several pixels a cell.  The short side of a long thin matrix is drawn
  * longer than it is, or nothing would be seen: the caption of a picture says so.
  *
- * A picture has its title above, with size and entries, and below what a cell is and what the colours mean. */
+ * A picture has its title above, with size and entries, and below what colours and cells mean. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>
@@ -139,7 +139,8 @@ static void draw_scale(const canvas *c, const grid *g, int y)
         return;
     }
     say(c, y, "entries in a cell: 1");
-    int x = MARGIN + text_width("entries in a cell: 1 "), bar = c->width - MARGIN - x - text_width(most) - TEXT_STEP;
+    int x = MARGIN + text_width("entries in a cell: 1 ");
+    int bar = c->width - MARGIN - x - text_width(most) - TEXT_STEP;
     if (bar < 32) {                     /* no room: in words */
         snprintf(text, sizeof text, "entries in a cell: 1 to %s", most);
         memset(canvas_at(c, 0, y), PAPER, (size_t)c->width * TEXT_HIGH);
@@ -169,8 +170,8 @@ static int draw(session *s, const operand *a, const grid *g, const char *path)
     figure rows, cols, nnz;
     int inner_w = g->width * g->scale_x, inner_h = g->height * g->scale_y, top = MARGIN + 2 * LINE + 1;
     canvas c = {inner_w + 2 * (MARGIN + 1), top + inner_h + 1 + MARGIN + 2 * LINE, NULL};
-    snprintf(size, sizeof size, "%s x %s, %s entries", count_text(rows, a->view.rows), count_text(cols, a->view.cols),
-             count_text(nnz, a->view.nnz));
+    snprintf(size, sizeof size, "%s x %s, %s entries", count_text(rows, a->view.rows),
+             count_text(cols, a->view.cols), count_text(nnz, a->view.nnz));
     cell_text(cell, sizeof cell, &a->view, g);
     int text = text_width(size) > text_width(cell) ? text_width(size) : text_width(cell);
     if (c.width < text + 2 * MARGIN) c.width = text + 2 * MARGIN;

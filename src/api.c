@@ -361,6 +361,14 @@ tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order
     return (tulle_dense){.rows = rows, .cols = cols, .ld = ld, .val_type = val_type, .order = order, .values = values};
 }
 
+tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tulle_order order, void *values,
+                                    tulle_type val_type)
+{
+    tulle_dense A = tulle_dense_make(rows, cols, ld, order, values, val_type);
+    A.place = TULLE_DEVICE;
+    return A;
+}
+
 tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order, tulle_type val_type,
                                 tulle_dense_matrix **out)
 {

@@ -62,8 +62,9 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     if (x->perm_b) TRY(tl_alloc(b, &p->b_copy, x->B.nnz, size, "values of a transposed B"));
     tl_setup_stats(ctx, &p->setup, tl_csr_bytes(&p->C->view));
     if (ctx->gpu && p->setup.recipe.once) {     /* new values need the numeric step of two: gpu/replay.c */
-        if (p->setup.recipe.policy->once) p->setup.stats.policy = ctx->stats.policy = "bhsparse, in two steps";
-        tl_trace(b, "a plan counts first: heap, esc and merge, which do not, are left to products without a plan");
+        if (p->setup.recipe.policy->once)
+            p->setup.stats.policy = ctx->stats.policy = "bhsparse, in two steps";
+        tl_trace(b, "a plan counts first: heap, esc and merge do not, and are left to products without a plan");
     }
     *out = p;
     p = NULL;

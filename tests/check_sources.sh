@@ -3,7 +3,8 @@
 #
 # check_sources.sh ROOT - what every source file keeps:
 #   an SPDX line near its head; memory from base/mem.c only; the environment from base/env.c only; nothing
-#   printed and no exit from within the library; no code switched off with #if 0; no tabs in C.
+#   printed and no exit from within the library; no code switched off with #if 0; no tabs in C; at most 110
+#   columns where that is so already.
 # And: every file that names TULLE_I32_LIMIT is compiled with a lower one for test_*limits.c.
 set -euo pipefail
 cd "${1:?usage: check_sources.sh ROOT}"
@@ -54,6 +55,13 @@ for file in "${limited[@]}"; do
         complain "$file: names TULLE_I32_LIMIT, but tests/CMakeLists.txt does not compile it for test_limits.c"
 done
 [ ${#limited[@]} -gt 1 ] || complain "no file names TULLE_I32_LIMIT"
+
+# Folders and files with at most 110 columns so far; those that are cleaned join the list.
+narrow=(include/tulle_cuda.h include/tulle_opencl.h programs/dense.c programs/info.c programs/operand.c
+        programs/output.c programs/png.c programs/program.h programs/spy.c programs/text.c
+        src/matrix/mtx_symmetric.c src/matrix/mtx_write.c)
+long=$(find "${narrow[@]}" -name '*.[ch]' -print0 | xargs -0 awk 'length > 110 {print FILENAME ":" FNR ": " length " columns"}')
+[ -z "$long" ] || complain "$long"$'\n'"    at most 110"
 
 echo "${#sources[@]} files, $bad complaints"
 [ $bad -eq 0 ]

@@ -418,6 +418,46 @@ static void estimates_and_checks_take_device_views(void)
     pair_free(&p);
 }
 
+/* ---- views over arrays there */
+
+static void views_are_made_of_arrays_on_the_device(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = pair_at(15, REF_INTEGERS, f64, f64);
+    tulle_matrix *own = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *C = NULL;
+    tulle_csr v = tulle_matrix_view(own);
+    tulle_csr A = tulle_csr_make_device(v.rows, v.cols, v.nnz, v.row_ptr, v.ptr_type, v.col_idx, v.idx_type, v.values, v.val_type);
+    CHECK(A.place == TULLE_DEVICE && A.rows == p.A.view.rows && A.nnz == p.A.view.nnz, "the view");
+    ref want = ref_product(&p.A.view, &p.B.view);
+    WORKS(tulle_multiply(ctx, &A, &p.B.view, NULL, &C));
+    tulle_csr c = tulle_matrix_view(C);
+    CHECK(ref_same(&c, &want.view, p.name), "A*B");
+
+    int64_t n = 3;
+    double *ones = malloc((size_t)(v.cols * n) * sizeof *ones), *y = malloc((size_t)(v.rows * n) * sizeof *y);
+    for (int64_t i = 0; i < v.cols * n; i++) ones[i] = 1;
+    tulle_dense x = tulle_dense_make(v.cols, n, 0, TULLE_BY_ROWS, ones, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(v.rows, n, 0, TULLE_BY_ROWS, y, TULLE_F64);
+    tulle_dense_matrix *there = NULL;
+    WORKS(tulle_dense_move(ctx, &x, TULLE_DEVICE, &there));
+    tulle_dense d = tulle_dense_view(there), X = tulle_dense_make_device(d.rows, d.cols, d.ld, d.order, d.values, d.val_type);
+    CHECK(X.place == TULLE_DEVICE && X.ld == n && X.rows == v.cols, "the dense view");
+    WORKS(tulle_spmm(ctx, &A, &X, &Y, NULL));
+    for (int64_t i = 0; i < v.rows; i++) {
+        double sum = 0;
+        for (int64_t k = ref_ptr(&p.A.view, i); k < ref_ptr(&p.A.view, i + 1); k++) sum += ref_val(&p.A.view, k).re;
+        CHECK(y[i * n] == sum && y[i * n + n - 1] == sum, "row %" PRId64 ": %g, not %g", i, y[i * n], sum);
+    }
+    tulle_dense_free(there);
+    free(ones);
+    free(y);
+    tulle_matrix_free(C);
+    tulle_matrix_free(own);
+    ref_free(&want);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* ---- blocks */
 
 typedef struct collect {
@@ -657,6 +697,7 @@ TEST_MAIN(
     TEST(damaged_operands_are_refused),
     TEST(shapes_and_types_are_refused_unread),
     TEST(estimates_and_checks_take_device_views),
+    TEST(views_are_made_of_arrays_on_the_device),
     TEST(blocks_of_rows),
     TEST(plans_take_values_where_their_operands_were),
     TEST(foreign_handles_are_for_their_driver_only),

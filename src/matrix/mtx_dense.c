@@ -32,7 +32,7 @@ static void unfold(const tl_mtx_all *all, tulle_dense *A)
     }
 }
 
-/* A coordinate file, such as a sparse right-hand side of the SuiteSparse collection: its entries among zeros. */
+/* A coordinate file, such as a sparse right-hand side of SuiteSparse's collection: entries among zeros. */
 static tulle_status scatter(tl_base *b, tl_mtx_all *all, tulle_dense_matrix **out)
 {
     tulle_status status = TULLE_OK;
@@ -40,8 +40,8 @@ static tulle_status scatter(tl_base *b, tl_mtx_all *all, tulle_dense_matrix **ou
     tulle_matrix *sparse = NULL;
     uint64_t bytes = tl_bytes_of(tl_bytes_of((uint64_t)h->rows, (uint64_t)h->cols), sizeof(double));
     if (bytes > tl_memory_free())       /* zeros would be written until nothing is left */
-        return tl_fail(b, TULLE_ENOMEM, "%s: a sparse matrix of %" PRId64 " x %" PRId64 " does not fit memory as a dense one",
-                       all->name, h->rows, h->cols);
+        return tl_fail(b, TULLE_ENOMEM, "%s: a sparse matrix of %" PRId64 " x %" PRId64
+                       " does not fit memory as a dense one", all->name, h->rows, h->cols);
     TRY(tl_mtx_build(b, all, &sparse));
     const tulle_csr *A = &sparse->view;
     TRY(tl_dense_create(b, A->rows, A->cols, TULLE_BY_COLS, A->val_type, out));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_symmetric.c - a symmetric or hermitian matrix to a Matrix Market file: its lower triangle, half the size.
+ * mtx_symmetric.c - a symmetric or hermitian matrix to a Matrix Market file: its lower triangle.
  *
- * The reader mirrors what is below the diagonal, so a matrix that is not equal to its transpose would be changed
- * without a word: it is refused, with the first entry that has no equal.  One pass finds it: row by row, entry
- * (i,j) left of the diagonal must meet the next entry of row j right of it, because those come in the same order.
+ * The reader mirrors what is below the diagonal, so a matrix that is not equal to its transpose would come
+ * back as another one: it is refused, with an entry that has no equal.  One pass finds it, row by row: entry
+ * (i,j) left of the diagonal must meet the next entry of row j right of it, as both come in the same order.
  *
  * Memory: a position for each row, and the triangle. */
 #include "matrix/files.h"
@@ -21,13 +21,7 @@ typedef struct triangle {
 
 static tl_c64 value_at(const tulle_csr *A, int64_t k)
 {
-    if (!A->values) return (tl_c64){1, 0};
-    switch (A->val_type) {
-    case TULLE_F32: return (tl_c64){(double)((const float *)A->values)[k], 0};
-    case TULLE_F64: return (tl_c64){((const double *)A->values)[k], 0};
-    case TULLE_C32: return (tl_c64){(double)((const tl_c32 *)A->values)[k].re, (double)((const tl_c32 *)A->values)[k].im};
-    default: return ((const tl_c64 *)A->values)[k];
-    }
+    return A->values ? tl_value_load(A->val_type, A->values, k) : (tl_c64){1, 0};
 }
 
 static bool same(double x, double y)
@@ -103,9 +97,11 @@ tulle_status tl_write_symmetric(tl_base *b, const char *path, const tulle_csr *A
     triangle t = {.A = A};
     bool gz = tl_name_ends(path, ".mtx.gz");
     if (!gz && !tl_name_ends(path, ".mtx"))
-        TRY(tl_fail(b, TULLE_EINVAL, "%s: only Matrix Market files (.mtx, .mtx.gz) hold half of a symmetric matrix", path));
+        TRY(tl_fail(b, TULLE_EINVAL, "%s: only Matrix Market files (.mtx, .mtx.gz) hold half of a "
+                    "symmetric matrix", path));
     if (A->rows != A->cols)
-        TRY(tl_fail(b, TULLE_ESHAPE, "%s: a matrix of %" PRId64 " x %" PRId64 " is not symmetric", path, A->rows, A->cols));
+        TRY(tl_fail(b, TULLE_ESHAPE, "%s: a matrix of %" PRId64 " x %" PRId64 " is not symmetric", path,
+                    A->rows, A->cols));
     TRY(tl_alloc(b, &t.next, A->rows, sizeof *t.next, "a position for each row"));
     bool found = is_symmetric(&t);
     int64_t row = t.row, col = t.col;
@@ -114,8 +110,8 @@ tulle_status tl_write_symmetric(tl_base *b, const char *path, const tulle_csr *A
         found = is_symmetric(&t);
     }
     if (!found)
-        TRY(tl_fail(b, TULLE_EINVAL, "%s: the matrix is not symmetric: entry (%" PRId64 ", %" PRId64 ") has no equal at "
-                    "(%" PRId64 ", %" PRId64 ")", path, row + 1, col + 1, col + 1, row + 1));
+        TRY(tl_fail(b, TULLE_EINVAL, "%s: the matrix is not symmetric: entry (%" PRId64 ", %" PRId64 ") has"
+                    " no equal at (%" PRId64 ", %" PRId64 ")", path, row + 1, col + 1, col + 1, row + 1));
     TRY(lower_triangle(b, A, &lower));
     TRY(tl_mtx_write(b, path, &lower->view, t.adjoint ? "hermitian" : "symmetric", gz));
 done:

@@ -2,7 +2,8 @@
  *
  * mtx_write.c - a matrix to a Matrix Market file, by all threads.
  *
- * Always coordinate, rows in order, pattern where there are no values; general, or what mtx_symmetric.c hands on.  Decimals are the
+ * Always coordinate, rows in order, pattern where there are no values; general, or the triangle that
+ * mtx_symmetric.c hands on.  Decimals are the
  * shortest that read back as the same number.  A thread takes the next piece of entries, prints (and
  * packs) it, learns in turn where its text belongs, and writes it there while the next one has its turn:
  * the file is the same for any number of threads.
