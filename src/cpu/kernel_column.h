@@ -31,7 +31,9 @@ INLINE C(sum) C(row_sum)(const job_of *j, const int64_t ld, int64_t begin, int64
 {
     C(sum) sum = {0};
     for (int64_t k = begin; k < end; k++) {
-        __asm__("" : "+r"(k));          /* or gcc gathers x into vectors, only to take them apart again */
+#if KIND == 1
+        __asm__("" : "+r"(k));          /* or gcc gathers floats into vectors, only to take them apart again */
+#endif
         sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
     }
     return sum;
