@@ -30,7 +30,12 @@ INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return add(x, y); }
 INLINE C(sum) C(row_sum)(const job_of *j, const int64_t ld, int64_t begin, int64_t end)
 {
     C(sum) sum = {0};
-    for (int64_t k = begin; k < end; k++) sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
+    for (int64_t k = begin; k < end; k++) {
+#if KIND == 1
+        __asm__("" : "+r"(k));          /* or gcc gathers floats into vectors, only to take them apart again */
+#endif
+        sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
+    }
     return sum;
 }
 
