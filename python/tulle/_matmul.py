@@ -14,7 +14,7 @@ import numpy as np
 from . import _lib
 from ._arrays import common_dtype, csr_view, shapes_meet, wrapped
 from ._context import Context, Progress, _whole, context_for
-from ._kinds import Kind, kind_of, same_family
+from ._kinds import Kind, _tuple, kind_of, same_family
 from ._lib import tl
 from ._memory import Owned
 from .errors import DtypeError, InvalidError, PatternError, TulleError
@@ -85,7 +85,7 @@ def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: in
     if a.by_columns:
         return Pair(view_b, view_a, flipped(op_b, not b.by_columns, dtype), op_a, True, shape, dtype, kind_a, xp, keep,
                     index_type)
-    return Pair(view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type)
+    return _tuple(Pair, (view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type))
 
 
 def flipped(op: int, other: bool, dtype: np.dtype) -> int:
@@ -151,17 +151,17 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
 
 def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], progress: Optional[Progress] = None) -> Owned:
     """The product. Rows that are out of order are found by the check that is made anyway; then it is done with copies."""
+    left, right, handle = pair.left, pair.right, context.handle
     pair.xp.enter(context, pair.keep[0])
     owner = Owned(context.device)
-    size = pair.left.nnz + pair.right.nnz
+    size = left.nnz + right.nnz
     try:
-        status = context.run(size, tl.multiply, context.handle, pair.left, pair.right, options, byref(owner.handle),
-                             allow=_lib.EPATTERN, progress=progress)
+        status = context.run(size, tl.multiply, handle, left, right, options, byref(owner.handle), allow=_lib.EPATTERN,
+                             progress=progress)
         if status:
             options = options or _lib.Options()
             options.sort_inputs = 1
-            context.run(size, tl.multiply, context.handle, pair.left, pair.right, options, byref(owner.handle),
-                        progress=progress)
+            context.run(size, tl.multiply, handle, left, right, options, byref(owner.handle), progress=progress)
     except TulleError as error:
         raise pair.said(error) from None
     return owner
