@@ -28,7 +28,7 @@ typedef struct wire {
     pile        out, in;
     int64_t     mine[WORDS], all[WORDS];
     int64_t    *counts;                 /* 2 * size */
-    bool        failed, began;          /* began: MPI was started here */
+    bool        heard, failed, began;   /* a farewell; given up; MPI was started here */
     char        why[SENTENCE], farewell[SENTENCE];
 } wire;
 
@@ -64,21 +64,31 @@ static bool farewells(wire *l)
 {
     int there = 0;
     MPI_Status from;
-    if (l->failed) return true;
+    if (l->failed || l->heard) return true;
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAREWELL, l->comm, &there, &from) != MPI_SUCCESS || !there)
         return false;
     if (MPI_Recv(l->why, SENTENCE, MPI_CHAR, from.MPI_SOURCE, TAG_FAREWELL, l->comm,
                  MPI_STATUS_IGNORE) != MPI_SUCCESS)
         snprintf(l->why, sizeof l->why, "rank %d gave up", from.MPI_SOURCE);
     l->why[SENTENCE - 1] = 0;
-    let_go(l);
+    l->heard = true;
     return true;
 }
 
-/* Until all requests are done. */
+/* Nothing new is begun then. */
+static bool is_over(wire *l)
+{
+    if (!farewells(l)) return false;
+    if (!l->failed) let_go(l);
+    return true;
+}
+
+/* Until all requests are done.  A rank that gave up may have done its part of this before: what can still be
+ * completed is, for a while, so that all ranks end what all had begun. */
 static int wait_for(wire *l, MPI_Request *request, int count)
 {
     unsigned idle = 0;
+    double last = 0;
     for (int i = 0; i < count;) {
         int done = 0, code = MPI_Test(&request[i], &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return fails(l, code);
@@ -86,7 +96,13 @@ static int wait_for(wire *l, MPI_Request *request, int count)
             i++;
             continue;
         }
-        if (++idle % LOOK == 0 && farewells(l)) return 1;
+        if (++idle % LOOK == 0 && farewells(l)) {
+            if (last == 0) last = MPI_Wtime() + 0.2;
+            if (MPI_Wtime() > last) {
+                let_go(l);
+                return 1;
+            }
+        }
         if (idle > LOOK) sched_yield();         /* there may be more ranks than cores */
     }
     return 0;
@@ -96,7 +112,10 @@ static void give_up(void *user, const char *sentence)
 {
     wire *l = user;
     MPI_Request request;
-    if (l->failed) return;
+    if (l->failed || l->heard) {        /* all know already */
+        if (!l->failed) let_go(l);
+        return;
+    }
     snprintf(l->farewell, sizeof l->farewell, "%s", sentence);
     memcpy(l->why, l->farewell, sizeof l->why);
     for (int r = 0; r < l->size; r++)
@@ -112,7 +131,7 @@ static int allreduce(void *user, int64_t *values, int count, tulle_reduce op)
 {
     wire *l = user;
     MPI_Request request;
-    if (farewells(l)) return 1;
+    if (is_over(l)) return 1;
     memcpy(l->mine, values, (size_t)count * sizeof *values);
     int code = MPI_Iallreduce(l->mine, l->all, count, MPI_INT64_T, op == TULLE_SUM ? MPI_SUM : op == TULLE_MIN
                               ? MPI_MIN : MPI_MAX,
@@ -127,7 +146,7 @@ static int alltoall(void *user, const int64_t *out, int64_t *in)
 {
     wire *l = user;
     MPI_Request request;
-    if (farewells(l)) return 1;
+    if (is_over(l)) return 1;
     memcpy(l->counts, out, (size_t)l->size * sizeof *out);
     int code = MPI_Ialltoall(l->counts, 1, MPI_INT64_T, l->counts + l->size, 1, MPI_INT64_T, l->comm,
                              &request);
@@ -179,7 +198,7 @@ static int receive(void *user, void *data, int64_t bytes, int from, int tag)
 static int wait_all(void *user)
 {
     wire *l = user;
-    if (farewells(l)) return 1;
+    if (l->failed) return 1;
     int code = wait_for(l, l->in.request, l->in.count);
     if (code == 0) code = wait_for(l, l->out.request, l->out.count);
     if (code == 0) l->in.count = l->out.count = 0;
