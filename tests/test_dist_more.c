@@ -496,7 +496,9 @@ static void each_call_of_the_transport_may_fail(void)
 }
 
 TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back),
-          TEST(row_blocks_have_equal_work),
-          TEST(operands_may_be_transposed), TEST(coarse_grids_are_those_of_one_process), TEST(a_wrong_entry_is_found_and_a_right_product_passes),
-          TEST(plans_move_values_only_and_give_the_bits_of_one_process), TEST(dense_matrices_go_by_the_same_lists), TEST(ranks_that_want_different_things_are_told_what),
+          TEST(row_blocks_have_equal_work), TEST(operands_may_be_transposed),
+          TEST(coarse_grids_are_those_of_one_process),
+          TEST(a_wrong_entry_is_found_and_a_right_product_passes),
+          TEST(plans_move_values_only_and_give_the_bits_of_one_process),
+          TEST(dense_matrices_go_by_the_same_lists), TEST(ranks_that_want_different_things_are_told_what),
           TEST(each_call_of_the_transport_may_fail))

@@ -331,7 +331,8 @@ static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
 }
 
 TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(every_split_of_a_small_product),
-          TEST(zeros_are_dropped_and_widths_kept_as_asked), TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
-          TEST(each_call_of_the_transport_may_fail), TEST(each_request_for_memory_may_fail_on_one_rank),
+          TEST(zeros_are_dropped_and_widths_kept_as_asked),
+          TEST(a_limit_makes_blocks_of_rows_with_the_same_bits), TEST(each_call_of_the_transport_may_fail),
+          TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),
           TEST(a_rank_that_is_cancelled_takes_the_others_with_it))
