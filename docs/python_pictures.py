@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""python_pictures.py - runs the code of docs/python.md and draws its pictures into docs/pictures; needs matplotlib and PyTorch."""
+"""python_pictures.py - runs the code of docs/python.md and draws its pictures into docs/pictures; needs
+matplotlib and PyTorch.
+"""
 import os
 import re
 

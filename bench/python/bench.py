@@ -3,10 +3,11 @@
 
     bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products] [--cpu-time]
 
-C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns, one product each,
-until each has run for so many seconds and three times; the median counts. Everyone's first result is checked. Between turns
-all sleep 8 ms, so that threads of one that spin for a while do not disturb the next. Freeing a result is not timed. --cpu-time is for
-machines that are busy otherwise: CPU time of all threads instead of time.
+C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns,
+one product each, until each has run for so many seconds and three times; the median counts. Everyone's first
+result is checked. Between turns all sleep 8 ms, so that threads of one that spin for a while do not disturb
+the next. Freeing a result is not timed. --cpu-time is for machines that are busy otherwise: CPU time of all
+threads instead of time.
 """
 import argparse
 import os

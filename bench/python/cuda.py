@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""cuda.py - A*A (A*A^T where A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with operands of its own kind.
+"""cuda.py - A*A (A*A^T where A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with
+operands of its own kind.
 
     cuda.py [--device cuda:0] [--only PART] FOLDER-FILE-OR-RECIPE...
 
-Files are .tpat.xz (packed patterns), .mtx and .tulle. Timed: `A @ B` of CuPy and of PyTorch, tulle.matmul of CuPy's matrices and of
-PyTorch's tensors, with a wait for the device at the end; the median of at least 5 after 2. Results are compared with tulle's on the CPU.
-The last line is `cuda_vs_best=X min=Y matrices=N`: (the better of CuPy and PyTorch) / (tulle with CuPy's matrices).
+Files are .tpat.xz (packed patterns), .mtx and .tulle. Timed: `A @ B` of CuPy and of PyTorch, tulle.matmul of
+CuPy's matrices and of PyTorch's tensors, with a wait for the device at the end; the median of at least 5
+after 2. Results are compared with tulle's on the CPU. The last line is `cuda_vs_best=X min=Y matrices=N`:
+(the better of CuPy and PyTorch) / (tulle with CuPy's matrices).
 """
 import argparse
 import lzma

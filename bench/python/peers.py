@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Those that are compared: each makes its operands ready once, multiplies, and can show its result as SciPy's CSR.
+"""Those that are compared: each makes its operands ready once, multiplies, and can show its result as SciPy's
+CSR.
 
-A peer's ``product(A, B)`` returns a function that is timed, and one that turns what it returned into a matrix of SciPy.
-``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
+A peer's ``product(A, B)`` returns a function that is timed, and one that turns what it returned into a matrix
+of SciPy. ``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
 """
 import numpy as np
 import scipy.sparse as sp

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """scikit-build-core, told where the C library's CMakeLists.txt is.
 
-In the repository that is the folder above python/. A source distribution holds python/ alone, so what the library is built
-from is put into it as library/, and is built from there.
+In the repository that is the folder above python/. A source distribution holds python/ alone, so what the
+library is built from is put into it as library/, and is built from there.
 """
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 
     python python/tests/gpu.py [PART OF A NAME...]
 
-A program of its own, since a machine with a GPU need not have pytest. A library that is not there is a failure: what is to be
-proved here is that it works with both. The last line is "N passed, N failed".
+A program of its own, since a machine with a GPU need not have pytest. A library that is not there is a
+failure: what is to be proved here is that it works with both. The last line is "N passed, N failed".
 """
 import gc
 import os

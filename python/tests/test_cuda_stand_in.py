@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The road of arrays on CUDA without a GPU: stand-ins for CuPy, whose device is the host's memory and whose streams only note
-that they were asked for. What a GPU does with it is tests/gpu.py's to prove."""
+"""The road of arrays on CUDA without a GPU: stand-ins for CuPy, whose device is the host's memory and whose
+streams only note that they were asked for. What a GPU does with it is tests/gpu.py's to prove."""
 import sys
 import types
 

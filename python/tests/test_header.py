@@ -78,7 +78,9 @@ C_TYPES = {ctypes.c_int: "int", ctypes.c_int64: "int64_t", ctypes.c_size_t: "siz
 
 
 def kind(ctype):
-    """A ctypes type as one of few words, and a C type likewise: pointers are alike, and so are enums and int."""
+    """A ctypes type as one of few words, and a C type likewise: pointers are alike, and so are enums and
+    int.
+    """
     if ctype in (ctypes.c_int64, ctypes.c_size_t, None, ctypes.c_int):
         return C_TYPES[ctype]
     if isinstance(ctype, type) and issubclass(ctype, ctypes.Structure):

@@ -7,8 +7,8 @@
 >>> C.shape, C.nnz
 ((10000, 10000), 128004)
 
-What comes from which file stands in the table below; it is loaded when it is first used, so that importing tulle
-takes no time.
+What comes from which file stands in the table below; it is loaded when it is first used, so that importing
+tulle takes no time.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Arrays of NumPy, of CuPy and PyTorch on CUDA: from an array to an address, and back.
 
-An operand is three arrays (:class:`Parts`); :func:`csr_view` and :func:`dense_view` make the library's views of them. What a
-view points to is kept in ``keep``, since conversions may have made copies.
+An operand is three arrays (:class:`Parts`); :func:`csr_view` and :func:`dense_view` make the library's views
+of them. What a view points to is kept in ``keep``, since conversions may have made copies.
 """
 from __future__ import annotations
 
@@ -309,7 +309,8 @@ def dense_view(xp, x, dtype: np.dtype, keep: list, copy: bool = True) -> Optiona
 def wrapped(xp, owner, view: _lib.Csr):
     """(indptr, indices, data) over the memory of a matrix of the library, one width of index for both.
 
-    The width differs only where there are more entries than columns' type can count: then indices are widened.
+    The width differs only where there are more entries than columns' type can count: then indices are
+    widened.
     """
     indptr = xp.wrap(owner, view.row_ptr, view.rows + 1, INDEX_DTYPE[view.ptr_type])
     indices = xp.wrap(owner, view.col_idx, view.nnz, INDEX_DTYPE[view.idx_type])

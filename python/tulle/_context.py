@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Contexts: a device, its memory and its threads.
 
-Every function finds one by itself: each thread of Python has its own for each device it uses, made when it is first
-needed, so threads do not wait for each other. A :class:`Context` made by hand may be shared by threads: they take turns.
+Every function finds one by itself: each thread of Python has its own for each device it uses, made when it is
+first needed, so threads do not wait for each other. A :class:`Context` made by hand may be shared by threads:
+they take turns.
 """
 from __future__ import annotations
 
@@ -61,10 +62,11 @@ class Core:
 class Context:
     """A device with its memory and threads.
 
-    ``device`` is a name of :func:`tulle.devices`; None is ``$TULLE_DEVICE`` or else the best there is. ``threads`` are those of
-    the CPU (None: all cores). ``progress(stage, fraction)`` is called now and then during long work; what it returns, when
-    true, cancels, and an exception in it ends the work and comes out of the call. In a ``with`` block the context is the one
-    that functions use without being told; ``device=`` takes a context as well as a name.
+    ``device`` is a name of :func:`tulle.devices`; None is ``$TULLE_DEVICE`` or else the best there is.
+    ``threads`` are those of the CPU (None: all cores). ``progress(stage, fraction)`` is called now and then
+    during long work; what it returns, when true, cancels, and an exception in it ends the work and comes out
+    of the call. In a ``with`` block the context is the one that functions use without being told; ``device=``
+    takes a context as well as a name.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:10")
@@ -110,8 +112,8 @@ class Context:
             trace: Optional[list] = None) -> int:
         """Calls a function of the library, which may take long where ``size`` (entries) is large.
 
-        Raises what its status says, unless that is the one in ``allow``, which is returned. The lines that the library tells
-        of its choices go into ``trace``.
+        Raises what its status says, unless that is the one in ``allow``, which is returned. The lines that
+        the library tells of its choices go into ``trace``.
         """
         core = self.core
         lock = core.lock
@@ -189,7 +191,9 @@ class Context:
     # ---- its life
 
     def close(self) -> None:
-        """Ends its use; the library's context goes with the last plan that was made with it. Results live on."""
+        """Ends its use; the library's context goes with the last plan that was made with it. Results live
+        on.
+        """
         self._core = None
 
     def __enter__(self) -> Context:
@@ -230,8 +234,8 @@ _mine = _Mine()
 def context_for(device: Union[None, str, Context], at: Optional[str] = None) -> Context:
     """The context for a call: ``device`` is what the caller said, ``at`` the device on which operands lie.
 
-    Operands of the host are multiplied on the CPU unless somebody says otherwise: ``device``, a ``with`` block or
-    ``$TULLE_DEVICE``.
+    Operands of the host are multiplied on the CPU unless somebody says otherwise: ``device``, a ``with``
+    block or ``$TULLE_DEVICE``.
     """
     mine = _mine
     if device is None:

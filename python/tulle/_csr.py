@@ -8,7 +8,8 @@ import numpy as np
 class Csr:
     """Compressed sparse rows: three arrays and a shape.
 
-    What :func:`tulle.read` and :func:`tulle.gallery` return where SciPy is not installed, and what every function takes.
+    What :func:`tulle.read` and :func:`tulle.gallery` return where SciPy is not installed, and what every
+    function takes.
 
     >>> A = Csr([1.0, 2.0], [1, 0], [0, 1, 2], (2, 2))
     >>> (A @ A).toarray()

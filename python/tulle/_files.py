@@ -38,9 +38,9 @@ def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] 
          progress: Optional[Progress] = None) -> Any:
     """The matrix in a file: .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content.
 
-    The result is SciPy's ``csr_array`` (:class:`tulle.Csr` where there is no SciPy). Values are double or complex double.
-    ``"A.tar.gz:NAME"`` is a member of an archive. With ``mapped``, a .tulle file is not copied: nobody may change it while
-    the matrix is in use, and the matrix must not be written to.
+    The result is SciPy's ``csr_array`` (:class:`tulle.Csr` where there is no SciPy). Values are double or
+    complex double. ``"A.tar.gz:NAME"`` is a member of an archive. With ``mapped``, a .tulle file is not
+    copied: nobody may change it while the matrix is in use, and the matrix must not be written to.
 
     >>> import os, tempfile, tulle
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +63,8 @@ def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] 
 def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progress: Optional[Progress] = None) -> None:
     """Writes a sparse matrix; the format follows the name: .mtx, .mtx.gz or .tulle.
 
-    The file appears under its name when it is complete, or not at all. Integers become doubles where that keeps their values.
+    The file appears under its name when it is complete, or not at all. Integers become doubles where that
+    keeps their values.
     """
     kind = kind_of(A, "A")
     if not kind.sparse:
@@ -99,7 +100,8 @@ def _kept(xp, data) -> np.dtype:
 
 
 def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress: Optional[Progress] = None) -> Any:
-    """A well-known matrix by name, such as ``"poisson2d:1000"``, ``"cage12"``, ``"rmat:scale=14,edges=16,seed=1"``.
+    """A well-known matrix by name, such as ``"poisson2d:1000"``, ``"cage12"``,
+    ``"rmat:scale=14,edges=16,seed=1"``.
 
     :func:`recipes` lists them. The same on every machine; SciPy's ``csr_array``, of doubles.
 

@@ -13,7 +13,9 @@ from .errors import DtypeError, TulleError
 
 
 class Forecast(NamedTuple):
-    """Counts and memory of a product before it is made. The bounds are strict; bytes are the peak on the CPU, C included."""
+    """Counts and memory of a product before it is made. The bounds are strict; bytes are the peak on the CPU,
+    C included.
+    """
     products: int
     nnz_lower: int
     nnz_estimate: int

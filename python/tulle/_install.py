@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """SciPy's own ``A @ B`` through tulle, for who asks for it.
 
-SciPy multiplies two sparse matrices in one method of CSR and CSC matrices, whatever was typed (``@``, ``*`` of matrices,
-``dot``, ``**``). :func:`install` puts a function in its place that gives the product to tulle and, where tulle does not take
-the operands (integers, one dimension, ...), to the method that was there. :func:`uninstall` puts that back.
+SciPy multiplies two sparse matrices in one method of CSR and CSC matrices, whatever was typed (``@``, ``*``
+of matrices, ``dot``, ``**``). :func:`install` puts a function in its place that gives the product to tulle
+and, where tulle does not take the operands (integers, one dimension, ...), to the method that was there.
+:func:`uninstall` puts that back.
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The kinds of matrix that callers bring: SciPy's, CuPy's and PyTorch's sparse ones, tulle's own, and dense ones.
+"""The kinds of matrix that callers bring: SciPy's, CuPy's and PyTorch's sparse ones, tulle's own, and dense
+ones.
 
-A kind is a :class:`Kind`: how to take a matrix apart, and how to make a result of the same kind. Which kind a matrix is, is
-decided once for each class, by the library it comes from; nothing is imported for that.
+A kind is a :class:`Kind`: how to take a matrix apart, and how to make a result of the same kind. Which kind a
+matrix is, is decided once for each class, by the library it comes from; nothing is imported for that.
 """
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ class Kind:
 
 
 class ScipyKind(Kind):
-    """SciPy's sparse arrays and matrices. CSR and CSC are taken as they are, others become CSR, as in SciPy."""
+    """SciPy's sparse arrays and matrices. CSR and CSC are taken as they are, others become CSR, as in
+    SciPy.
+    """
     family = "SciPy"
 
     def parts(self, A) -> Parts:
@@ -84,8 +87,8 @@ def is_array(A) -> bool:
     return any(cls.__name__ in ("sparray", A.format + "_array") for cls in type(A).__mro__)
 
 
-# The constructors of SciPy look at every index, which takes longer than a small product. What they would set is taken from an
-# empty matrix of the class; where that does not look as expected, the constructor is called.
+# The constructors of SciPy look at every index, which takes longer than a small product. What they would set
+# is taken from an empty matrix of the class; where that does not look as expected, the constructor is called.
 _TEMPLATES: dict[type, dict] = {}
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """C = A*B, for two sparse matrices of the caller's kind.
 
-A matrix by columns is its transpose by rows. C is stored as A is: where that is by columns, C^T = B^T * A^T is computed, which
-is C by columns, and nothing is copied. Where B is stored otherwise than A, the library transposes it.
+A matrix by columns is its transpose by rows. C is stored as A is: where that is by columns, C^T = B^T * A^T
+is computed, which is C by columns, and nothing is copied. Where B is stored otherwise than A, the library
+transposes it.
 """
 from __future__ import annotations
 
@@ -104,9 +105,9 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
            trust: bool = False, progress: Optional[Progress] = None, out: Any = None) -> Any:
     """The product of A and B, of which at least one is sparse.
 
-    Two sparse matrices give one of A's kind (SciPy's CSR, CSC, ..., CuPy's, PyTorch's), its rows sorted; with a dense operand the
-    result is dense, see :func:`tulle.spmm`. Nothing is copied on the way: the result lies in the library's
-    memory and frees it.
+    Two sparse matrices give one of A's kind (SciPy's CSR, CSC, ..., CuPy's, PyTorch's), its rows sorted; with
+    a dense operand the result is dense, see :func:`tulle.spmm`. Nothing is copied on the way: the result lies
+    in the library's memory and frees it.
 
     ======================  =================================================================================
     out_dtype               the type that both are converted to first; None: what NumPy makes of them
@@ -150,7 +151,9 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
 
 
 def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], progress: Optional[Progress] = None) -> Owned:
-    """The product. Rows that are out of order are found by the check that is made anyway; then it is done with copies."""
+    """The product. Rows that are out of order are found by the check that is made anyway; then it is done
+    with copies.
+    """
     left, right, handle = pair.left, pair.right, context.handle
     pair.xp.enter(context, pair.keep[0])
     owner = Owned(context.device)
@@ -188,7 +191,8 @@ def _in_blocks(A, B, result):
 
 
 def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) -> float:
-    """Is C the product of A and B? Returns the error, relative to what is added up; raises CheckError if it is too large.
+    """Is C the product of A and B? Returns the error, relative to what is added up; raises CheckError if it
+    is too large.
 
     Compares C*x with A*(B*x) for random x, which takes far less than the product.
 

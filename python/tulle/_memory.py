@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Memory of the library as arrays, without a copy.
 
-An :class:`Owned` holds a matrix of the library. NumPy, CuPy and PyTorch make arrays over it through the interfaces that they
-have for that, and keep it: when the last array is gone, so is the matrix. It may outlive its context.
+An :class:`Owned` holds a matrix of the library. NumPy, CuPy and PyTorch make arrays over it through the
+interfaces that they have for that, and keep it: when the last array is gone, so is the matrix. It may outlive
+its context.
 """
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from .errors import DtypeError, InvalidError, ShapeError, TulleError
 
 
 class _PlanCore:
-    """The library's plan, freed when neither a Plan nor a result needs it; before its context, as it must be."""
+    """The library's plan, freed when neither a Plan nor a result needs it; before its context, as it must
+    be.
+    """
     __slots__ = ("handle", "context", "keep", "__array_interface__")
     _free = tl.plan_free
 
@@ -31,10 +33,11 @@ class _PlanCore:
 class Plan:
     """A product whose operands come again with other values in the same places.
 
-    Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay as they are as
-    long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are arrays as long as those of A and B
-    (``A.data`` in SciPy), in their order, None being those that A and B have now; ``out`` is such an array for C, or a C of
-    before, whose values are then replaced. All results share the arrays of their pattern, which cannot be written to.
+    Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay
+    as they are as long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are
+    arrays as long as those of A and B (``A.data`` in SciPy), in their order, None being those that A and B
+    have now; ``out`` is such an array for C, or a C of before, whose values are then replaced. All results
+    share the arrays of their pattern, which cannot be written to.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:50")
@@ -77,7 +80,9 @@ class Plan:
         return self._pair.left.nnz + self._pair.right.nnz
 
     def _take_pattern(self, core: _PlanCore):
-        """(indptr, indices), which belong to the plan; copies on a device, and where a library has no arrays that are only read."""
+        """(indptr, indices), which belong to the plan; copies on a device, and where a library has no arrays
+        that are only read.
+        """
         view = tl.plan_pattern(core.handle)
         self.nnz: int = view.nnz
         self.dtype = DTYPE[view.val_type] if not self._pair.dtype else self._pair.dtype

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Ctrl-C, alarms and other signals while the library works.
 
-Python runs the handler of a signal when the main thread next executes Python code. During a long product that is the
-progress callback; but an exception that leaves a ctypes callback is printed and forgotten. So while the library works,
-handlers that are Python functions are replaced by one that only takes a note, and the callback runs those noted where an
-exception can be caught: it ends the product, and is raised again behind it.
+Python runs the handler of a signal when the main thread next executes Python code. During a long product that
+is the progress callback; but an exception that leaves a ctypes callback is printed and forgotten. So while
+the library works, handlers that are Python functions are replaced by one that only takes a note, and the
+callback runs those noted where an exception can be caught: it ends the product, and is raised again behind
+it.
 """
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def in_main_thread() -> bool:
 
 
 class Held:
-    """``with Held() as held: ...; held.run()`` - signals are noted inside the block and handled by ``run()``."""
+    """``with Held() as held: ...; held.run()`` - signals are noted inside the block and handled by
+    ``run()``.
+    """
 
     def __init__(self) -> None:
         self._handlers: dict = {}

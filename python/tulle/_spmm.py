@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A sparse matrix times a dense one: Y = alpha*op(A)*X + beta*Y, and X times a sparse one by its transpose."""
+"""A sparse matrix times a dense one: Y = alpha*op(A)*X + beta*Y, and X times a sparse one by its
+transpose.
+"""
 from __future__ import annotations
 
 from ctypes import byref
@@ -23,9 +25,9 @@ def spmm(A: Any, X: Any, *, alpha: complex = 1, beta: complex = 0, out: Any = No
          trust: bool = False, progress: Optional[Progress] = None) -> Any:
     """``alpha*A*X + beta*out`` for a sparse A and a dense X of one or two dimensions.
 
-    X and ``out`` may lie by rows or by columns, with gaps, on the host or, both, on a CUDA device. Without ``out`` a new
-    array is made; with it, it is written and returned, and must have the type of the product. Other words are those of
-    :func:`tulle.matmul`; ``allow_tf32`` lets a GPU round floats to 10 bits first.
+    X and ``out`` may lie by rows or by columns, with gaps, on the host or, both, on a CUDA device. Without
+    ``out`` a new array is made; with it, it is written and returned, and must have the type of the product.
+    Other words are those of :func:`tulle.matmul`; ``allow_tf32`` lets a GPU round floats to 10 bits first.
 
     >>> import numpy as np, tulle
     >>> A = tulle.gallery("tridiagonal:4")
@@ -60,7 +62,9 @@ def dense_right(A, X, kind_a: Kind, kind_x: DenseKind, op: int, out, **given):
 
 
 def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
-    """Dense times sparse: Y = X*B is Y^T = B^T * X^T, and the transpose of a dense matrix is the same memory."""
+    """Dense times sparse: Y = X*B is Y^T = B^T * X^T, and the transpose of a dense matrix is the same
+    memory.
+    """
     same_family(kind_x, kind_b, X, B)
     xp = kind_b.arrays(B)
     x = kind_x.array(X)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Exceptions, one for each kind of failure.
 
-Each is a :class:`TulleError` and, where Python has a kind of its own for it, that as well, so ``except ValueError`` or
-``except MemoryError`` work as one would expect. The text is the library's sentence: which row, which file and
-line, how many bytes. ``error.status`` is the name of the status in C.
+Each is a :class:`TulleError` and, where Python has a kind of its own for it, that as well, so ``except
+ValueError`` or ``except MemoryError`` work as one would expect. The text is the library's sentence: which
+row, which file and line, how many bytes. ``error.status`` is the name of the status in C.
 """
 from __future__ import annotations
 
