@@ -53,7 +53,7 @@ unset PYTHONPATH
 step "a source distribution"
 rm -rf "$work/sdist" && mkdir "$work/sdist"
 "$work/tools/bin/python" -m build --sdist --outdir "$work/sdist" "$root/python" >"$work/log" 2>&1 || { tail -n 40 "$work/log"; exit 1; }
-CMAKE_ARGS="${CMAKE_FLAGS:-} -DTULLE_ISAS=base" "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
+CMAKE_ARGS="${CMAKE_FLAGS:-} -DTULLE_ISAS=base -DTULLE_IMAGES=OFF" "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
     -w "$work/sdist" "$work"/sdist/*.tar.gz
 "${pip[@]}" --force-reinstall --no-deps "$work"/sdist/*.whl
 "$python" -c 'import tulle; A = tulle.gallery("cage5"); print("built from a source distribution:", tulle.verify(A, A, tulle.matmul(A, A)))'
