@@ -74,6 +74,9 @@ tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
 tulle_status tl_dist_own(tulle_dist *d, const int64_t *starts, tulle_matrix *local, tulle_dist_matrix **out);
+/* The end of a collective: *local, where this rank has made it (status), becomes *out, if all ranks have made theirs. */
+tulle_status tl_dist_give(tulle_dist *d, tulle_status status, const int64_t *starts, tulle_matrix **local,
+                          tulle_dist_matrix **out);
 void         tl_dist_matrix_free(tl_base *b, tulle_dist_matrix *A);
 static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
 {

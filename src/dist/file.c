@@ -204,14 +204,8 @@ tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *given,
         if (sum[i] != h.array[i].sum)
             TRY(tl_fail(d->b, TULLE_EFORMAT, "%s: its %s are damaged", path, names[i]));
     status = read_rows(d, path, fd, &h, starts, &mine);
-    if (status == TULLE_OK) status = tl_dist_own(d, starts, mine, out);
-    if (status == TULLE_OK) mine = NULL;
-    AGREE(status);
+    TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
-    if (status != TULLE_OK && *out) {
-        tl_dist_matrix_free(d->b, *out);
-        *out = NULL;
-    }
     if (fd >= 0) close(fd);
     tl_free(d->b, starts);
     tl_matrix_free(d->b, mine);

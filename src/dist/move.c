@@ -73,14 +73,8 @@ tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const 
     TRY(tl_ship(d, &A->local, cut, rows_in, 0, A->local.idx_type, &f));
     status = as_matrix(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type, &f,
                        &mine);
-    if (status == TULLE_OK) status = tl_dist_own(d, starts, mine, out);
-    if (status == TULLE_OK) mine = NULL;
-    AGREE(status);
+    TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
-    if (status != TULLE_OK && *out) {
-        tl_dist_matrix_free(d->b, *out);
-        *out = NULL;
-    }
     tl_free(d->b, cut);
     tl_free(d->b, rows_in);
     tl_freight_done(d->b, &f);
@@ -124,15 +118,9 @@ tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *s
             memcpy(mine->col_idx, (const char *)A->col_idx + begin * (int64_t)index, (size_t)nnz * index);
         if (nnz > 0 && A->values)
             memcpy(mine->values, (const char *)A->values + begin * (int64_t)value, (size_t)nnz * value);
-        status = tl_dist_own(d, starts, mine, out);
     }
-    if (status == TULLE_OK) mine = NULL;
-    AGREE(status);
+    TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
-    if (status != TULLE_OK && *out) {
-        tl_dist_matrix_free(d->b, *out);
-        *out = NULL;
-    }
     tl_matrix_free(d->b, mine);
     return status;
 }
@@ -196,14 +184,8 @@ tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op 
     tl_matrix_free(d->b, turned);
     turned = NULL;
     status = merge(d, &A->local, rows_in[0], cols, idx_type, &f, &mine);
-    if (status == TULLE_OK) status = tl_dist_own(d, starts, mine, out);
-    if (status == TULLE_OK) mine = NULL;
-    AGREE(status);
+    TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
-    if (status != TULLE_OK && *out) {
-        tl_dist_matrix_free(d->b, *out);
-        *out = NULL;
-    }
     tl_free(d->b, starts);
     tl_free(d->b, rows_in);
     tl_freight_done(d->b, &f);

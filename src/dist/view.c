@@ -107,6 +107,19 @@ done:
     return status;
 }
 
+tulle_status tl_dist_give(tulle_dist *d, tulle_status status, const int64_t *starts, tulle_matrix **local,
+                          tulle_dist_matrix **out)
+{
+    if (status == TULLE_OK) status = tl_dist_own(d, starts, *local, out);
+    if (status == TULLE_OK) *local = NULL;
+    status = tl_agree(d, status);
+    if (status != TULLE_OK && *out) {
+        tl_dist_matrix_free(d->b, *out);
+        *out = NULL;
+    }
+    return status;
+}
+
 void tl_dist_matrix_free(tl_base *b, tulle_dist_matrix *A)
 {
     if (!A) return;
