@@ -144,12 +144,7 @@ static tulle_status put_bytes(tl_binary_rows *r, lane *l, const void *data, int6
         } else {
             n = bytes < BLOCK - used ? bytes : BLOCK - used;
             memcpy(l->rest + used, p, (size_t)n);
-            if (used + n == BLOCK) {
-                l->bytes -= used;       /* the block counts from its beginning */
-                status = put_whole(r, l, l->rest, 1);
-                l->bytes += used;
-                if (status != TULLE_OK) goto done;
-            }
+            if (used + n == BLOCK) TRY(put_whole(r, l, l->rest, 1));
         }
         l->bytes += n;
         p += n;
