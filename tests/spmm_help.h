@@ -486,7 +486,9 @@ static inline void spmm_refused(tulle_ctx *ctx, den *Y, const call *c, tulle_sta
 static inline void spmm_refusals(tulle_ctx *ctx)
 {
     const ref_types doubles = {TULLE_F64, TULLE_I32, TULLE_I32};
-    ref A = ref_random(4, 30, 20, 3, REF_REALS, doubles);
+    ref A = ref_dense(30, 20, REF_REALS, doubles);
+    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of A */
+    REQUIRE(A.view.nnz * 4 >= 6 * 31 * 8, "A has %lld entries", (long long)A.view.nnz);
     ref other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
     den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);
     den_fill(&X, REF_REALS, 1);
