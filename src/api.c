@@ -17,7 +17,7 @@
         if (!ctx) return TULLE_EINVAL;                                                            \
         ctx->base.error[0] = 0;                                                                   \
         atomic_store(&ctx->base.cancelled, 0);                                                    \
-        tulle_status here = tl_gpu_here(&ctx->base, ctx->gpu);                                    \
+        tulle_status here = ctx->engine->here(ctx);                                               \
         if (here != TULLE_OK) return here;                                                        \
     } while (0)
 
@@ -99,7 +99,7 @@ void tulle_ctx_trim(tulle_ctx *ctx)
 {
     if (!ctx) return;
     tl_pool_trim(ctx->base.pool);
-    if (ctx->gpu) tl_gpu_trim(ctx->gpu);
+    ctx->engine->trim(ctx);
 }
 
 int tulle_device_count(void)
@@ -148,7 +148,7 @@ tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index i
     memset(got, 0, sizeof *got);
     if (!tl_type_known((int)val_type) || !tl_index_known((int)idx_type))
         return tl_fail(&ctx->base, TULLE_ETYPE, "value type %d, index type %d: not both are known", (int)val_type, (int)idx_type);
-    return ctx->gpu ? tl_gpu_warm(&ctx->base, ctx->gpu, val_type, idx_type, got) : TULLE_OK;
+    return ctx->engine->warm(ctx, val_type, idx_type, got);
 }
 
 /* ---- matrices */
@@ -404,7 +404,7 @@ tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place 
     if (status == TULLE_OK) status = tl_place_find(ctx, &place);
     if (status != TULLE_OK) return status;
     if (view.place == TULLE_HOST && place == TULLE_HOST) return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
-    return tl_gpu_dense_move(&ctx->base, ctx->gpu, &view, place, out);
+    return ctx->engine->dense_move(ctx, &view, place, out);
 }
 
 tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out)

@@ -4,14 +4,15 @@
 #define TL_CTX_H
 #include "cpu/cpu.h"
 #include "cpu/spmm.h"
-#include "gpu/gpu.h"
+#include "engines.h"
 
 struct tulle_ctx {
     tl_base     base;                   /* first: every folder below sees only this */
     char        device[64];
     bool        no_gpu;                 /* the best device was wanted, and it is the CPU ...  */
     char        why_no_gpu[TL_ERROR_MAX];       /* ... because the best GPU did not open; or empty  */
-    tl_gpu     *gpu;                    /* NULL: products run on the CPU            */
+    const tl_engine *engine;            /* what computes its products               */
+    tl_gpu     *gpu;                    /* of engine_gpu.c                          */
     tulle_stats stats;                  /* of the last product                      */
 };
 
@@ -69,23 +70,24 @@ uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
 
 /* setup.c: what multiply, blocks, estimate and plans share.  It is not moved once made: the request points
  * into it. */
-typedef struct tl_setup {
+struct tl_setup {
     tulle_options options;
     tl_operands   operands;
     tl_recipe     recipe;
-    tl_profile    profile;              /* these two: on the CPU, or with TL_LOOK   */
+    bool          values;               /* not the pattern alone                    */
+    tl_profile    profile;              /* these two: tl_look_make() of engines.h    */
     tl_request    request;
-    tl_gpu_request gpu;                 /* on a GPU                                 */
+    void         *kept;                 /* the engine's own                         */
     tulle_stats   stats;
     uint64_t      held;                 /* bytes before it began                    */
     double        start, compiling;     /* the clock, and tl_ctx_compiling() then   */
-} tl_setup;
+};
 
 tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
                            int want, tl_setup *setup);
 /* Time and bytes since it began, and all of it into the context. */
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
-void         tl_setup_done(tl_base *b, tl_setup *setup);
+void         tl_setup_done(tulle_ctx *ctx, tl_setup *setup);
 uint64_t     tl_csr_bytes(const tulle_csr *A);
 
 /* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
@@ -93,8 +95,6 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                          tulle_matrix **C);
 /* TL_VALUES, or 0 where neither operand has values: then C is a pattern. */
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want);
-/* The product that the setup describes, by the engine of the context. */
-tulle_status tl_engine_run(tulle_ctx *ctx, tl_setup *setup, tulle_matrix **C);
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                 const tulle_options *o, tulle_block_fn fn, void *user);
 tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
@@ -111,8 +111,7 @@ struct tulle_plan {
     tulle_ctx    *ctx;
     tl_setup      setup;
     tulle_matrix *C;                    /* the pattern                              */
-    tl_replay    *replay;               /* on the CPU                               */
-    tl_gpu_replay *gpu;                 /* on a GPU                                 */
+    void         *kept;                 /* the engine's own                         */
     tulle_csr     a, b;                 /* the operands as they were given          */
     void         *a_copy, *b_copy;      /* values of transposed operands            */
     double        last_run;             /* seconds that stats.sec_total has of it   */
@@ -129,6 +128,9 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tu
                               tulle_dense *Y);
 tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 void         tl_spmm_plan_free(tulle_spmm_plan *plan);
+/* For engines: a copy of the values on the host, counted against the limit of an engine that computes there; the plan's A has
+ * it then. */
+tulle_status tl_spmm_keep_values(tulle_spmm_plan *plan, const void *from);
 
 struct tulle_spmm_plan {
     tulle_ctx         *ctx;
@@ -138,8 +140,8 @@ struct tulle_spmm_plan {
     tulle_matrix      *own;             /* A transposed, if it is                   */
     void              *values;          /* else those of A, unless a device has them */
     uint64_t           copied;          /* bytes of either                          */
-    tl_spmm_pieces     pieces;          /* on the CPU                               */
-    tl_gpu_spmm       *gpu;             /* on a GPU                                 */
+    tl_spmm_pieces     pieces;          /* of engine_cpu.c                          */
+    void              *kept;            /* the engine's own                         */
     tulle_stats        stats;
     uint64_t           held;            /* bytes before it began                    */
     double             compiling;       /* tl_ctx_compiling() then                  */

@@ -91,6 +91,6 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     if (f->bytes_estimate > f->bytes_upper) f->bytes_estimate = f->bytes_upper;
 done:
     tl_pieces_done(b, &pieces);
-    tl_setup_done(b, &s);
+    tl_setup_done(ctx, &s);
     return status;
 }

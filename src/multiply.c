@@ -2,13 +2,6 @@
  * multiply.c - the whole road of one product: setup, engine, C. */
 #include "ctx.h"
 
-tulle_status tl_engine_run(tulle_ctx *ctx, tl_setup *s, tulle_matrix **out)
-{
-    tl_base *b = &ctx->base;
-    return ctx->gpu ? tl_gpu_multiply(b, ctx->gpu, &s->gpu, out, &s->stats)
-                    : tl_cpu_multiply(b, &s->request, out, &s->stats);
-}
-
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)
 {
     bool pattern = A && B && !A->values && !B->values && (A->nnz > 0 || B->nnz > 0);
@@ -27,10 +20,10 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     int want = 0;
     TRY(tl_wanted(&ctx->base, A, B, options, &want));
     TRY(tl_setup_make(ctx, A, B, options, want, &s));
-    TRY(tl_engine_run(ctx, &s, &C));
+    TRY(ctx->engine->run(ctx, &s, 0, -1, &C));
     tl_setup_stats(ctx, &s, tl_csr_bytes(&C->view));
     *out = C;
 done:
-    tl_setup_done(&ctx->base, &s);
+    tl_setup_done(ctx, &s);
     return status;
 }

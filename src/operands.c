@@ -3,8 +3,8 @@
  * operands.c - makes two views ready for an engine: options and shapes are checked, the views validated
  * (once, when B is A), sorted or transposed copies made where they were asked for.
  *
- * Copies are made on the host.  What a GPU can take as it is, from the host or from its own memory, is not read
- * here: the engine checks it on the device. */
+ * Copies are made on the host.  What an engine with memory of its own can take as it is, from the host or from
+ * there, is not read here: it is checked there. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -34,7 +34,7 @@ tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tull
     for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
         if (out->reserved[i])
             return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
-    if (!ctx->gpu) out->c_place = TULLE_HOST;           /* the memory of a CPU's device is the host's */
+    if (ctx->engine->on_host) out->c_place = TULLE_HOST;
     return TULLE_OK;
 }
 
@@ -128,10 +128,10 @@ static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, boo
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_matrix *copy = NULL;
-    bool here = look || !ctx->gpu || needs_copy(w, o);
+    bool here = look || ctx->engine->on_host || needs_copy(w, o);
     if (!here) return o->trust_inputs || w->view->place == TULLE_DEVICE ? TULLE_OK : tl_csr_check_ends(b, w->view, w->name);
     if (w->view->place == TULLE_DEVICE) {
-        TRY(tl_gpu_move(b, ctx->gpu, w->view, TULLE_HOST, &copy));
+        TRY(ctx->engine->move(ctx, w->view, TULLE_HOST, &copy));
         replace(b, w, copy);
         tl_trace(b, "%s: copied from %s to the host, %s", w->name, ctx->device,
                  w->op != TULLE_KEEP ? "transposed there" : o->sort_inputs ? "sorted there" : "read there");
@@ -205,7 +205,7 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     if (wb->inner) take(&n, tl_inner_bytes(wa->view, wb->view, wa->perm, &result), result);
     uint64_t limit = tl_limit_for(o, n.most);
     /* small ones are made to find out what all of the product needs */
-    if (n.most <= limit || (!ctx->gpu && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
+    if (n.most <= limit || (ctx->engine->on_host && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
     bool turned = wa->op || (wb->op && !wb->inner);
     status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the "
                      "limit is %" PRIu64, n.most,
@@ -237,7 +237,7 @@ static tulle_status check_first(tulle_ctx *ctx, const tulle_options *o, bool loo
     work *both[] = {wa, wb};
     for (int i = 0; i < 2; i++) {
         work *w = both[i];
-        bool here = look || !ctx->gpu || needs_copy(w, o);
+        bool here = look || ctx->engine->on_host || needs_copy(w, o);
         if (!here || w->view->place == TULLE_DEVICE) continue;
         if (i == 1 && wa->checked && tl_same_arrays(wa->view, wb->view)) wb->checked = true;
         TRY(check(ctx, w, o));

@@ -2,31 +2,11 @@
  *
  * reuse.c - plans: patterns once, values many times.
  *
- * A plan holds the pattern of C, the pieces and the scratch; a run goes straight to the numeric kernels.
- * A transposed operand is kept as a copy together with where its entries came from, so that new
- * values find their places.  On a GPU the engine's replay holds all of that on the device; values of a
- * transposed operand are put in order on the host. */
+ * A plan holds the pattern of C and what the engine keeps for its runs, which go straight to the numeric
+ * kernels.  A transposed operand is kept as a copy together with where its entries came from, so that new
+ * values find their places; they are put in order on the host. */
 #include "ctx.h"
 #include <string.h>
-
-/* The pattern of C, and all that a run needs. */
-static tulle_status make_replay(tulle_ctx *ctx, tulle_plan *p)
-{
-    tulle_status status = TULLE_OK;
-    tl_base *b = &ctx->base;
-    tl_setup *s = &p->setup;
-    if (ctx->gpu) return tl_gpu_replay_make(b, ctx->gpu, &s->gpu, &p->C, &p->gpu, &s->stats);
-    const tl_operands *x = &s->operands;
-    uint64_t size = tl_type_size(x->A.val_type);
-    if (x->perm_a) s->request.later += (uint64_t)x->A.nnz * size;
-    if (x->perm_b) s->request.later += (uint64_t)x->B.nnz * size;
-    s->request.later += tl_replay_bytes();
-    TRY(tl_cpu_multiply(b, &s->request, &p->C, &s->stats));
-    s->request.later -= tl_replay_bytes();
-    TRY(tl_replay_make(b, &s->request, &p->C->view, &p->replay));
-done:
-    return status;
-}
 
 tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                             const tulle_options *options, tulle_plan **out)
@@ -47,7 +27,7 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     TRY(tl_view_check(ctx, B, "B"));
     /* values come with each run: copies of the operands have none */
     tulle_csr a_pattern = *A, b_pattern = *B;
-    if (!ctx->gpu) a_pattern.values = b_pattern.values = NULL;
+    if (ctx->engine->on_host) a_pattern.values = b_pattern.values = NULL;
     TRY(tl_setup_make(ctx, &a_pattern, &b_pattern, options, TL_PERMS, &p->setup));
     const tl_operands *x = &p->setup.operands;
     int idx_type = p->setup.options.c_idx_type;
@@ -56,16 +36,11 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
                          tl_index_name(x->B.idx_type));
         goto done;
     }
-    TRY(make_replay(ctx, p));
+    TRY(ctx->engine->plan_make(p));
     size_t size = tl_type_size(x->A.val_type);
     if (x->perm_a) TRY(tl_alloc(b, &p->a_copy, x->A.nnz, size, "values of a transposed A"));
     if (x->perm_b) TRY(tl_alloc(b, &p->b_copy, x->B.nnz, size, "values of a transposed B"));
     tl_setup_stats(ctx, &p->setup, tl_csr_bytes(&p->C->view));
-    if (ctx->gpu && p->setup.recipe.once) {     /* new values need the numeric step of two: gpu/replay.c */
-        if (p->setup.recipe.policy->once)
-            p->setup.stats.policy = ctx->stats.policy = "bhsparse, in two steps";
-        tl_trace(b, "a plan counts first: heap, esc and merge do not, and are left to products without a plan");
-    }
     *out = p;
     p = NULL;
 done:
@@ -118,14 +93,12 @@ done:
 tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
 {
     tulle_status status = TULLE_OK;
-    tl_base *b = &p->ctx->base;
     const tl_operands *x = &p->setup.operands;
     const tulle_options *o = &p->setup.options;
     double start = tl_now(), compiling = tl_ctx_compiling(p->ctx);
     TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
-    if (p->gpu) TRY(tl_gpu_replay_run(b, p->gpu, a_values, b_values, c_values));
-    else TRY(tl_replay_run(b, p->replay, a_values, b_values, c_values));
+    TRY(p->ctx->engine->plan_run(p, a_values, b_values, c_values));
 done:
     compiling = tl_ctx_compiling(p->ctx) - compiling;           /* the plan has its kernels; others are loaded here */
     double run = tl_now() - start;
@@ -141,10 +114,9 @@ void tl_plan_free(tulle_plan *p)
 {
     if (!p) return;
     tl_base *b = &p->ctx->base;
-    tl_replay_free(b, p->replay);
-    tl_gpu_replay_free(b, p->gpu);
+    p->ctx->engine->plan_free(p);
     tl_matrix_free(b, p->C);
-    tl_setup_done(b, &p->setup);
+    tl_setup_done(p->ctx, &p->setup);
     tl_free(b, p->a_copy);
     tl_free(b, p->b_copy);
     tl_free(b, p);

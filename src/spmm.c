@@ -38,7 +38,7 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
     if (*found < 0)
         return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name,
                        tl_name_list(tulle_spmm_policy_name, list, sizeof list));
-    if (policies[*found].where & (ctx->gpu ? TL_ON_GPU : TL_ON_CPU)) return TULLE_OK;
+    if (policies[*found].where & ctx->engine->where) return TULLE_OK;
     return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
 }
 
@@ -72,8 +72,8 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
  * are copied where they do not lie well. */
 static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size, const char *name)
 {
-    if (place != TULLE_DEVICE || !ctx->gpu || tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) || (uintptr_t)array % size == 0)
-        return TULLE_OK;
+    const tl_engine *e = ctx->engine;
+    if (place != TULLE_DEVICE || e->on_host || e->handles(ctx) || (uintptr_t)array % size == 0) return TULLE_OK;
     return tl_fail(&ctx->base, TULLE_EINVAL, "%s begins at %#" PRIxPTR " on the device, not at a multiple of %zu bytes", name,
                    (uintptr_t)array, size);
 }
@@ -96,7 +96,7 @@ typedef struct range { uintptr_t begin, end; } range;
 /* An OpenCL handle is one place, whatever is behind it. */
 static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array, uint64_t bytes)
 {
-    bool handle = place == TULLE_DEVICE && ctx->gpu && tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE);
+    bool handle = place == TULLE_DEVICE && ctx->engine->handles(ctx);
     return (range){(uintptr_t)array, (uintptr_t)array + (handle && bytes ? 1 : bytes)};
 }
 
@@ -208,13 +208,12 @@ static void copy_values(tulle_spmm_plan *p, const void *from)
     if (c.bytes > 0) tl_team_run(p->ctx->base.team, tl_threads_for(&p->ctx->base, p->options.threads, c.bytes / 8), copy_work, &c);
 }
 
-/* A copy on the host, which p->A then has. */
-static tulle_status keep_values(tulle_spmm_plan *p, const void *from)
+tulle_status tl_spmm_keep_values(tulle_spmm_plan *p, const void *from)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
     const size_t size = tl_type_size(p->given.val_type);
-    const uint64_t bytes = (uint64_t)p->given.nnz * size, limit = p->ctx->gpu ? 0 : p->options.memory_limit;
+    const uint64_t bytes = (uint64_t)p->given.nnz * size, limit = p->ctx->engine->on_host ? p->options.memory_limit : 0;
     if (limit && bytes > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
                          limit);
@@ -230,65 +229,6 @@ done:
 
 /* ---- plans */
 
-/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
-static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
-{
-    tulle_status status = TULLE_OK;
-    tulle_ctx *ctx = p->ctx;
-    tulle_matrix *own = NULL;
-    const tulle_spmm_options *o = &p->options;
-    p->A = p->given = *A;               /* the device has its own, or these arrays */
-    if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
-    else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
-    tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
-                             .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
-                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
-                             .trusted = o->trust_inputs || own, .keep = p->keeps};
-    TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
-    if (!tl_gpu_spmm_in_bands(p->gpu)) goto done;
-    if (p->keeps && !own) {
-        TRY(keep_values(p, A->values));
-        TRY(tl_gpu_spmm_values(&ctx->base, p->gpu, &p->A));
-    }
-    p->own = own;
-    own = NULL;
-done:
-    tl_matrix_free(&ctx->base, own);
-    return status;
-}
-
-/* A checked, transposed where that is wanted, and divided, for products of at most so many columns. */
-static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
-{
-    tulle_status status = TULLE_OK;
-    tl_base *b = &p->ctx->base;
-    const tulle_spmm_options *o = &p->options;
-    double start = tl_now();
-    if (p->ctx->gpu) return prepare_gpu(p, A);
-    if (!o->trust_inputs) TRY(tl_csr_check(b, A, "A", o->threads));
-    p->stats.sec_check = tl_now() - start;
-    start = tl_now();
-    p->A = p->given = *A;
-    if (o->op_a != TULLE_KEEP) {
-        uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
-                         + (uint64_t)(A->cols + 1) * 8;
-        if (o->memory_limit && bytes > o->memory_limit) {
-            status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64,
-                             bytes, o->memory_limit);
-            goto done;
-        }
-        TRY(tl_csr_transpose(b, A, (tulle_op)o->op_a, &p->own, NULL));
-        p->A = p->own->view;
-        p->copied = bytes;
-    } else if (p->keeps) TRY(keep_values(p, A->values));
-    TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), cols, &p->pieces));
-    p->stats.sec_analyze = tl_now() - start;
-    tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s", p->pieces.count,
-             p->pieces.rows, tl_cpu_isa(), p->own ? ", A transposed" : "");
-done:
-    return status;
-}
-
 static void name_stages(tulle_stats *t)
 {
     const tulle_stage stage[] = {{"compile", t->sec_compile}, {"check", t->sec_check}, {"analyze", t->sec_analyze},
@@ -298,31 +238,15 @@ static void name_stages(tulle_stats *t)
     memcpy(t->stage, stage + first, (size_t)t->stages * sizeof *stage);
 }
 
-static tulle_status multiply_gpu(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
-{
-    tl_base *b = &p->ctx->base;
-    if (is_zero(alpha)) return tl_gpu_spmm_scale(b, p->ctx->gpu, beta, Y);
-    return tl_gpu_spmm_run(b, p->gpu, alpha, X, beta, Y, &p->stats);
-}
-
-static tulle_status multiply_cpu(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
-{
-    tl_base *b = &p->ctx->base;
-    uint64_t limit = p->options.memory_limit;
-    if (limit) limit = limit > p->copied ? limit - p->copied : 1;
-    tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
-                         .threads = p->stats.threads, .memory_limit = limit};
-    return is_zero(alpha) ? tl_spmm_scale(b, &q) : tl_spmm_run(b, &q);
-}
-
 /* The arguments are checked.  A device may know better than the clock how long its kernels took. */
 static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
+    const tl_engine *e = p->ctx->engine;
     tulle_stats *t = &p->stats;
     double start = tl_now() - tl_ctx_compiling(p->ctx);
     t->threads = tl_spmm_threads(&p->ctx->base, p->options.threads, &p->A, Y->cols);
-    TRY((p->ctx->gpu ? multiply_gpu : multiply_cpu)(p, alpha, X, beta, Y));
+    TRY(is_zero(alpha) ? e->spmm_scale(p, beta, Y) : e->spmm_run(p, alpha, X, beta, Y));
     if (t->sec_numeric == 0) t->sec_numeric = tl_now() - tl_ctx_compiling(p->ctx) - start;
     t->b_nnz = X->rows * X->cols;
     t->c_nnz = Y->rows * Y->cols;
@@ -345,7 +269,7 @@ static void end(tulle_spmm_plan *p, double seconds)
     tulle_stats *t = &p->stats;
     t->sec_total = seconds;
     t->sec_compile = tl_ctx_compiling(p->ctx) - p->compiling;
-    if (!p->ctx->gpu) t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;   /* else the device told */
+    if (p->ctx->engine->on_host) t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;   /* else the device told */
     t->peak_bytes = t->workspace_bytes;
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);
@@ -354,8 +278,7 @@ static void end(tulle_spmm_plan *p, double seconds)
 
 static void clear(tl_base *b, tulle_spmm_plan *p)
 {
-    tl_spmm_pieces_done(b, &p->pieces);
-    tl_gpu_spmm_free(b, p->gpu);
+    if (p->ctx) p->ctx->engine->spmm_free(p);
     tl_matrix_free(b, p->own);
     tl_free(b, p->values);
 }
@@ -376,7 +299,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
-    if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
+    if (!is_zero(alpha)) TRY(ctx->engine->spmm_make(&p, A, y.cols));
     TRY(multiply(&p, alpha, &x, beta, &y));
     end(&p, tl_now() - start);
 done:
@@ -405,7 +328,7 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     begin(ctx, p, A, &o, policy);
     p->keeps = true;
-    TRY(prepare(p, A, INT64_MAX));
+    TRY(ctx->engine->spmm_make(p, A, INT64_MAX));
     p->given.values = NULL;             /* the caller's, nobody's business any more */
     end(p, tl_now() - start);
     *out = p;
@@ -432,7 +355,7 @@ tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *p, const void *a_values)
         TRY(tl_view_transpose(ctx, &A, (tulle_op)p->options.op_a, &turned));
         A = turned->view;
     }
-    if (p->gpu) TRY(tl_gpu_spmm_values(b, p->gpu, &A));
+    TRY(ctx->engine->spmm_values(p, &A));
     if (p->own) {
         tulle_matrix *old = p->own;
         p->own = turned;

@@ -4,8 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* On a processor that plays a device a trial of the usual size would take minutes. */
-enum { ENTRIES = 1 << 25, ENTRIES_CPU = 1 << 18, RUNS = 5 };
+enum { RUNS = 5 };
 
 static const int64_t ENTRIES_MOST = (int64_t)1 << 36;
 
@@ -51,12 +50,7 @@ tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_
                           .runs = o->runs ? o->runs : RUNS, .threads = (uint32_t)o->threads, .input = TL_MERGE_RANDOM};
     TRY(algorithm_of(b, o->algorithm, &r.algorithm));
     TRY(look(b, o));
-    if (!ctx->gpu) {
-        status = tl_fail(b, TULLE_EDEVICE, "merge trials need a GPU, and this context computes on the CPU");
-        goto done;
-    }
-    if (!r.entries) r.entries = tl_gpu_caps(ctx->gpu)->cpu ? ENTRIES_CPU : ENTRIES;
-    TRY(tl_gpu_merge(b, ctx->gpu, &r, result));
+    TRY(ctx->engine->merge(ctx, &r, result));
 done:
     return status;
 }

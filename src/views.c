@@ -9,7 +9,7 @@
 
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
 {
-    if (!A || !ctx->gpu || A->place != TULLE_DEVICE) return tl_csr_check_shape(&ctx->base, A, name);
+    if (!A || ctx->engine->on_host || A->place != TULLE_DEVICE) return tl_csr_check_shape(&ctx->base, A, name);
     tulle_csr view = *A;
     view.place = TULLE_HOST;            /* no array is touched */
     return tl_csr_check_shape(&ctx->base, &view, name);
@@ -22,7 +22,7 @@ tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tul
     *view = *A;
     *own = NULL;
     if (A->place == TULLE_HOST) return TULLE_OK;
-    TRY(tl_gpu_move(b, ctx->gpu, A, TULLE_HOST, own));
+    TRY(ctx->engine->move(ctx, A, TULLE_HOST, own));
     *view = (*own)->view;
     tl_trace(b, "a matrix on %s was copied to the host", ctx->device);
 done:
@@ -35,13 +35,13 @@ tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place)
 {
     if (*place != TULLE_HOST && *place != TULLE_DEVICE)
         return tl_fail(&ctx->base, TULLE_EINVAL, "there is no place %d", (int)*place);
-    if (!ctx->gpu) *place = TULLE_HOST;
+    if (ctx->engine->on_host) *place = TULLE_HOST;
     return TULLE_OK;
 }
 
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values)
 {
-    if (!ctx->gpu || A->place != TULLE_DEVICE) return tl_dense_check(&ctx->base, A, name, values);
+    if (ctx->engine->on_host || A->place != TULLE_DEVICE) return tl_dense_check(&ctx->base, A, name, values);
     A->place = TULLE_HOST;              /* no value is touched */
     tulle_status status = tl_dense_check(&ctx->base, A, name, values);
     A->place = TULLE_DEVICE;
@@ -57,7 +57,7 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     if (A->place == TULLE_HOST) status = tl_csr_check_ends(b, A, "A");
     if (status != TULLE_OK) return status;
     if (A->place == TULLE_HOST && place == TULLE_HOST) return tl_matrix_copy(b, A, out);
-    return tl_gpu_move(b, ctx->gpu, A, place, out);
+    return ctx->engine->move(ctx, A, place, out);
 }
 
 /* ---- what is done on the host */

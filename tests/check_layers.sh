@@ -57,6 +57,13 @@ done
 find src -name '*.c' -print0 | xargs -0 awk -f "$tests/strip.awk" |
     { ! grep -E '^[^:]*:[0-9]+:[[:space:]]*extern[[:space:]]'; } || complain "declare it in a header"
 
+# What differs between engines stands in their tables: only the GPU's own, what opens it, and the driver's own handles
+# know that a context has a GPU.
+while IFS=: read -r file line _; do
+    complain "$file:$line: asks for the GPU of a context: give it a function or a flag in src/engines.h"
+done < <(find src -maxdepth 1 -name '*.c' ! -name engine_gpu.c ! -name context.c ! -name foreign.c -print0 |
+         xargs -0 awk -f "$tests/strip.awk" | grep -E -- '->gpu([^a-z_]|$)|tl_gpu_' || true)
+
 [ $seen -gt 0 ] || complain "no #include line was found at all"
 echo "$seen includes, $bad wrong"
 [ $bad -eq 0 ]

@@ -433,7 +433,7 @@ static void csr_goes_when_it_is_made(void)
     tulle_spmm_plan *plan = NULL;
     CHECK(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     if (plan) {
-        const tl_gpu_spmm *s = plan->gpu;
+        const tl_gpu_spmm *s = plan->kept;
         uint64_t held = tl_dmem_held(ctx->gpu) - before;
         CHECK(s->ellr.val.handle && held >= s->ellr.bytes && held <= s->ellr.bytes + 3 * TL_ALIGN, "%d bytes are held, ELLPACK-R has %d",
               (int)held, (int)s->ellr.bytes);

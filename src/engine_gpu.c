@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * engine_gpu.c - a GPU behind the table of engines.h; the work is done in src/gpu.
+ *
+ * What needs no copy is checked on the device.  A single product takes its operands there and forgets them; where
+ * several runs read them (stay), they go there once, and count against the limit as taken before. */
+#include "ctx.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- a product */
+
+/* Operands that lie on the device for several runs. */
+typedef struct kept {
+    tulle_csr     A, B;
+    tulle_matrix *own_a, *own_b;        /* the copies, where the caller's do not lie there */
+    uint64_t      bytes;                /* of these                                        */
+    int64_t       row_most;             /* entries of a row of C at most                   */
+} kept;
+
+static tl_gpu_request request_of(const tl_setup *s)
+{
+    const tulle_options *o = &s->options;
+    const tl_operands *x = &s->operands;
+    const kept *k = s->kept;
+    return (tl_gpu_request){.A = k ? &k->A : &x->A, .B = k ? &k->B : &x->B, .recipe = &s->recipe,
+                            .ptr_type = o->c_ptr_type, .idx_type = o->c_idx_type, .place = (tulle_place)o->c_place,
+                            .memory_limit = o->memory_limit, .before = k ? k->bytes : 0,
+                            .row_most = k ? k->row_most : 0, .values = s->values, .drop_zeros = o->drop_zeros,
+                            .trusted = x->checked || o->trust_inputs, .stages = o->time_stages, .row0 = 0, .row1 = -1};
+}
+
+static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
+{
+    tulle_status status = TULLE_OK;
+    if (want & TL_LOOK) TRY(tl_look_make(ctx, s, want & TL_VALUES));
+    s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
+    tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, ctx->device, s->stats.isa);
+done:
+    return status;
+}
+
+static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
+{
+    tl_gpu_request r = request_of(s);
+    r.row0 = row0;
+    r.row1 = row1;
+    return tl_gpu_multiply(&ctx->base, ctx->gpu, &r, C, &s->stats);
+}
+
+static void done(tulle_ctx *ctx, tl_setup *s)
+{
+    kept *k = s->kept;
+    if (!k) return;
+    tl_matrix_free(&ctx->base, k->own_a);
+    tl_matrix_free(&ctx->base, k->own_b);
+    tl_free(&ctx->base, k);
+    s->kept = NULL;
+}
+
+/* The device has counted its bytes and stages in each run. */
+static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
+{
+    (void)ctx;
+    (void)s;
+    (void)c_bytes;
+}
+
+/* ---- blocks of rows */
+
+static tulle_status stay_one(tulle_ctx *ctx, const tulle_csr *given, bool there, const tulle_csr *ready, tulle_csr *view,
+                             tulle_matrix **own)
+{
+    tulle_status status = TULLE_OK;
+    *view = *given;
+    if (there) return TULLE_OK;
+    TRY(tl_gpu_move(&ctx->base, ctx->gpu, ready, TULLE_DEVICE, own));
+    *view = (*own)->view;
+done:
+    return status;
+}
+
+static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    const tl_operands *x = &s->operands;
+    const tulle_options *o = &s->options;
+    const tl_profile *p = &s->profile;
+    kept *k = NULL;
+    bool there_a = !o->sort_inputs && !o->op_a && A->place == TULLE_DEVICE;
+    bool there_b = !o->sort_inputs && !o->op_b && B->place == TULLE_DEVICE;
+    bool share = tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values;
+    TRY(tl_calloc(b, &k, 1, sizeof *k, "operands on the device"));
+    s->kept = k;
+    k->row_most = p->max_products < x->B.cols ? p->max_products : x->B.cols;
+    k->bytes = (there_a ? 0 : tl_gpu_bytes_of(&x->A)) + (there_b || share ? 0 : tl_gpu_bytes_of(&x->B));
+    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* of what is kept there, what passes the limit goes back */
+    if (o->memory_limit && k->bytes > o->memory_limit)
+        status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device for A and B, "
+                         "the limit is %" PRIu64, k->bytes, o->memory_limit);
+    if (status == TULLE_OK) status = stay_one(ctx, A, there_a, &x->A, &k->A, &k->own_a);
+    if (share) k->B = k->A;
+    else if (status == TULLE_OK) status = stay_one(ctx, B, there_b, &x->B, &k->B, &k->own_b);
+    tl_dmem_end(ctx->gpu);
+done:
+    return status;
+}
+
+static uint64_t room(const tulle_ctx *ctx, const tl_setup *s)
+{
+    const kept *k = s->kept;
+    uint64_t limit = s->options.memory_limit, free_bytes = tl_gpu_caps(ctx->gpu)->memory_free / 2;
+    return limit && limit - k->bytes < free_bytes ? limit - k->bytes : free_bytes;
+}
+
+static bool too_large(tulle_status status)
+{
+    return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
+}
+
+/* Its sentence names already what any row needs. */
+static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
+{
+    (void)ctx;
+    (void)s;
+    (void)row0;
+    return status;
+}
+
+/* ---- plans */
+
+static tulle_status plan_make(tulle_plan *p)
+{
+    tulle_status status = TULLE_OK;
+    tulle_ctx *ctx = p->ctx;
+    tl_setup *s = &p->setup;
+    tl_gpu_request r = request_of(s);
+    tl_gpu_replay *replay = NULL;
+    TRY(tl_gpu_replay_make(&ctx->base, ctx->gpu, &r, &p->C, &replay, &s->stats));
+    p->kept = replay;
+    if (!s->recipe.once) goto done;     /* new values need the numeric step of two: gpu/replay.c */
+    if (s->recipe.policy->once) s->stats.policy = "bhsparse, in two steps";
+    tl_trace(&ctx->base, "a plan counts first: heap, esc and merge do not, and are left to products without a plan");
+done:
+    return status;
+}
+
+static tulle_status plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
+{
+    return tl_gpu_replay_run(&p->ctx->base, p->kept, a_values, b_values, c_values);
+}
+
+static void plan_free(tulle_plan *p)
+{
+    tl_gpu_replay_free(&p->ctx->base, p->kept);
+}
+
+/* ---- a sparse matrix times a dense one */
+
+/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
+static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
+{
+    (void)cols;
+    tulle_status status = TULLE_OK;
+    tulle_ctx *ctx = p->ctx;
+    tulle_matrix *own = NULL;
+    tl_gpu_spmm *made = NULL;
+    const tulle_spmm_options *o = &p->options;
+    p->A = p->given = *A;               /* the device has its own, or these arrays */
+    if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
+    else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
+    tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0,
+                             .memory_limit = o->memory_limit,
+                             .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
+                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
+                             .trusted = o->trust_inputs || own, .keep = p->keeps};
+    TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &made, &p->stats));
+    p->kept = made;
+    if (!tl_gpu_spmm_in_bands(made)) goto done;
+    if (p->keeps && !own) {
+        TRY(tl_spmm_keep_values(p, A->values));
+        TRY(tl_gpu_spmm_values(&ctx->base, made, &p->A));
+    }
+    p->own = own;
+    own = NULL;
+done:
+    tl_matrix_free(&ctx->base, own);
+    return status;
+}
+
+static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    return tl_gpu_spmm_run(&p->ctx->base, p->kept, alpha, X, beta, Y, &p->stats);
+}
+
+static tulle_status spmm_scale(tulle_spmm_plan *p, tl_c64 beta, tulle_dense *Y)
+{
+    return tl_gpu_spmm_scale(&p->ctx->base, p->ctx->gpu, beta, Y);
+}
+
+static tulle_status spmm_values(tulle_spmm_plan *p, const tulle_csr *A)
+{
+    return tl_gpu_spmm_values(&p->ctx->base, p->kept, A);
+}
+
+static void spmm_free(tulle_spmm_plan *p)
+{
+    tl_gpu_spmm_free(&p->ctx->base, p->kept);
+}
+
+/* ---- its device */
+
+static tulle_status here(tulle_ctx *ctx)
+{
+    return tl_gpu_here(&ctx->base, ctx->gpu);
+}
+
+static double compiling(const tulle_ctx *ctx)
+{
+    return tl_gpu_compiling(ctx->gpu);
+}
+
+static void trim(tulle_ctx *ctx)
+{
+    tl_gpu_trim(ctx->gpu);
+}
+
+static tulle_status warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got)
+{
+    return tl_gpu_warm(&ctx->base, ctx->gpu, val_type, idx_type, got);
+}
+
+/* On a processor that plays a device a trial of the usual size would take minutes. */
+static tulle_status merge(tulle_ctx *ctx, tl_merge_request *r, tulle_merge_result *result)
+{
+    enum { ENTRIES = 1 << 25, ENTRIES_CPU = 1 << 18 };
+    if (!r->entries) r->entries = tl_gpu_caps(ctx->gpu)->cpu ? ENTRIES_CPU : ENTRIES;
+    return tl_gpu_merge(&ctx->base, ctx->gpu, r, result);
+}
+
+static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
+{
+    return tl_gpu_move(&ctx->base, ctx->gpu, A, place, out);
+}
+
+static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+{
+    return tl_gpu_dense_move(&ctx->base, ctx->gpu, A, place, out);
+}
+
+/* OpenCL has handles, CUDA has addresses. */
+static bool handles(const tulle_ctx *ctx)
+{
+    return tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) != NULL;
+}
+
+static void close(tulle_ctx *ctx)
+{
+    tl_gpu_release(ctx->gpu);           /* matrices on the device hold it, too */
+    ctx->gpu = NULL;
+}
+
+const tl_engine tl_engine_gpu = {
+    .where = TL_ON_GPU, .on_host = false,
+    .prepare = prepare, .stay = stay, .run = run, .done = done, .figures = figures,
+    .room = room, .too_large = too_large, .refuse = refuse,
+    .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
+    .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
+    .spmm_values = spmm_values, .spmm_free = spmm_free,
+    .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
+    .move = move, .dense_move = dense_move, .handles = handles, .close = close,
+};
