@@ -18,15 +18,23 @@ static tulle_status check_environment(tl_base *b)
     return tl_fail(b, TULLE_EINVAL, "%s", why);
 }
 
+static tulle_status open_gpu(tulle_ctx *ctx, const char *device)
+{
+    tulle_status status = tl_gpu_open(&ctx->base, device, &ctx->gpu);
+    if (status != TULLE_OK) return status;
+    ctx->engine = &tl_engine_gpu;
+    snprintf(ctx->device, sizeof ctx->device, "%s", tl_gpu_name(ctx->gpu));
+    return TULLE_OK;
+}
+
 /* The device of a context that names none: the user's, or the best one that opens, or the CPU. */
 static tulle_status open_default(tulle_ctx *ctx)
 {
     char name[64];
     ctx->no_gpu = true;
     if (!tl_gpu_best(&ctx->base, name, sizeof name)) return TULLE_OK;
-    ctx->no_gpu = tl_gpu_open(&ctx->base, name, &ctx->gpu) != TULLE_OK;
+    ctx->no_gpu = open_gpu(ctx, name) != TULLE_OK;
     if (ctx->no_gpu) {
-        ctx->gpu = NULL;
         snprintf(ctx->why_no_gpu, sizeof ctx->why_no_gpu, "%s", ctx->base.error);
     }
     ctx->base.error[0] = 0;
@@ -38,7 +46,7 @@ static tulle_status open_device(tulle_ctx *ctx, const char *device)
     if (!device) device = tl_env("TULLE_DEVICE");
     if (!device) return open_default(ctx);
     if (strcmp(device, "cpu") == 0) return TULLE_OK;
-    return tl_gpu_open(&ctx->base, device, &ctx->gpu);
+    return open_gpu(ctx, device);
 }
 
 tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **out, char *why, size_t bytes)
@@ -53,13 +61,14 @@ tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx *
         goto done;
     }
     ctx = (tulle_ctx *)(void *)base;
+    ctx->engine = &tl_engine_cpu;
+    snprintf(ctx->device, sizeof ctx->device, "cpu");
     status = check_environment(base);
     if (status == TULLE_OK) status = open_device(ctx, device);
     if (status != TULLE_OK) {
         if (why) snprintf(why, bytes, "%s", base->error[0] ? base->error : tulle_status_text(status));
         goto done;
     }
-    snprintf(ctx->device, sizeof ctx->device, "%s", ctx->gpu ? tl_gpu_name(ctx->gpu) : "cpu");
     *out = ctx;
     ctx = NULL;
 done:
@@ -70,13 +79,13 @@ done:
 void tl_ctx_free(tulle_ctx *ctx)
 {
     if (!ctx) return;
-    tl_gpu_release(ctx->gpu);           /* matrices on the device hold it, too */
+    ctx->engine->close(ctx);
     tl_base_free(&ctx->base);
 }
 
 double tl_ctx_compiling(const tulle_ctx *ctx)
 {
-    return ctx->gpu ? tl_gpu_compiling(ctx->gpu) : 0;
+    return ctx->engine->compiling(ctx);
 }
 
 /* ---- the list */
@@ -108,58 +117,67 @@ static void gpu_info(const tl_gpu_line *line, tulle_device *info)
     info->usable = c->why_not[0] == 0;
 }
 
-/* How many lines there are; line i of them, when line is not NULL and there are so many. */
-static int look(int i, tl_gpu_line *line)
+/* All lines; the caller frees *lines and *b.  0 and NULL where there is no memory for them. */
+static int list(tl_base **b, tl_gpu_line **lines)
 {
-    tl_base *b = NULL;
-    tl_gpu_line *lines = NULL;
     int room = 16, count = 0;
-    if (tl_base_create(NULL, 1, sizeof *b, &b) != TULLE_OK) return 0;
-    for (;;) {
-        if (tl_calloc(b, &lines, room, sizeof *lines, "the list of devices") != TULLE_OK) break;
-        count = tl_gpu_list(b, lines, room);
-        if (count <= room) break;
-        tl_free(b, lines);              /* there are more */
-        lines = NULL;
+    *b = NULL;
+    *lines = NULL;
+    if (tl_base_create(NULL, 1, sizeof **b, b) != TULLE_OK) return 0;
+    while (tl_calloc(*b, lines, room, sizeof **lines, "the list of devices") == TULLE_OK) {
+        count = tl_gpu_list(*b, *lines, room);
+        if (count <= room) return count;
+        tl_free(*b, *lines);            /* there are more */
+        *lines = NULL;
         room = count;
     }
-    if (line && lines && i < count) *line = lines[i];
-    if (!lines) count = 0;
+    return 0;
+}
+
+static void list_done(tl_base *b, tl_gpu_line *lines)
+{
+    if (!b) return;
     tl_free(b, lines);
     tl_base_free(b);
-    return count;
 }
 
 void tl_ctx_tell_device(tulle_ctx *ctx)
 {
-    tl_gpu_line line;
+    tl_base *b;
+    tl_gpu_line *lines;
     if (!ctx->no_gpu) return;
     if (ctx->why_no_gpu[0]) {
         tl_trace(&ctx->base, "products run on the CPU: %s", ctx->why_no_gpu);
         return;
     }
-    for (int i = 0, count = look(0, NULL); i < count; i++) {
-        memset(&line, 0, sizeof line);
-        look(i, &line);
-        tl_trace(&ctx->base, "products run on the CPU: %s: %s", line.name,
-                 line.caps.why_not[0] ? line.caps.why_not : "it is a CPU, too");
+    for (int i = 0, count = list(&b, &lines); i < count; i++) {
+        const char *why = lines[i].caps.why_not;
+        tl_trace(&ctx->base, "products run on the CPU: %s: %s", lines[i].name, why[0] ? why : "it is a CPU, too");
     }
+    list_done(b, lines);
 }
 
 int tl_device_count(void)
 {
-    return 1 + look(0, NULL);
+    tl_base *b;
+    tl_gpu_line *lines;
+    int count = list(&b, &lines);
+    list_done(b, lines);
+    return 1 + count;
 }
 
 tulle_status tl_device_info(int i, tulle_device *info)
 {
-    tl_gpu_line line = {0};
+    tl_base *b;
+    tl_gpu_line *lines;
     memset(info, 0, sizeof *info);
+    if (i < 0) return TULLE_EINVAL;
     if (i == 0) {
         cpu_info(info);
         return TULLE_OK;
     }
-    if (i < 0 || i - 1 >= look(i - 1, &line)) return TULLE_EINVAL;
-    gpu_info(&line, info);
-    return TULLE_OK;
+    bool there = i - 1 < list(&b, &lines);
+    if (there) gpu_info(&lines[i - 1], info);
+    list_done(b, lines);
+    return there ? TULLE_OK : TULLE_EINVAL;
 }
