@@ -87,13 +87,13 @@ static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows
     return n;
 }
 
-/* Where no row needs a look of its own, they are taken together. */
+/* Where no row needs a look of its own (no twins to keep together, no heavy rows), they are taken together. */
 static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits, int64_t row0,
                       int64_t row1)
 {
     const int64_t *products = p->products - p->row0;
     const int64_t most = p->max_products, all = limits->products < limits->entries ? limits->products : limits->entries;
-    if (p->a_like || most > limits->heavy || most > all || most > B->cols || p->max_a_row > limits->a_row) return false;
+    if (p->a_twins > 0 || most > limits->heavy || most > all || most > B->cols || p->max_a_row > limits->a_row) return false;
     for (int64_t from = row0, sum; from < row1;) {
         int64_t left = row1 - from, n = rows_of(products, from, left < limits->rows ? left : limits->rows, all, &sum);
         add(s, (tl_piece){.row0 = from, .row1 = from + n}, sum);
