@@ -14,12 +14,14 @@
 # TL_HAVE_AVX512 say which are known.  What is embedded in the library (TulleKernels.cmake) is the same for all
 # and joins them as it is.
 #
-# With TULLE_QUICK only the best ISA that this machine runs gets kernels: `make demo` need not wait for the others.
-# dispatch.c alone sees which there are (TL_KERNELS_*), and is an object library of its own: a later build without
-# TULLE_QUICK in the same folder compiles it anew and the kernels that are missing, and nothing else.
+# With TULLE_QUICK only the best ISA that this machine runs gets kernels, and those that a first look seldom needs,
+# for complex values and 64-bit columns, are optimized less: `make demo` need not wait for all that.  dispatch.c alone
+# sees which ISAs there are (TL_KERNELS_*), and is an object library of its own: a later build without TULLE_QUICK in
+# the same folder compiles it anew, and the kernels that are missing or were optimized less, and nothing else.
 
 set(TULLE_VALS f32 f64 c32 c64)
 set(TULLE_IDXS i32 i64)
+set(TULLE_SELDOM "^c|i64$")             # value and index type, such as f64_i32, of what a quick build optimizes less
 
 set(TULLE_FLAGS_base "")
 # What these switch on, supported() of src/cpu/dispatch.c and tests/isa.sh ask the processor for.
@@ -106,6 +108,9 @@ function(tulle_objects name)
                 add_library(${part} OBJECT ${kernels})
                 target_compile_definitions(${part} PRIVATE TL_ISA=${isa} TL_VAL=${val} TL_IDX=${idx})
                 target_compile_options(${part} PRIVATE ${TULLE_FLAGS_${isa}})
+                if(TULLE_QUICK_NOW AND "${val}_${idx}" MATCHES "${TULLE_SELDOM}")
+                    target_compile_options(${part} PRIVATE -O2)
+                endif()
                 list(APPEND parts ${part})
             endforeach()
         endforeach()
