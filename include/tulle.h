@@ -105,8 +105,8 @@ TULLE_API const char *tulle_status_text(tulle_status status);   /* the text abov
 typedef enum tulle_type {         /* values */
     TULLE_F32 = 1,                /* float */
     TULLE_F64 = 2,                /* double */
-    TULLE_C32 = 3,                /* complex float:  two floats, real part first  */
-    TULLE_C64 = 4                 /* complex double: two doubles, real part first */
+    TULLE_CF32 = 3,                /* complex float:  two floats, real part first  */
+    TULLE_CF64 = 4                 /* complex double: two doubles, real part first */
 } tulle_type;
 
 typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */

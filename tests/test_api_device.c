@@ -18,7 +18,7 @@
     } while (0)
 #define WORKS(call) REQUIRE((call) == TULLE_OK, "%s", tulle_ctx_error(ctx))
 
-static const ref_types c64 = {TULLE_C64, TULLE_I32, TULLE_I32};
+static const ref_types cf64 = {TULLE_CF64, TULLE_I32, TULLE_I32};
 
 /* ---- names */
 
@@ -309,7 +309,7 @@ static void products_of_transposed_and_unsorted_operands(void)
 {
     tulle_ctx *ctx = gpu_ctx();
     for (int i = 0; i < 2; i++) {
-        ref_types t = i ? c64 : f64;
+        ref_types t = i ? cf64 : f64;
         ref A = ref_random(21, 60, 50, 5, REF_INTEGERS, t);
         ref B = ref_random(22, 40, 60, 5, REF_INTEGERS, t);
         ref Ah = ref_transpose(&A.view, TULLE_ADJOINT), Bt = ref_transpose(&B.view, TULLE_TRANSPOSE);
@@ -520,10 +520,10 @@ static void plans_take_values_where_their_operands_were(void)
     tulle_ctx *ctx = gpu_ctx();
     for (int i = 0; i < 4; i++) {
         bool transposed = i & 1, there = i & 2;
-        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, c64);
-        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, c64)
-                           : ref_random(32, 70, 60, 6, REF_INTEGERS, c64);
-        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, c64);
+        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, cf64);
+        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, cf64)
+                           : ref_random(32, 70, 60, 6, REF_INTEGERS, cf64);
+        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, cf64);
         tulle_matrix *a = NULL, *b = NULL, *c = NULL;
         tulle_csr va = A.view, vb = B.view;
         if (there) {
@@ -542,7 +542,7 @@ static void plans_take_values_where_their_operands_were(void)
         for (int run = 0; run < 2; run++) {
             memset(values, 0x55, (size_t)pattern.nnz * 16);
             WORKS(tulle_plan_run(plan, va.values, vb.values, values));
-            CHECK(ref_same_values(values, want.values, TULLE_C64, pattern.nnz, "values"), "plan %d, run %d", i, run);
+            CHECK(ref_same_values(values, want.values, TULLE_CF64, pattern.nnz, "values"), "plan %d, run %d", i, run);
         }
         free(values);
         tulle_plan_free(plan);

@@ -24,7 +24,7 @@ EPATTERN = STATUS["EPATTERN"]
 
 # Value types by the names of NumPy, index types likewise.
 TYPE = {"float32": 1, "float64": 2, "complex64": 3, "complex128": 4}
-TYPE_NAMES = {"float32": "F32", "float64": "F64", "complex64": "C32", "complex128": "C64"}   # as in the header
+TYPE_NAMES = {"float32": "F32", "float64": "F64", "complex64": "CF32", "complex128": "CF64"}   # as in the header
 INDEX = {"int32": 1, "int64": 2}
 INDEX_NAMES = {"int32": "I32", "int64": "I64"}
 I32, I64 = INDEX["int32"], INDEX["int64"]

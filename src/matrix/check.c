@@ -222,7 +222,7 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
         return tl_fail(b, TULLE_ETYPE, "%s: idx_type is %d, not TULLE_I32 or TULLE_I64", name,
                        (int)A->idx_type);
     if (A->values && !tl_type_known(A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32 or C64", name,
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32 or CF64", name,
                        (int)A->val_type);
     if (A->place == TULLE_DEVICE)
         return tl_fail(b, TULLE_EINVAL, "%s: its arrays are in a device's memory (place is TULLE_DEVICE), "
