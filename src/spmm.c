@@ -63,9 +63,7 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
             return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
                            fields[i].most);
-    for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
-        if (out->reserved[i]) return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
-    return TULLE_OK;
+    return TL_RESERVED_CHECK(b, "options", out);
 }
 
 /* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A

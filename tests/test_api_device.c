@@ -7,6 +7,7 @@
 #include "gpu.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
+#include "view_entries.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -673,6 +674,13 @@ static void a_child_of_fork_frees_its_device_and_no_more(void)
     pair_free(&p);
 }
 
+static void reserved_words_of_views_are_refused_here_too(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    views_with_reserved_words_are_refused(ctx);
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(
     TEST(no_such_device_is_told_in_a_sentence),
     TEST(a_sentence_is_cut_to_its_room),
@@ -695,4 +703,5 @@ TEST_MAIN(
     TEST(blocks_of_rows),
     TEST(plans_take_values_where_their_operands_were),
     TEST(foreign_handles_are_for_their_driver_only),
-    TEST(a_child_of_fork_frees_its_device_and_no_more))
+    TEST(a_child_of_fork_frees_its_device_and_no_more),
+          TEST(reserved_words_of_views_are_refused_here_too))

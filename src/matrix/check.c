@@ -236,6 +236,8 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
     if (A->rows > INT64_MAX / 16 || A->nnz > INT64_MAX / 16)
         return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows and %" PRId64
                        " entries cannot be addressed", name, A->rows, A->nnz);
+    tulle_status words = TL_RESERVED_CHECK(b, name, A);
+    if (words != TULLE_OK) return words;
     if (!A->row_ptr) return tl_fail(b, TULLE_EINVAL, "%s: row_ptr is NULL", name);
     if (!A->col_idx && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "%s: col_idx is NULL", name);
     if (!tl_fits(A->ptr_type, A->nnz))

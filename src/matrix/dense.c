@@ -43,7 +43,7 @@ tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool v
                        "addressed", name, lines, by_cols ? "columns" : "rows", A->ld);
     if (values && !A->values && lines > 0 && length > 0)
         return tl_fail(b, TULLE_EINVAL, "%s: values is NULL", name);
-    return TULLE_OK;
+    return TL_RESERVED_CHECK(b, name, A);
 }
 
 /* ---- owned */
