@@ -160,7 +160,7 @@ static int read_here(const char *path, int threads)
         tulle_csr view = tulle_matrix_view(A);
         nnz = view.nnz;
         bytes = (double)(view.rows + 1) * (view.ptr_type == TULLE_I32 ? 4 : 8)
-              + (double)nnz * ((view.idx_type == TULLE_I32 ? 4 : 8) + (view.val_type == TULLE_C64 ? 16 : 8));
+              + (double)nnz * ((view.idx_type == TULLE_I32 ? 4 : 8) + (view.val_type == TULLE_CF64 ? 16 : 8));
         tulle_matrix_free(A);
     }
     printf("%.6f %" PRId64 " %.4f\n", best, nnz, (double)peak / bytes);

@@ -16,7 +16,10 @@
  * tulle_ctx_error() holds the sentence: which row, which file and line, how many bytes were missing.
  *
  * A context serves one thread at a time; different contexts may be used from different threads at once.
- * There is no global state.  Structures are set to all zero for the defaults.
+ * There is no global state.  Structures are set to all zero for the defaults, and initialized by the names of
+ * their members: every structure has reserved words, so that it can get new members without growing.  Those of
+ * a structure that the library reads must be zero, and anything else is TULLE_EINVAL; those of a structure that
+ * it fills in come back as zeros.
  *
  * A child of fork() may use and free the contexts, plans and matrices it was given, unless another thread was
  * using them at that moment; threads of its own are started when they are needed.  What is on a GPU can only
@@ -105,8 +108,8 @@ TULLE_API const char *tulle_status_text(tulle_status status);   /* the text abov
 typedef enum tulle_type {         /* values */
     TULLE_F32 = 1,                /* float */
     TULLE_F64 = 2,                /* double */
-    TULLE_C32 = 3,                /* complex float:  two floats, real part first  */
-    TULLE_C64 = 4                 /* complex double: two doubles, real part first */
+    TULLE_CF32 = 3,                /* complex float:  two floats, real part first  */
+    TULLE_CF64 = 4                 /* complex double: two doubles, real part first */
 } tulle_type;
 
 typedef enum tulle_index { TULLE_I32 = 1, TULLE_I64 = 2 } tulle_index;          /* int32_t, int64_t */
@@ -132,6 +135,7 @@ typedef struct tulle_csr {
     tulle_index ptr_type, idx_type;
     tulle_type  val_type;
     tulle_place place;
+    uint64_t    reserved[2];      /* must be zero                 */
 } tulle_csr;
 
 /* A view over a dense matrix of the caller, row by row or column by column.  Entry (i,j) is values[i*ld + j]
@@ -143,6 +147,7 @@ typedef struct tulle_dense {
     tulle_order order;
     void       *values;           /* written only where the view is an output                 */
     tulle_place place;
+    uint64_t    reserved[2];      /* must be zero                                             */
 } tulle_dense;
 
 /* Memory hooks; all zero: the library's own (huge pages where there are any). */
@@ -150,6 +155,7 @@ typedef struct tulle_mem {
     void *(*alloc)(void *user, size_t bytes);
     void  (*free)(void *user, void *p);
     void  *user;
+    uint64_t reserved[2];         /* must be zero */
 } tulle_mem;
 
 /* Called now and then from the calling thread, fraction in 0..1; return non-zero to cancel. */
@@ -207,6 +213,7 @@ typedef struct tulle_spmm_options {
 typedef struct tulle_share {
     const char *name;
     int64_t     rows, products;
+    uint64_t    reserved[1];      /* zero */
 } tulle_share;
 
 #define TULLE_MAX_SHARES 16
@@ -215,6 +222,7 @@ typedef struct tulle_share {
 typedef struct tulle_stage {
     const char *name;
     double      seconds;
+    uint64_t    reserved[2];      /* zero */
 } tulle_stage;
 
 #define TULLE_MAX_STAGES 16
@@ -235,6 +243,7 @@ typedef struct tulle_stats {
     tulle_stage stage[TULLE_MAX_STAGES];
     int         waits;            /* how often the host waited for a device  */
     const char *policy, *device, *isa;
+    uint64_t    reserved[8];      /* zero                                    */
 } tulle_stats;
 
 typedef struct tulle_forecast {
@@ -245,6 +254,7 @@ typedef struct tulle_forecast {
     int         shares;                            /* what the CPU would choose, on every device */
     tulle_share share[TULLE_MAX_SHARES];
     const char *policy;
+    uint64_t    reserved[8];                       /* zero                        */
 } tulle_forecast;
 
 typedef struct tulle_device {
@@ -256,6 +266,7 @@ typedef struct tulle_device {
     int         processors, threads;    /* cores, and threads that run at once      */
     int         usable;
     char        why_not[192];     /* when not usable                                */
+    uint64_t    reserved[8];      /* zero                                           */
 } tulle_device;
 
 /* Kernels compiled for a GPU, kept on disk for the next process. */
@@ -265,6 +276,7 @@ typedef struct tulle_cache {
     uint64_t    bytes;
     int64_t     embedded;         /* images that came with the library              */
     char        why_not[256];     /* why the folder is not used; empty: it is       */
+    uint64_t    reserved[4];      /* zero                                           */
 } tulle_cache;
 
 /* ----------------------------------------------------- context and devices */
@@ -316,6 +328,7 @@ typedef struct tulle_kernels {
     int64_t     programs;         /* there are for these types; those not counted below were loaded before */
     int64_t     compiled, cached, embedded;
     double      seconds;
+    uint64_t    reserved[4];      /* zero */
 } tulle_kernels;
 /* Compiles or loads the kernels of a GPU ahead of the first product. */
 TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type,
@@ -598,6 +611,7 @@ typedef struct tulle_merge_result {
     int64_t     entries;
     int         threads;          /* of a block                                               */
     uint64_t    shared_bytes;     /* of a block                                               */
+    uint64_t    reserved[4];      /* zero                                                     */
 } tulle_merge_result;
 
 /* The i-th merge algorithm. */

@@ -63,9 +63,9 @@ static int made_new(int64_t rows, int64_t cols, int64_t each, int type, made *m)
     /* small whole numbers: sums are exact in any order */
     double *f64 = m->val;
     float *f32 = m->val;
-    int64_t numbers = nnz * (type == TULLE_C32 || type == TULLE_C64 ? 2 : 1);
+    int64_t numbers = nnz * (type == TULLE_CF32 || type == TULLE_CF64 ? 2 : 1);
     for (int64_t i = 0; i < numbers; i++) {
-        if (type == TULLE_F64 || type == TULLE_C64) f64[i] = (double)(i % 7 - 3);
+        if (type == TULLE_F64 || type == TULLE_CF64) f64[i] = (double)(i % 7 - 3);
         else f32[i] = (float)(i % 7 - 3);
     }
     m->view = (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = m->ptr, .col_idx = m->col, .values = m->val,

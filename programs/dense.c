@@ -21,7 +21,7 @@ number value_at(const void *array, int type, int64_t i)
     switch (type) {
     case TULLE_F32: return (number){(double)f[i], 0};
     case TULLE_F64: return (number){d[i], 0};
-    case TULLE_C32: return (number){(double)f[2 * i], (double)f[2 * i + 1]};
+    case TULLE_CF32: return (number){(double)f[2 * i], (double)f[2 * i + 1]};
     default: return (number){d[2 * i], d[2 * i + 1]};
     }
 }

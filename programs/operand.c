@@ -12,7 +12,7 @@
 size_t type_size(int type)
 {
     static const size_t size[] = {0, 4, 8, 8, 16};
-    return type >= TULLE_F32 && type <= TULLE_C64 ? size[type] : 0;
+    return type >= TULLE_F32 && type <= TULLE_CF64 ? size[type] : 0;
 }
 
 size_t index_size(int index)
@@ -134,9 +134,9 @@ void operand_free(operand *a)
 
 int common_type(int a, int b)
 {
-    bool is_complex = a >= TULLE_C32 || b >= TULLE_C32;
-    bool is_double = a == TULLE_F64 || a == TULLE_C64 || b == TULLE_F64 || b == TULLE_C64;
-    return is_complex ? (is_double ? TULLE_C64 : TULLE_C32) : (is_double ? TULLE_F64 : TULLE_F32);
+    bool is_complex = a >= TULLE_CF32 || b >= TULLE_CF32;
+    bool is_double = a == TULLE_F64 || a == TULLE_CF64 || b == TULLE_F64 || b == TULLE_CF64;
+    return is_complex ? (is_double ? TULLE_CF64 : TULLE_CF32) : (is_double ? TULLE_F64 : TULLE_F32);
 }
 
 static void name_product(pair *p, const char *b)

@@ -72,7 +72,7 @@ static const option table[] = {
     {"threads", 't', NUMBER, "N", AT(threads), 0, 4096, TYPED | FOR_ACCUMULATORS,
      "threads to use; all cores when not given"},
     {"type", 0, TYPE, "TYPE", AT(type), 0, 0, TYPED | FOR_ACCUMULATORS | FOR_CACHE,
-     "values as f32, f64, c32 or c64"},
+     "values as f32, f64, cf32 or cf64; NumPy's names (complex64 ...) are taken, too"},
     {"index", 0, INDEX, "TYPE", AT(index), 0, 0, TYPED | FOR_CACHE,
      "indices as i32 or i64, of operands and result"},
     {"transpose-a", 0, FLAG, NULL, AT(product.op_a), TULLE_TRANSPOSE, 0, PAIRS | FOR_CONVERT | FOR_SPMM,
@@ -211,12 +211,26 @@ static int set_choice(const option *e, const char *value, const char *const *wor
     return complain(END_USAGE, "--%s takes %s, not \"%s\"", e->name, all, value);
 }
 
-static const char *const type_words[]  = {"", "f32", "f64", "c32", "c64", NULL};     /* tulle_type  */
-static const char *const index_words[] = {"", "i32", "i64", NULL};                   /* tulle_index */
+static const char *const type_words[]  = {"", "f32", "f64", "cf32", "cf64", NULL};       /* tulle_type  */
+static const char *const numpy_words[] = {"", "float32", "float64", "complex64", "complex128", NULL};
+static const char *const index_words[] = {"", "i32", "i64", NULL};                       /* tulle_index */
+
+/* A value type, by our name or by NumPy's.  "c64" could be either of two types: half of its readers would get
+ * the other one, so it is none. */
+static int set_type(const option *e, const char *value, int *to)
+{
+    for (int i = 1; numpy_words[i]; i++)
+        if (strcmp(value, numpy_words[i]) == 0) value = type_words[i];
+    if (strcmp(value, "c32") == 0 || strcmp(value, "c64") == 0)
+        return complain(END_USAGE, "--%s %s could be one of two types: cf32 (complex64) is complex float, "
+                        "cf64 (complex128) is complex double", e->name, value);
+    return set_choice(e, value, type_words, "f32, f64, cf32, cf64, or NumPy's float32, float64, complex64, "
+                      "complex128", to);
+}
 
 const char *type_name(int type)
 {
-    return type >= TULLE_F32 && type <= TULLE_C64 ? type_words[type] : "none";
+    return type >= TULLE_F32 && type <= TULLE_CF64 ? type_words[type] : "none";
 }
 
 const char *index_name(int index)
@@ -232,7 +246,7 @@ static int set(const option *e, const char *value, options *o)
     case WORD:   *(const char **)to = value; return END_OK;
     case NUMBER: return set_number(e, value, to);
     case BYTES:  return set_bytes(e, value, to);
-    case TYPE:   return set_choice(e, value, type_words, "f32, f64, c32 or c64", to);
+    case TYPE:   return set_type(e, value, to);
     case INDEX:  return set_choice(e, value, index_words, "i32 or i64", to);
     }
     return END_USAGE;

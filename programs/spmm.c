@@ -30,7 +30,7 @@ static void put_value(void *array, int type, int64_t i, number v)
     switch (type) {
     case TULLE_F32: ((float *)array)[i] = (float)v.re; break;
     case TULLE_F64: ((double *)array)[i] = v.re; break;
-    case TULLE_C32: ((float *)array)[2 * i] = (float)v.re, ((float *)array)[2 * i + 1] = (float)v.im; break;
+    case TULLE_CF32: ((float *)array)[2 * i] = (float)v.re, ((float *)array)[2 * i + 1] = (float)v.im; break;
     default: ((double *)array)[2 * i] = v.re, ((double *)array)[2 * i + 1] = v.im; break;
     }
 }
@@ -125,8 +125,8 @@ static int scalar(const char *name, const char *text, int type, double otherwise
         }
         if (!ok || *end)
             return complain(END_USAGE, "--%s takes a number such as 1.5, or 1.5,-2 for 1.5-2i, not \"%s\"", name, text);
-        if (value->im != 0 && type < TULLE_C32)
-            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type c64 makes them so", name,
+        if (value->im != 0 && type < TULLE_CF32)
+            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type cf64 makes them so", name,
                             text);
     }
     number given = *value;
@@ -258,7 +258,7 @@ static int check(session *s, outcome *r)
     int code = END_OK;
     static const number one = {1, 0};
     vector x = {0}, want = {0}, got = {0};
-    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_C32, tf32 = strstr(r->stats.policy, "tf32") != NULL;
+    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32, tf32 = strstr(r->stats.policy, "tf32") != NULL;
     double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of what is added up */
     if (!vector_make(&x, r->x.rows) || !vector_make(&want, r->y.rows) || !vector_make(&got, r->y.rows)) {
         code = no_memory("the check");

@@ -50,8 +50,8 @@ static void listen(void *user, const char *line)
 /* Small whole numbers in every part of every value. */
 static void fill(const tulle_dense *M)
 {
-    bool single = M->val_type == TULLE_F32 || M->val_type == TULLE_C32;
-    int64_t count = M->rows * M->cols * (M->val_type >= TULLE_C32 ? 2 : 1);
+    bool single = M->val_type == TULLE_F32 || M->val_type == TULLE_CF32;
+    int64_t count = M->rows * M->cols * (M->val_type >= TULLE_CF32 ? 2 : 1);
     for (int64_t i = 0; i < count; i++) {
         double v = (double)(i * 7 % 11) - 5;
         if (single) ((float *)M->values)[i] = (float)v;
@@ -161,7 +161,7 @@ done:
 
 static double gflops(const tuning *t, double seconds)
 {
-    bool complex = t->A.val_type == TULLE_C32 || t->A.val_type == TULLE_C64;
+    bool complex = t->A.val_type == TULLE_CF32 || t->A.val_type == TULLE_CF64;
     return ratio((complex ? 8e-9 : 2e-9) * (double)t->A.nnz * (double)t->x.cols, seconds);
 }
 

@@ -23,13 +23,28 @@
 
 /* ---- context and devices */
 
+/* There is no context yet that could keep the sentence. */
+static bool mem_is_wrong(const tulle_mem *mem, char *why, size_t bytes)
+{
+    if (!mem->alloc != !mem->free) {
+        if (why) snprintf(why, bytes, "mem: %s is NULL and %s is not", mem->free ? "alloc" : "free", mem->free ? "free" : "alloc");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof mem->reserved / sizeof *mem->reserved; i++) {
+        if (!mem->reserved[i]) continue;
+        if (why) snprintf(why, bytes, "mem: reserved[%zu] is not zero", i);
+        return true;
+    }
+    return false;
+}
+
 tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **out, char *why,
                                   size_t bytes)
 {
     if (why && bytes > 0) snprintf(why, bytes, "tulle_ctx_create: an argument is not allowed");
     if (!out) return TULLE_EINVAL;
     *out = NULL;
-    if (mem && !mem->alloc != !mem->free) return TULLE_EINVAL;
+    if (mem && mem_is_wrong(mem, why, bytes)) return TULLE_EINVAL;
     return tl_ctx_create(device, mem, out, bytes > 0 ? why : NULL, bytes);
 }
 
@@ -114,6 +129,7 @@ tulle_status tulle_device_info(int i, tulle_device *info)
 
 static void cache_told(tulle_cache *to, const tl_cache_info *from)
 {
+    memset(to, 0, sizeof *to);
     memcpy(to->path, from->path, sizeof to->path);
     to->entries = from->entries;
     to->bytes = from->bytes;

@@ -31,11 +31,8 @@ tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tull
         if (fields[i].value < fields[i].least || fields[i].value > fields[i].most)
             return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be %d to %d", fields[i].name,
                            fields[i].value, fields[i].least, fields[i].most);
-    for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
-        if (out->reserved[i])
-            return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
     if (ctx->engine->on_host) out->c_place = TULLE_HOST;
-    return TULLE_OK;
+    return TL_RESERVED_CHECK(b, "options", out);
 }
 
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */

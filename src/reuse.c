@@ -65,8 +65,8 @@ static void permute(void *arg, int thread, int threads)
     for (int64_t i = begin; i < end; i++)
         memcpy((char *)j->to + (size_t)i * size, (const char *)j->from + (size_t)j->perm[i] * size, size);
     for (int64_t i = begin; i < end && j->conjugate; i++) {
-        if (j->type == TULLE_C32) ((tl_c32 *)j->to)[i].im = -((tl_c32 *)j->to)[i].im;
-        if (j->type == TULLE_C64) ((tl_c64 *)j->to)[i].im = -((tl_c64 *)j->to)[i].im;
+        if (j->type == TULLE_CF32) ((tl_c32 *)j->to)[i].im = -((tl_c32 *)j->to)[i].im;
+        if (j->type == TULLE_CF64) ((tl_c64 *)j->to)[i].im = -((tl_c64 *)j->to)[i].im;
     }
 }
 

@@ -63,9 +63,7 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
             return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
                            fields[i].most);
-    for (size_t i = 0; i < sizeof out->reserved / sizeof *out->reserved; i++)
-        if (out->reserved[i]) return tl_fail(b, TULLE_EINVAL, "options: reserved[%zu] is not zero", i);
-    return TULLE_OK;
+    return TL_RESERVED_CHECK(b, "options", out);
 }
 
 /* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
@@ -84,7 +82,7 @@ static tulle_status check_matrix(tulle_ctx *ctx, const tulle_csr *A)
     TRY(tl_view_check(ctx, A, "A"));
     TRY(check_aligned(ctx, A->place, A->row_ptr, tl_index_size(A->ptr_type), "row_ptr of A"));
     if (!tl_type_known((int)A->val_type))
-        status = tl_fail(&ctx->base, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64",
+        status = tl_fail(&ctx->base, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, CF32 or CF64",
                          (int)A->val_type);
 done:
     return status;
@@ -161,7 +159,7 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
                          names[op], rows, cols, X->rows, X->cols, Y->rows, Y->cols, rows, X->cols, cols);
         goto done;
     }
-    size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_C32 ? 2 : 1);
+    size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_CF32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
     TRY(check_overlap(ctx, A, X, Y));

@@ -25,8 +25,8 @@ static bool power_between(int x, int least, int most)
 
 static tulle_status look(tl_base *b, const tulle_merge_options *o)
 {
-    for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
-        if (o->reserved[i]) return tl_fail(b, TULLE_EINVAL, "merge options: reserved[%zu] is not zero", i);
+    tulle_status status = TL_RESERVED_CHECK(b, "merge options", o);
+    if (status != TULLE_OK) return status;
     if (o->value_bytes != 0 && o->value_bytes != 4 && o->value_bytes != 8)
         return tl_fail(b, TULLE_EINVAL, "values of %d bytes: they may have 0, 4 or 8", o->value_bytes);
     if (!power_between(o->length, TL_MERGE_LEAST, TL_MERGE_MOST))

@@ -216,8 +216,8 @@ static void check_done(tl_base *b, check *j, int threads)
 static tl_reach reach_of(tulle_type a, tulle_type c)
 {
     static const tl_reach narrow = {24, 128, -126}, wide = {53, 1024, -1022};
-    tl_reach r = c == TULLE_F32 || c == TULLE_C32 ? narrow : wide;
-    if (a == TULLE_F32 || a == TULLE_C32) r.digits = narrow.digits;
+    tl_reach r = c == TULLE_F32 || c == TULLE_CF32 ? narrow : wide;
+    if (a == TULLE_F32 || a == TULLE_CF32) r.digits = narrow.digits;
     return r;
 }
 

@@ -21,14 +21,14 @@ static inline double tl_part_at(const tulle_csr *A, int64_t k, int part)
     switch (A->val_type) {
     case TULLE_F32: return part ? 0 : (double)((const float *)A->values)[k];
     case TULLE_F64: return part ? 0 : ((const double *)A->values)[k];
-    case TULLE_C32: return (double)((const float *)A->values)[2 * k + part];
+    case TULLE_CF32: return (double)((const float *)A->values)[2 * k + part];
     default: return ((const double *)A->values)[2 * k + part];
     }
 }
 
 static inline int tl_parts(const tulle_csr *A)
 {
-    return A->val_type == TULLE_C32 || A->val_type == TULLE_C64 ? 2 : 1;
+    return A->val_type == TULLE_CF32 || A->val_type == TULLE_CF64 ? 2 : 1;
 }
 
 /* What rounding may do to a sum of so many products, relative to the sum of their absolute values, when it is

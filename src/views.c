@@ -120,7 +120,7 @@ done:
 static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x, const void *y)
 {
     if (!tl_type_known(A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, C32 or C64", (int)A->val_type);
+        return tl_fail(b, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, CF32 or CF64", (int)A->val_type);
     if (!A->values && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "A: values is NULL, and A*x needs them");
     if (!x && A->cols > 0) return tl_fail(b, TULLE_EINVAL, "x is NULL");
     if (!y && A->rows > 0) return tl_fail(b, TULLE_EINVAL, "y is NULL");

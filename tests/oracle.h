@@ -42,7 +42,7 @@ enum { ORACLE_BIT_FOR_BIT = 1, ORACLE_CLOSE = 0 };
 
 static size_t oracle_size(tulle_type type)
 {
-    return type == TULLE_F32 ? 4 : type == TULLE_C64 ? 16 : 8;
+    return type == TULLE_F32 ? 4 : type == TULLE_CF64 ? 16 : 8;
 }
 
 static int64_t oracle_get(const void *array, tulle_index type, int64_t i)
@@ -71,7 +71,7 @@ static bool oracle_create(int64_t rows, int64_t nnz, tulle_type type, oracle_csr
 /* The k-th part (imaginary parts are parts too) as a double, which holds it exactly. */
 static double oracle_part(const void *val, tulle_type type, int64_t k)
 {
-    bool narrow = type == TULLE_F32 || type == TULLE_C32;
+    bool narrow = type == TULLE_F32 || type == TULLE_CF32;
     return narrow ? (double)((const float *)val)[k] : ((const double *)val)[k];
 }
 
@@ -79,7 +79,7 @@ static double oracle_part(const void *val, tulle_type type, int64_t k)
 static const char *oracle_compare(const tulle_csr *C, const oracle_csr *R, const oracle_csr *scale, char *text,
                                   size_t size)
 {
-    int parts = C->val_type == TULLE_C32 || C->val_type == TULLE_C64 ? 2 : 1;
+    int parts = C->val_type == TULLE_CF32 || C->val_type == TULLE_CF64 ? 2 : 1;
     if (C->rows != R->rows || C->nnz != R->nnz) {
         snprintf(text, size, "%lld rows, %lld entries; the oracle has %lld, %lld", (long long)C->rows,
                  (long long)C->nnz, (long long)R->rows, (long long)R->nnz);
@@ -118,8 +118,8 @@ static void oracle_imaginary(tulle_matrix *A)
     tulle_csr v = tulle_matrix_view(A);
     for (int64_t k = 0; k < v.nnz; k++) {
         double im = (double)(k * 7 % 11) - 5;
-        if (v.val_type == TULLE_C32) ((float *)tulle_matrix_values(A))[2 * k + 1] = (float)im;
-        if (v.val_type == TULLE_C64) ((double *)tulle_matrix_values(A))[2 * k + 1] = im;
+        if (v.val_type == TULLE_CF32) ((float *)tulle_matrix_values(A))[2 * k + 1] = (float)im;
+        if (v.val_type == TULLE_CF64) ((double *)tulle_matrix_values(A))[2 * k + 1] = im;
     }
 }
 
@@ -240,8 +240,8 @@ static void oracle_report(const char *who, const char *what, const char *why, in
 /* real_exact: the library adds the products of an entry in tulle's order. */
 static int oracle_main(const char *who, oracle_product_fn product, bool real_exact, const char *only)
 {
-    static const tulle_type types[] = {TULLE_F32, TULLE_F64, TULLE_C32, TULLE_C64};
-    static const char *const type_names[] = {"f32", "f64", "c32", "c64"};
+    static const tulle_type types[] = {TULLE_F32, TULLE_F64, TULLE_CF32, TULLE_CF64};
+    static const char *const type_names[] = {"f32", "f64", "cf32", "cf64"};
     static const tulle_index indices[] = {TULLE_I32, TULLE_I64};
     int passed = 0, failed = 0;
     char what[256], text[512];

@@ -38,8 +38,8 @@ const char *product(const tulle_csr *A, const tulle_csr *B, oracle_csr *R)
         switch (A->val_type) {
         case TULLE_F32: return multiply_by_index<float>(A, B, R);
         case TULLE_F64: return multiply_by_index<double>(A, B, R);
-        case TULLE_C32: return multiply_by_index<std::complex<float>>(A, B, R);
-        case TULLE_C64: return multiply_by_index<std::complex<double>>(A, B, R);
+        case TULLE_CF32: return multiply_by_index<std::complex<float>>(A, B, R);
+        case TULLE_CF64: return multiply_by_index<std::complex<double>>(A, B, R);
         }
         return "a type Eigen was not asked about";
     } catch (const std::bad_alloc &) {

@@ -8,13 +8,13 @@
 static GrB_Type type_of(tulle_type type)
 {
     return type == TULLE_F32 ? GrB_FP32 : type == TULLE_F64 ? GrB_FP64
-         : type == TULLE_C32 ? GxB_FC32 : GxB_FC64;
+         : type == TULLE_CF32 ? GxB_FC32 : GxB_FC64;
 }
 
 static GrB_Semiring semiring_of(tulle_type type)
 {
     return type == TULLE_F32 ? GrB_PLUS_TIMES_SEMIRING_FP32 : type == TULLE_F64 ? GrB_PLUS_TIMES_SEMIRING_FP64
-         : type == TULLE_C32 ? GxB_PLUS_TIMES_FC32 : GxB_PLUS_TIMES_FC64;
+         : type == TULLE_CF32 ? GxB_PLUS_TIMES_FC32 : GxB_PLUS_TIMES_FC64;
 }
 
 static GrB_Matrix take(const tulle_csr *M)

@@ -29,7 +29,7 @@ ref_types ref_types_at(int i)
 
 const char *ref_types_name(ref_types t)
 {
-    static const char *const value[] = {"?", "f32", "f64", "c32", "c64"};
+    static const char *const value[] = {"?", "f32", "f64", "cf32", "cf64"};
     static const char *const index[] = {"?", "i32", "i64"};
     static char text[8][16];
     static int at;
@@ -69,7 +69,7 @@ ref_value ref_value_at(const void *array, tulle_type type, int64_t i)
     switch (type) {
     case TULLE_F32: return (ref_value){f[i], 0};
     case TULLE_F64: return (ref_value){d[i], 0};
-    case TULLE_C32: return (ref_value){f[2 * i], f[2 * i + 1]};
+    case TULLE_CF32: return (ref_value){f[2 * i], f[2 * i + 1]};
     default: return (ref_value){d[2 * i], d[2 * i + 1]};
     }
 }
@@ -81,7 +81,7 @@ void ref_value_put(void *array, tulle_type type, int64_t i, ref_value v)
     switch (type) {
     case TULLE_F32: f[i] = (float)v.re; break;
     case TULLE_F64: d[i] = v.re; break;
-    case TULLE_C32: f[2 * i] = (float)v.re; f[2 * i + 1] = (float)v.im; break;
+    case TULLE_CF32: f[2 * i] = (float)v.re; f[2 * i + 1] = (float)v.im; break;
     default: d[2 * i] = v.re; d[2 * i + 1] = v.im; break;
     }
 }
@@ -358,7 +358,7 @@ ref ref_shuffled(const tulle_csr *A, uint64_t seed, bool twice)
 
 /* ---- arithmetic in the type itself */
 
-static bool single(tulle_type type) { return type == TULLE_F32 || type == TULLE_C32; }
+static bool single(tulle_type type) { return type == TULLE_F32 || type == TULLE_CF32; }
 static double plus(tulle_type type, double x, double y) { return single(type) ? (float)x + (float)y : x + y; }
 static double minus(tulle_type type, double x, double y) { return single(type) ? (float)x - (float)y : x - y; }
 static double times(tulle_type type, double x, double y) { return single(type) ? (float)x * (float)y : x * y; }

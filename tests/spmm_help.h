@@ -67,7 +67,7 @@ static inline void den_free(den *d)
 static inline void den_fill(den *d, ref_kind kind, uint64_t seed)
 {
     ref_rng r = {seed * 77 + 5};
-    bool is_complex = d->view.val_type >= TULLE_C32;
+    bool is_complex = d->view.val_type >= TULLE_CF32;
     for (int64_t i = 0; i < d->view.rows; i++)
         for (int64_t j = 0; j < d->view.cols; j++) {
             ref_value v = {0, 0};
@@ -100,7 +100,7 @@ static inline bool den_untouched(const den *d)
 
 static inline double spmm_rounded(tulle_type t, double x)
 {
-    return t == TULLE_F32 || t == TULLE_C32 ? (double)(float)x : x;
+    return t == TULLE_F32 || t == TULLE_CF32 ? (double)(float)x : x;
 }
 
 static inline ref_value spmm_plus(tulle_type t, ref_value x, ref_value y)
@@ -110,7 +110,7 @@ static inline ref_value spmm_plus(tulle_type t, ref_value x, ref_value y)
 
 static inline ref_value spmm_times(tulle_type t, ref_value x, ref_value y)
 {
-    if (t < TULLE_C32) return (ref_value){spmm_rounded(t, x.re * y.re), 0};
+    if (t < TULLE_CF32) return (ref_value){spmm_rounded(t, x.re * y.re), 0};
     return (ref_value){spmm_rounded(t, spmm_rounded(t, x.re * y.re) - spmm_rounded(t, x.im * y.im)),
                        spmm_rounded(t, spmm_rounded(t, x.re * y.im) + spmm_rounded(t, x.im * y.re))};
 }
@@ -119,7 +119,7 @@ static inline ref_value spmm_times(tulle_type t, ref_value x, ref_value y)
 static inline ref_value spmm_scaled(tulle_type t, ref_value f, ref_value x)
 {
     if (f.im != 0) return spmm_times(t, f, x);
-    return (ref_value){spmm_rounded(t, f.re * x.re), t < TULLE_C32 ? 0 : spmm_rounded(t, f.re * x.im)};
+    return (ref_value){spmm_rounded(t, f.re * x.re), t < TULLE_CF32 ? 0 : spmm_rounded(t, f.re * x.im)};
 }
 
 static inline ref_value spmm_plain_sum(const tulle_csr *A, const tulle_dense *X, int64_t i, int64_t j)
@@ -176,7 +176,7 @@ static inline bool den_same(const tulle_dense *got, const tulle_dense *want, con
 static inline bool den_close(const tulle_dense *got, const tulle_dense *want, const tulle_dense *sizes, const tulle_csr *A,
                              const char *what)
 {
-    double eps = want->val_type == TULLE_F32 || want->val_type == TULLE_C32 ? 0x1p-24 : 0x1p-53;
+    double eps = want->val_type == TULLE_F32 || want->val_type == TULLE_CF32 ? 0x1p-24 : 0x1p-53;
     for (int64_t i = 0; i < want->rows; i++)
         for (int64_t j = 0; j < want->cols; j++) {
             ref_value g = den_at(got, i, j), w = den_at(want, i, j);
@@ -446,7 +446,7 @@ static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int place
     static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
     static const int64_t columns[] = {0, 1, 3, 64, 65, 129, 300};
     int turn = 0;
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++, turn++)
                 for (int o = 0; o < 4; o++) {
@@ -515,7 +515,7 @@ static inline void spmm_refusals(tulle_ctx *ctx)
     REFUSED(c.X.values = NULL, TULLE_EINVAL, "X: values is NULL");
     REFUSED(c.Y.values = NULL, TULLE_EINVAL, "Y: values is NULL");
     REFUSED(c.X.val_type = TULLE_F32, TULLE_ETYPE, "A has values of type f64, X of type f32, Y of type f64");
-    REFUSED(c.Y.val_type = TULLE_C32, TULLE_ETYPE, "Y of type c32");
+    REFUSED(c.Y.val_type = TULLE_CF32, TULLE_ETYPE, "Y of type cf32");
     REFUSED(c.A = other.view, TULLE_ETYPE, "A has values of type f32");
     REFUSED(c.X.val_type = (tulle_type)9, TULLE_ETYPE, "X: val_type is 9");
     REFUSED(c.A.val_type = (tulle_type)0, TULLE_ETYPE, "A: val_type is 0");

@@ -7,6 +7,7 @@
 #include "gpu.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
+#include "view_entries.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
     } while (0)
 #define WORKS(call) REQUIRE((call) == TULLE_OK, "%s", tulle_ctx_error(ctx))
 
-static const ref_types c64 = {TULLE_C64, TULLE_I32, TULLE_I32};
+static const ref_types cf64 = {TULLE_CF64, TULLE_I32, TULLE_I32};
 
 /* ---- names */
 
@@ -309,7 +310,7 @@ static void products_of_transposed_and_unsorted_operands(void)
 {
     tulle_ctx *ctx = gpu_ctx();
     for (int i = 0; i < 2; i++) {
-        ref_types t = i ? c64 : f64;
+        ref_types t = i ? cf64 : f64;
         ref A = ref_random(21, 60, 50, 5, REF_INTEGERS, t);
         ref B = ref_random(22, 40, 60, 5, REF_INTEGERS, t);
         ref Ah = ref_transpose(&A.view, TULLE_ADJOINT), Bt = ref_transpose(&B.view, TULLE_TRANSPOSE);
@@ -520,10 +521,10 @@ static void plans_take_values_where_their_operands_were(void)
     tulle_ctx *ctx = gpu_ctx();
     for (int i = 0; i < 4; i++) {
         bool transposed = i & 1, there = i & 2;
-        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, c64);
-        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, c64)
-                           : ref_random(32, 70, 60, 6, REF_INTEGERS, c64);
-        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, c64);
+        ref A = ref_random(31, 80, 70, 6, REF_INTEGERS, cf64);
+        ref B = transposed ? ref_random(32, 60, 70, 6, REF_INTEGERS, cf64)
+                           : ref_random(32, 70, 60, 6, REF_INTEGERS, cf64);
+        ref Bh = transposed ? ref_transpose(&B.view, TULLE_ADJOINT) : ref_copy(&B.view, cf64);
         tulle_matrix *a = NULL, *b = NULL, *c = NULL;
         tulle_csr va = A.view, vb = B.view;
         if (there) {
@@ -542,7 +543,7 @@ static void plans_take_values_where_their_operands_were(void)
         for (int run = 0; run < 2; run++) {
             memset(values, 0x55, (size_t)pattern.nnz * 16);
             WORKS(tulle_plan_run(plan, va.values, vb.values, values));
-            CHECK(ref_same_values(values, want.values, TULLE_C64, pattern.nnz, "values"), "plan %d, run %d", i, run);
+            CHECK(ref_same_values(values, want.values, TULLE_CF64, pattern.nnz, "values"), "plan %d, run %d", i, run);
         }
         free(values);
         tulle_plan_free(plan);
@@ -673,6 +674,13 @@ static void a_child_of_fork_frees_its_device_and_no_more(void)
     pair_free(&p);
 }
 
+static void reserved_words_of_views_are_refused_here_too(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    views_with_reserved_words_are_refused(ctx);
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(
     TEST(no_such_device_is_told_in_a_sentence),
     TEST(a_sentence_is_cut_to_its_room),
@@ -695,4 +703,5 @@ TEST_MAIN(
     TEST(blocks_of_rows),
     TEST(plans_take_values_where_their_operands_were),
     TEST(foreign_handles_are_for_their_driver_only),
-    TEST(a_child_of_fork_frees_its_device_and_no_more))
+    TEST(a_child_of_fork_frees_its_device_and_no_more),
+          TEST(reserved_words_of_views_are_refused_here_too))

@@ -21,12 +21,12 @@ static tulle_dense make(int64_t rows, int64_t cols, int64_t gap, tulle_order ord
 {
     int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
     tulle_dense M = tulle_dense_make(rows, cols, length + gap, order, NULL, (tulle_type)type);
-    size_t reals = (size_t)(lines * (length + gap)) * (type >= TULLE_C32 ? 2 : 1);
+    size_t reals = (size_t)(lines * (length + gap)) * (type >= TULLE_CF32 ? 2 : 1);
     M.values = malloc(reals * 8 + 8);
     if (!M.values) abort();
     for (size_t i = 0; i < reals; i++) {
         double v = ldexp((double)(int64_t)(next_random() >> 11), -53 + (int)(next_random() % 60) - 30) * (next_random() % 2 ? 1 : -1);
-        if (type == TULLE_F32 || type == TULLE_C32) ((float *)M.values)[i] = (float)v;
+        if (type == TULLE_F32 || type == TULLE_CF32) ((float *)M.values)[i] = (float)v;
         else ((double *)M.values)[i] = v;
     }
     return M;
@@ -36,7 +36,7 @@ static tulle_dense make(int64_t rows, int64_t cols, int64_t gap, tulle_order ord
 static bool same_real(double x, double y, tulle_type type)
 {
     volatile float rounded = (float)y;
-    if (type == TULLE_F32 || type == TULLE_C32) y = (double)rounded;
+    if (type == TULLE_F32 || type == TULLE_CF32) y = (double)rounded;
     return x == y && signbit(x) == signbit(y);
 }
 
@@ -62,7 +62,7 @@ static void round_trip(const char *path, int64_t rows, int64_t cols, int64_t gap
     tulle_dense B = tulle_dense_view(M);
     CHECK(same(&A, &B), "%s: %" PRId64 " x %" PRId64 ", gap %" PRId64 ", order %d, type %d", path, rows, cols, gap, (int)order, type);
     if (!strstr(path, ".mtx")) CHECK(B.val_type == A.val_type && B.order == order, "%s", "another type or order");
-    else CHECK(B.val_type == (type >= TULLE_C32 ? TULLE_C64 : TULLE_F64) && B.order == TULLE_BY_COLS, "%s", "another type");
+    else CHECK(B.val_type == (type >= TULLE_CF32 ? TULLE_CF64 : TULLE_F64) && B.order == TULLE_BY_COLS, "%s", "another type");
     tulle_dense_free(M);
     free(A.values);
     remove(path);
@@ -71,7 +71,7 @@ static void round_trip(const char *path, int64_t rows, int64_t cols, int64_t gap
 static void every_type_order_and_shape_comes_back(void)
 {
     static const int64_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 9}, {9, 1}, {7, 3}, {3, 7}, {129, 65}};
-    for (int type = TULLE_F32; type <= TULLE_C64; type++)
+    for (int type = TULLE_F32; type <= TULLE_CF64; type++)
         for (int order = 0; order < 2; order++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (int64_t gap = 0; gap < 3; gap += 2) {
@@ -86,7 +86,7 @@ static void every_type_order_and_shape_comes_back(void)
 
 static void the_file_does_not_depend_on_threads(void)
 {
-    tulle_dense A = make(LARGE / 3, 3, 2, TULLE_BY_ROWS, TULLE_C64);
+    tulle_dense A = make(LARGE / 3, 3, 2, TULLE_BY_ROWS, TULLE_CF64);
     char *first = NULL;
     size_t bytes = 0, n = 0;
     for (int threads = 1; threads <= THREADS; threads++) {
@@ -140,8 +140,8 @@ static void headers_as_others_write_them(void)
     expect(1, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}\n", d, 48, 2, 3, TULLE_BY_COLS, TULLE_F64);
     expect(2, "{'descr': '<f8', 'fortran_order': True, 'shape': (3, 2), }\n", d, 48, 3, 2, TULLE_BY_COLS, TULLE_F64);
     expect(3, "{\"shape\":(6,),\"fortran_order\":False,\"descr\":\"<f4\"}", f, 24, 6, 1, TULLE_BY_ROWS, TULLE_F32);
-    expect(1, "  { 'shape' : ( 1 , 3 ) , 'descr' : '<c8' , 'fortran_order' : False }\n", f, 24, 1, 3, TULLE_BY_ROWS, TULLE_C32);
-    expect(1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3, 1), }\n", d, 48, 3, 1, TULLE_BY_ROWS, TULLE_C64);
+    expect(1, "  { 'shape' : ( 1 , 3 ) , 'descr' : '<c8' , 'fortran_order' : False }\n", f, 24, 1, 3, TULLE_BY_ROWS, TULLE_CF32);
+    expect(1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3, 1), }\n", d, 48, 3, 1, TULLE_BY_ROWS, TULLE_CF64);
     expect(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 3), }\n", d, 0, 0, 3, TULLE_BY_ROWS, TULLE_F64);
     expect(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0,), }\n", d, 0, 0, 1, TULLE_BY_ROWS, TULLE_F64);
 }
@@ -177,7 +177,7 @@ static void arrays_of_every_symmetry(void)
         {"%%MatrixMarket matrix array real general\n3 3\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", TULLE_F64, {1, 4, 7, 2, 5, 8, 3, 6, 9}, {0}},
         {"%%MatrixMarket matrix array integer symmetric\n% half of it\n3 3\n1\n2\n3\n4\n5\n6\n", TULLE_F64, {1, 2, 3, 2, 4, 5, 3, 5, 6}, {0}},
         {"%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n", TULLE_F64, {0, -1, -2, 1, 0, -3, 2, 3, 0}, {0}},
-        {"%%MatrixMarket matrix array complex hermitian\n3 3\n1 0\n2 1\n3 2\n4 0\n5 3\n6 0\n", TULLE_C64,
+        {"%%MatrixMarket matrix array complex hermitian\n3 3\n1 0\n2 1\n3 2\n4 0\n5 3\n6 0\n", TULLE_CF64,
          {1, 2, 3, 2, 4, 5, 3, 5, 6}, {0, -1, -2, 1, 0, -3, 2, 3, 0}},
     };
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
@@ -299,7 +299,7 @@ static void sparse_files_are_dense_matrices_with_zeros(void)
     static const char folded[] = "%%MatrixMarket matrix coordinate complex hermitian\n2 2 2\n1 1 1 0\n2 1 2 3\n";
     static const double mirrored[] = {1, 0, 2, 3, 2, -3, 0, 0};
     static const struct { const char *text; const double *want; int64_t cols; size_t bytes; tulle_type type; } files[] = {
-        {text, want, 2, sizeof want, TULLE_F64}, {folded, mirrored, 2, sizeof mirrored, TULLE_C64}};
+        {text, want, 2, sizeof want, TULLE_F64}, {folded, mirrored, 2, sizeof mirrored, TULLE_CF64}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         tulle_dense_matrix *M = NULL;
         put_bytes("t.mtx", files[i].text, strlen(files[i].text));
@@ -360,19 +360,19 @@ static void bad_arguments(void)
 
 static void copies_in_another_order_and_type(void)
 {
-    tulle_dense A = make(70, 45, 3, TULLE_BY_ROWS, TULLE_C64);
+    tulle_dense A = make(70, 45, 3, TULLE_BY_ROWS, TULLE_CF64);
     tulle_dense_matrix *M = NULL, *back = NULL;
     CHECK(tulle_dense_convert(ctx, &A, TULLE_BY_COLS, (tulle_type)0, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_dense B = tulle_dense_view(M);
-    CHECK(same(&A, &B) && B.order == TULLE_BY_COLS && B.ld == 70 && B.val_type == TULLE_C64, "%s", "another matrix");
+    CHECK(same(&A, &B) && B.order == TULLE_BY_COLS && B.ld == 70 && B.val_type == TULLE_CF64, "%s", "another matrix");
     CHECK(tulle_dense_convert(ctx, &B, TULLE_BY_ROWS, TULLE_F32, &back) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_dense C = tulle_dense_view(back);
     for (int64_t i = 0; i < 70; i++)
         for (int64_t j = 0; j < 45; j++)
-            CHECK(((float *)C.values)[i * 45 + j] == (float)tl_value_load(TULLE_C64, A.values, place(&A, i, j)).re, "%s", "real parts");
+            CHECK(((float *)C.values)[i * 45 + j] == (float)tl_value_load(TULLE_CF64, A.values, place(&A, i, j)).re, "%s", "real parts");
     tulle_dense_free(M);
     tulle_dense_free(back);
-    CHECK(tulle_dense_create(ctx, 3, 2, TULLE_BY_COLS, TULLE_C32, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_dense_create(ctx, 3, 2, TULLE_BY_COLS, TULLE_CF32, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     B = tulle_dense_view(M);
     for (int i = 0; i < 12; i++) CHECK(((float *)B.values)[i] == 0, "%s", "not zero");
     tulle_dense_free(M);

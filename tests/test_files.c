@@ -40,7 +40,7 @@ static void every_banner_is_read_or_refused_with_a_reason(void)
                     if (k != 0) want[1] = k == 2 ? -5 : 5;
                     if (pattern) want[2] = 1, want[1] = k == 0 ? NAN : 1;
                     is_dense(A, 2, 2, want, NULL);
-                    CHECK(tulle_matrix_view(A).val_type == (complex_ ? TULLE_C64 : TULLE_F64), "its type");
+                    CHECK(tulle_matrix_view(A).val_type == (complex_ ? TULLE_CF64 : TULLE_F64), "its type");
                 }
                 tulle_matrix_free(A);
                 remove("t.mtx");

@@ -284,7 +284,7 @@ static void blocks_of_rows_make_the_same_text(void)
 static void blocks_of_rows_make_the_same_bytes(void)
 {
     enum { ROWS = 6, MOST = 3 * (1 << 20) / 8 };
-    static const tulle_type types[] = {(tulle_type)0, TULLE_F32, TULLE_F64, TULLE_C32, TULLE_C64};
+    static const tulle_type types[] = {(tulle_type)0, TULLE_F32, TULLE_F64, TULLE_CF32, TULLE_CF64};
     static const int64_t lengths[] = {0, 1, 7, (1 << 20) / 8 - 1, (1 << 20) / 8, (1 << 20) / 8 + 1, MOST};
     int64_t *ptr = malloc((ROWS + 1) * sizeof *ptr), *wide = malloc(MOST * sizeof *wide);
     int32_t *narrow = malloc(MOST * sizeof *narrow);
@@ -301,7 +301,7 @@ static void blocks_of_rows_make_the_same_bytes(void)
         tulle_writer *w = NULL;
         REQUIRE(tulle_writer_create(ctx, "b.tulle", ROWS, MOST, type, &w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int first = 0; first < ROWS; first += 3) {
-            int64_t begin = ptr[first], part[4], idx = w64 ? 8 : 4, size = type == TULLE_F32 ? 4 : type == TULLE_C64 ? 16 : 8;
+            int64_t begin = ptr[first], part[4], idx = w64 ? 8 : 4, size = type == TULLE_F32 ? 4 : type == TULLE_CF64 ? 16 : 8;
             for (int r = 0; r <= 3; r++) part[r] = ptr[first + r] - begin;
             tulle_csr block = A;
             block.rows = 3;

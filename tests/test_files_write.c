@@ -24,9 +24,9 @@ static void numbers_come_back_bit_for_bit(void)
         if (isnan(val4[i])) val4[i] = 7.038531e-26f;    /* needs more digits than its shortest */
     }
     static const char *const names[] = {"n.mtx", "n.tulle", "n.mtx.gz"};
-    for (int type = TULLE_F32; type <= TULLE_C64; type++)
+    for (int type = TULLE_F32; type <= TULLE_CF64; type++)
         for (int f = 0; f < (tl_gz_here() ? 3 : 2); f++) {
-            bool narrow = type == TULLE_F32 || type == TULLE_C32;
+            bool narrow = type == TULLE_F32 || type == TULLE_CF32;
             const void *values = narrow ? (const void *)val4 : (const void *)val;
             tulle_csr A = tulle_csr_make(N, 1, ptr, TULLE_I32, col, TULLE_I32, values, (tulle_type)type);
             tulle_matrix *B = NULL, *C = NULL;
@@ -34,7 +34,7 @@ static void numbers_come_back_bit_for_bit(void)
             CHECK(tulle_read(ctx, names[f], &B) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             tulle_csr v = tulle_matrix_view(B);
             CHECK(f == 1 ? v.val_type == (tulle_type)type
-                         : v.val_type == (tl_type_complex((tulle_type)type) ? TULLE_C64 : TULLE_F64), "its type");
+                         : v.val_type == (tl_type_complex((tulle_type)type) ? TULLE_CF64 : TULLE_F64), "its type");
             CHECK(tulle_csr_convert(ctx, &v, (tulle_type)type, 0, 0, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             v = tulle_matrix_view(C);
             CHECK(same_matrix(&v, &A), "%s of %s", names[f], tl_type_name((tulle_type)type));

@@ -85,8 +85,8 @@ static void every_alpha_and_beta(void)
     static const ref_value both[] = {{0, 0}, {1, 0}, {0, 1}, {0.75, -2}};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
-        const ref_value *f = v < TULLE_C32 ? real : both;
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
+        const ref_value *f = v < TULLE_CF32 ? real : both;
         ref A = ref_random(13, 37, 29, 4, REF_REALS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
         ref T = ref_transpose(&A.view, TULLE_ADJOINT);
         for (int a = 0; a < 4; a++)
@@ -114,7 +114,7 @@ static void the_bits_of_a_whole_product(void)
 {
     tulle_ctx *ctx = gpu_ctx();
     setenv("TULLE_SPMM_SHAPE", "2,0,1,64,1,1", 1);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         tulle_type t = (tulle_type)v;
         ref A = ref_random(17, 230, 190, 9, REF_REALS, (ref_types){t, v % 2 ? TULLE_I32 : TULLE_I64, TULLE_I32});
         den X = den_new(190, 24, 0, TULLE_BY_ROWS, t), Y = den_new(230, 24, 0, TULLE_BY_ROWS, t);

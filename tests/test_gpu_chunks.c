@@ -39,7 +39,7 @@ static den den_new(int64_t rows, int64_t cols, tulle_order order, int64_t gap, t
 static void den_fill(den *d, uint64_t seed)
 {
     ref_rng r = {seed * 77 + 5};
-    bool is_complex = d->view.val_type >= TULLE_C32;
+    bool is_complex = d->view.val_type >= TULLE_CF32;
     for (int64_t i = 0; i < d->view.rows; i++)
         for (int64_t j = 0; j < d->view.cols; j++) {
             ref_value v = {(double)(ref_below(&r, 17) - 8), is_complex ? (double)(ref_below(&r, 17) - 8) : 0};
@@ -199,7 +199,7 @@ static void every_place_order_and_type(void)
         for (int i = 0; i < LYINGS; i++)
             for (int c = 0; c < 4; c++) {
                 ref_value beta = betas[(i + c) % 4];
-                if (A.view.val_type < TULLE_C32) beta.im = 0;
+                if (A.view.val_type < TULLE_CF32) beta.im = 0;
                 right(ctx, cpu, &A.view, lying(i, columns[c], beta));
             }
         ref_free(&A);
@@ -454,7 +454,7 @@ static void scaled_in_every_order(void)
     for (int t = 0; t < REF_TYPES; t += 5) {
         ref A = ref_random(3, 170, 5, 1, REF_INTEGERS, ref_types_at(t));
         for (int i = 0; i < LYINGS; i++)
-            for (int k = 0; k < (A.view.val_type < TULLE_C32 ? 3 : 4); k++) {
+            for (int k = 0; k < (A.view.val_type < TULLE_CF32 ? 3 : 4); k++) {
                 setting s = lying(i, 1 + 13 * (i % 5), betas[k]);
                 s.alpha = none;
                 right(ctx, cpu, &A.view, s);
@@ -469,23 +469,23 @@ static void scaled_in_every_order(void)
 static void infinities_in_y(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    ref A = ref_identity(3, (ref_types){TULLE_C64, TULLE_I32, TULLE_I32});
+    ref A = ref_identity(3, (ref_types){TULLE_CF64, TULLE_I32, TULLE_I32});
     for (int i = 0; i < LYINGS; i++)
         for (int scale = 0; scale < 2; scale++) {
             setting s = lying(i, 5, other);
             s.alpha = scale ? none : one;
-            den X = den_new(3, 5, s.x_order, s.x_gap, TULLE_C64), Y = den_new(3, 5, s.y_order, s.y_gap, TULLE_C64);
+            den X = den_new(3, 5, s.x_order, s.x_gap, TULLE_CF64), Y = den_new(3, 5, s.y_order, s.y_gap, TULLE_CF64);
             tl_dmem x_mem = {0, 0}, y_mem = {0, 0};
             den_fill(&X, 1);
             den_fill(&Y, 2);
-            ref_value_put(Y.view.values, TULLE_C64, place(&Y.view, 1, 2), (ref_value){INFINITY, 1});
+            ref_value_put(Y.view.values, TULLE_CF64, place(&Y.view, 1, 2), (ref_value){INFINITY, 1});
             tulle_dense x = X.view, y = Y.view;
             if (s.x_place == TULLE_DEVICE) x = to_device(ctx, &X, &x_mem);
             if (s.y_place == TULLE_DEVICE) y = to_device(ctx, &Y, &y_mem);
             CHECK(multiply(ctx, &A.view, &x, &y, &s) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             if (s.x_place == TULLE_DEVICE) from_device(ctx, &X, x_mem);
             if (s.y_place == TULLE_DEVICE) from_device(ctx, &Y, y_mem);
-            ref_value v = ref_value_at(Y.view.values, TULLE_C64, place(&Y.view, 1, 2));
+            ref_value v = ref_value_at(Y.view.values, TULLE_CF64, place(&Y.view, 1, 2));
             CHECK(isinf(v.re) && v.re < 0 && isfinite(v.im), "%g%+gi", v.re, v.im);
             den_free(&X);
             den_free(&Y);

@@ -123,7 +123,7 @@ static void fill(void *to, tulle_type type, uint64_t count, uint64_t at, uint64_
                  bool nan, uint64_t seed)
 {
     ref_rng r = {seed};
-    bool complex = type == TULLE_C32 || type == TULLE_C64;
+    bool complex = type == TULLE_CF32 || type == TULLE_CF64;
     for (uint64_t i = 0; i < count; i++) {
         ref_value v = {(double)ref_below(&r, 9) - 4, complex ? (double)ref_below(&r, 9) - 4 : 0};
         bool inside = i >= at && (i - at) % ld < cols && (int64_t)((i - at) / ld) > skip;
@@ -210,8 +210,8 @@ static void every_shape(ref_types t)
 
 static void every_shape_f32(void) { every_shape((ref_types){TULLE_F32, TULLE_I32, TULLE_I32}); }
 static void every_shape_f64(void) { every_shape((ref_types){TULLE_F64, TULLE_I32, TULLE_I32}); }
-static void every_shape_c32(void) { every_shape((ref_types){TULLE_C32, TULLE_I32, TULLE_I32}); }
-static void every_shape_c64(void) { every_shape((ref_types){TULLE_C64, TULLE_I32, TULLE_I32}); }
+static void every_shape_c32(void) { every_shape((ref_types){TULLE_CF32, TULLE_I32, TULLE_I32}); }
+static void every_shape_c64(void) { every_shape((ref_types){TULLE_CF64, TULLE_I32, TULLE_I32}); }
 
 static void every_width_of_indices(void)
 {
@@ -251,7 +251,7 @@ static void rows_begin_anywhere(void)
     static const struct { uint64_t x_at, x_more, y_at, y_more; } places[] = {
         {0, 0, 0, 0}, {4, 4, 8, 4}, {1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 3, 0}, {0, 0, 0, 5}, {2, 2, 2, 2}, {7, 9, 5, 3}};
     static const ref_types types[] = {{TULLE_F32, TULLE_I32, TULLE_I32}, {TULLE_F64, TULLE_I32, TULLE_I32},
-                                      {TULLE_C32, TULLE_I32, TULLE_I32}, {TULLE_C64, TULLE_I32, TULLE_I32}};
+                                      {TULLE_CF32, TULLE_I32, TULLE_I32}, {TULLE_CF64, TULLE_I32, TULLE_I32}};
     tulle_ctx *ctx = gpu_ctx();
     for (int t = 0; t < 4; t++) {
         sparse m = sparse_of(ctx, uneven(37, 40, types[t]));
@@ -275,7 +275,7 @@ static void rows_begin_anywhere(void)
 static void factors(void)
 {
     static const ref_value some[] = {{0, 0}, {1, 0}, {-2, 0}, {0, 3}, {2, -1}};
-    static const ref_types types[] = {{TULLE_F32, TULLE_I32, TULLE_I32}, {TULLE_C64, TULLE_I32, TULLE_I32}};
+    static const ref_types types[] = {{TULLE_F32, TULLE_I32, TULLE_I32}, {TULLE_CF64, TULLE_I32, TULLE_I32}};
     tulle_ctx *ctx = gpu_ctx();
     for (int t = 0; t < 2; t++) {
         sparse m = sparse_of(ctx, uneven(37, 40, types[t]));
@@ -341,7 +341,7 @@ static void no_rows_no_entries(void)
 static void infinities(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    const ref_types t = {TULLE_C32, TULLE_I32, TULLE_I32};
+    const ref_types t = {TULLE_CF32, TULLE_I32, TULLE_I32};
     sparse m = sparse_of(ctx, ref_identity(3, t));
     const float x[] = {INFINITY, 0, NAN, 1, 5, -6};
     float y[6];

@@ -19,7 +19,7 @@ static void every_value_and_index_type(void)
 {
     static const int pairs[] = {3, 12, 14, 15};
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
             ref_types t = {(tulle_type)v, TULLE_I64, TULLE_I64};
             pair p = gpu_pair(pairs[n], REF_INTEGERS, t, t);
@@ -180,7 +180,7 @@ static void columns_up_to_the_largest_index(void)
     const struct { int64_t cols; ref_types t; } wide[] = {
         {(int64_t)1 << 27, f64}, {((int64_t)1 << 27) + 1, f64}, {((int64_t)1 << 31) - 1, f64}, {(int64_t)1 << 31, f64},
         {((int64_t)1 << 27) + 5, f64_i64}, {((int64_t)1 << 32) + 9, f64_i64}, {(int64_t)1 << 40, f64_i64},
-        {((int64_t)1 << 59) + 3, f64_i64}, {INT64_MAX, f64_i64}, {INT64_MAX, {TULLE_C32, TULLE_I32, TULLE_I64}}};
+        {((int64_t)1 << 59) + 3, f64_i64}, {INT64_MAX, f64_i64}, {INT64_MAX, {TULLE_CF32, TULLE_I32, TULLE_I64}}};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         ref_types t = wide[i].t;
         ref A = ref_random(4, 60, 60, 3, REF_INTEGERS, t), B = ref_random(5, 60, wide[i].cols, 5, REF_INTEGERS, t);
@@ -274,7 +274,7 @@ static void every_scratchpad_balanced_or_not(void)
 /* Complex values and 64-bit keys need the most room in a table. */
 static void the_largest_entries_in_the_smallest_scratchpad(void)
 {
-    const ref_types t = {TULLE_C64, TULLE_I64, TULLE_I64};
+    const ref_types t = {TULLE_CF64, TULLE_I64, TULLE_I64};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
     ref A = ref_random(41, 20, 60, 8, REF_INTEGERS, t), B = ref_random(42, 60, (int64_t)1 << 35, 9, REF_INTEGERS, t);
     tulle_matrix *C = cpu_product(&A.view, &B.view, NULL);
@@ -385,7 +385,7 @@ static void special_values_go_the_plain_way(void)
     static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 2, 3};
     static const int pairs[] = {8, 9, 11, 13, 15, 19, 22, GPU_PAIR(2)};
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
             ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
             if (pairs[n] > 21 && (int)n % 4 != v - TULLE_F32) continue;         /* one type for the large ones */
@@ -416,7 +416,7 @@ static void special_values_go_the_plain_way(void)
 static void close_values(const tulle_csr *got, const tulle_csr *want, const tulle_csr *scale, const tulle_csr *A,
                          const char *name)
 {
-    double unit = want->val_type == TULLE_F32 || want->val_type == TULLE_C32 ? 0x1p-23 : 0x1p-52;
+    double unit = want->val_type == TULLE_F32 || want->val_type == TULLE_CF32 ? 0x1p-23 : 0x1p-52;
     tulle_csr g = *got, w = *want;
     g.values = w.values = NULL;
     REQUIRE(ref_same(&g, &w, name), "%s", "another pattern");

@@ -61,8 +61,8 @@ static void nothing_times_something(void)
 static void zero_to_three_hundred_columns(void)
 {
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
-        if (few() && v != TULLE_F32 && v != TULLE_C64) continue;
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
+        if (few() && v != TULLE_F32 && v != TULLE_CF64) continue;
         ref A = ref_random(3, 45, 40, 5, REF_REALS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
         for (int64_t cols = 0; cols <= 300; cols += cols < 40 ? 1 : 26)
             for (int p = 0; p < POLICIES; p++)
@@ -83,7 +83,7 @@ static void rows_that_are_aligned_and_not(void)
 {
     static const int64_t columns[] = {2, 4, 8, 16, 32, 64, 128, 256};
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         ref A = ref_power(5, 90, 70, 40, REF_INTEGERS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
         for (int c = 0; c < 8; c++)
             for (int gap = 0; gap <= 8; gap += few() && v % 2 ? 8 : 1)
@@ -105,9 +105,9 @@ static void every_alpha_and_beta(void)
     static const int64_t columns[] = {1, 2, 3, 6, 11, 33};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
-        if (few() && v != TULLE_F32 && v != TULLE_C64) continue;
-        const ref_value *f = v < TULLE_C32 ? real : both;
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
+        if (few() && v != TULLE_F32 && v != TULLE_CF64) continue;
+        const ref_value *f = v < TULLE_CF32 ? real : both;
         ref A = ref_random(13, 37, 29, 4, REF_REALS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
         ref T = ref_transpose(&A.view, TULLE_ADJOINT);
         for (int a = 0; a < 5; a++)
@@ -150,7 +150,7 @@ static void one_very_long_row(void)
 {
     static const int64_t columns[] = {1, 2, 8, 33, 130};
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         if (few() && v != TULLE_F32) continue;
         ref A = one_long_row(100000, REF_INTEGERS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
         ref T = ref_transpose(&A.view, TULLE_TRANSPOSE);
@@ -213,7 +213,7 @@ static void every_shape_of_csr(void)
     static const int blocks[] = {32, 64, 128, 256};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         if (few() && v != TULLE_F32) continue;
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
@@ -251,7 +251,7 @@ static void every_team_and_tile_of_ellr(void)
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
     lines in_ellr = {.part = "threads a row"};
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         if (few() && v != TULLE_F32) continue;
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref As[] = {ref_power(11, 200, 160, 80, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t),
@@ -440,7 +440,7 @@ static void dense_matrices_move_there_and_back(void)
 {
     static const int64_t sizes[][2] = {{0, 0}, {0, 5}, {7, 0}, {1, 1}, {40, 9}, {3, 300}};
     tulle_ctx *ctx = gpu_ctx(), *cpu = ctx_with(1);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int order = TULLE_BY_ROWS; order <= TULLE_BY_COLS; order++)
                 for (int gap = 0; gap < 4; gap += 3) {
@@ -553,12 +553,12 @@ static void infinities_and_nan_spread(void)
     tulle_ctx *ctx = gpu_ctx();
     const double odd[] = {INFINITY, -INFINITY, NAN, 0.0, -0.0};
     const ref_value factors[] = {one, half, {INFINITY, 0}, {NAN, 0}};
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (int64_t cols = 1; cols < 20; cols += few() ? 9 : 3) {
             tulle_type t = (tulle_type)v;
             ref A = ref_random(19, 50, 40, 3, REF_INTEGERS, (ref_types){t, TULLE_I32, TULLE_I32});
             for (int64_t k = 0; k < A.view.nnz; k += 11)
-                ref_set_val(&A, k, (ref_value){odd[k % 5], v < TULLE_C32 ? 0 : odd[k % 3]});
+                ref_set_val(&A, k, (ref_value){odd[k % 5], v < TULLE_CF32 ? 0 : odd[k % 3]});
             den X = den_new(40, cols, 1, TULLE_BY_ROWS, t), Y = den_new(50, cols, 0, TULLE_BY_COLS, t);
             den want = den_new(50, cols, 0, TULLE_BY_ROWS, t);
             den_fill(&X, REF_INTEGERS, 1);

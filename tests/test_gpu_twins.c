@@ -128,7 +128,7 @@ static void rows_of_every_length(void)
 {
     static const int64_t lengths[] = {8, 12, 17, 31, 64, 97, 130, 260};
     tulle_ctx *ctx = gpu_ctx();
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         if (few() && v != TULLE_F64) continue;
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
             ref A = runs_of_rows(lengths[l], REF_INTEGERS, (ref_types){(tulle_type)v, TULLE_I32, TULLE_I32});
@@ -150,8 +150,8 @@ static void every_shape(void)
     static const int blocks[] = {32, 64, 128, 256};
     tulle_ctx *ctx = gpu_ctx();
     int turn = 0;
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
-        if (few() && v != TULLE_F32 && v != TULLE_C64) continue;
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
+        if (few() && v != TULLE_F32 && v != TULLE_CF64) continue;
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref A = runs_of_rows(41, REF_INTEGERS, t), B = runs_of_rows(15, REF_REALS, t);
         for (int c = 0; c <= 5; c++)

@@ -14,7 +14,7 @@ static const char *wanted(void)
 
 static void kernels_are_those_wanted(void)
 {
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (int i = TULLE_I32; i <= TULLE_I64; i++) {
             tl_kernels k = tl_kernels_for((tulle_type)v, (tulle_index)i);
             CHECK(strcmp(k.isa, wanted()) == 0, "type %d, index %d: kernels of %s, not of %s", v, i, k.isa, wanted());

@@ -275,7 +275,7 @@ static void bad_fields_are_named(void)
     V = good; V.idx_type = (tulle_index)3;
     expect(&V, TULLE_ETYPE, "A: idx_type is 3, not TULLE_I32 or TULLE_I64");
     V = good; V.val_type = (tulle_type)9;
-    expect(&V, TULLE_ETYPE, "A: val_type is 9, not TULLE_F32, F64, C32 or C64");
+    expect(&V, TULLE_ETYPE, "A: val_type is 9, not TULLE_F32, F64, CF32 or CF64");
     V.values = NULL;
     expect(&V, TULLE_OK, "");
     V = good; V.place = TULLE_DEVICE;
@@ -455,7 +455,7 @@ static void convert_changes_types_alone(void)
 static void convert_keeps_what_is_zero_and_refuses_what_does_not_fit(void)
 {
     tl_base *b = base_with(1);
-    ref A = shape_at(6, (ref_types){TULLE_C32, TULLE_I64, TULLE_I64});
+    ref A = shape_at(6, (ref_types){TULLE_CF32, TULLE_I64, TULLE_I64});
     tulle_matrix *out = NULL;
     REQUIRE(tl_csr_convert(b, &A.view, 0, 0, 0, &out) == TULLE_OK, "%s", b->error);
     CHECK(ref_same(&out->view, &A.view, "kept"), "%s", "all kept");

@@ -162,7 +162,7 @@ static tulle_status sort(tulle_ctx *ctx, inputs *in, result *r)
 
 static tulle_status convert(tulle_ctx *ctx, inputs *in, result *r)
 {
-    return tulle_csr_convert(ctx, &in->A.view, TULLE_C32, TULLE_I64, TULLE_I64, &r->M);
+    return tulle_csr_convert(ctx, &in->A.view, TULLE_CF32, TULLE_I64, TULLE_I64, &r->M);
 }
 
 static tulle_status from_coo(tulle_ctx *ctx, inputs *in, result *r)

@@ -54,7 +54,7 @@ static int all_files(file files[FILES])
     return count;
 }
 
-static const char *const type_names[] = {"none", "f32", "f64", "c32", "c64"};
+static const char *const type_names[] = {"none", "f32", "f64", "cf32", "cf64"};
 
 /* The first ones, for all architectures, have every type and every width; the others are for sm_90. */
 static const struct { int val, ptr, idx, key; } builds[] = {

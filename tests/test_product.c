@@ -17,7 +17,7 @@ static void every_value_and_index_type(void)
 {
     static const int pairs[] = {3, 12, 14, 15, 26, 27};
     tulle_ctx *ctx = ctx_with(3);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
             ref_types t = {(tulle_type)v, TULLE_I64, TULLE_I64};
             pair p = pair_at(pairs[n], REF_INTEGERS, t, t);
@@ -109,7 +109,7 @@ static void columns_up_to_the_largest_index(void)
     tulle_ctx *ctx = ctx_with(2);
     const struct { int64_t cols; ref_types t; } wide[] = {
         {(int64_t)1 << 31, f64}, {((int64_t)1 << 31) - 1, f64}, {(int64_t)1 << 40, f64_i64},
-        {INT64_MAX, f64_i64}, {INT64_MAX, {TULLE_C32, TULLE_I32, TULLE_I64}}};
+        {INT64_MAX, f64_i64}, {INT64_MAX, {TULLE_CF32, TULLE_I32, TULLE_I64}}};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         ref_types t = wide[i].t;
         ref A = ref_random(4, 300, 60, 12, REF_REALS, t), B = ref_random(5, 60, wide[i].cols, 40, REF_REALS, t);
@@ -155,7 +155,7 @@ static void special_values_go_the_plain_way(void)
 {
     static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 1e-320, 1e300};
     tulle_ctx *ctx = ctx_with(3);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         static const int pairs[] = {8, 9, 11, 14, 15, 17, 21};
         for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {

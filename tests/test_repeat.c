@@ -129,7 +129,7 @@ static void every_width_in_every_type(void)
 static void rows_that_are_nearly_the_same(void)
 {
     static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},
-                                      {TULLE_C64, TULLE_I32, TULLE_I32}};
+                                      {TULLE_CF64, TULLE_I32, TULLE_I32}};
     tulle_ctx *ctx = ctx_with(1);
     for (int shape = 0; shape < SHAPES; shape++)
         for (int b = NOTHING + 1; b < BREAKS; b++) {

@@ -258,7 +258,7 @@ static void least_is_small(tulle_ctx *ctx, pair p, uint64_t scratch)
 static void small_products_do_with_small_limits(void)
 {
     static const ref_types small = {TULLE_F64, TULLE_I32, TULLE_I32};
-    static const ref_types large = {TULLE_C64, TULLE_I64, TULLE_I64};
+    static const ref_types large = {TULLE_CF64, TULLE_I64, TULLE_I64};
     tulle_ctx *ctx = ctx_with(4);
     for (int i = 0; i < PAIRS; i++) {
         least_is_small(ctx, pair_at(i, REF_INTEGERS, small, small), 128 << 10);

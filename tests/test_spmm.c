@@ -51,7 +51,7 @@ static void nothing_times_something(void)
 static void zero_to_three_hundred_columns(void)
 {
     tulle_ctx *ctx = ctx_with(2);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref A = ref_random(3, 45 / SCALE, 40, 5, REF_REALS, t);
         for (int64_t cols = 0; cols <= 300; cols += cols < 40 / SCALE ? 1 : 9 + SCALE * 7)
@@ -73,8 +73,8 @@ static void every_alpha_and_beta(void)
     static const ref_value real[] = {{0, 0}, {1, 0}, {-1, 0}, {-1.5, 0}, {3, 0}};
     static const ref_value both[] = {{0, 0}, {1, 0}, {-1.5, 0}, {0, 1}, {0.75, -2}};
     tulle_ctx *ctx = ctx_with(2);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
-        const ref_value *f = v < TULLE_C32 ? real : both;
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
+        const ref_value *f = v < TULLE_CF32 ? real : both;
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I64};
         ref A = ref_random(13, 37, 29, 4, REF_REALS, t), T = ref_transpose(&A.view, TULLE_ADJOINT);
         for (int a = 0; a < 5; a++)
@@ -117,7 +117,7 @@ static ref long_rows(ref_types t, ref_kind kind)
 static void long_rows_are_summed_in_parts(void)
 {
     tulle_ctx *ctx = ctx_with(THREADS);
-    for (int v = TULLE_F32; v <= TULLE_C64; v += SCALE) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v += SCALE) {
         ref_types t = {(tulle_type)v, v % 2 ? TULLE_I32 : TULLE_I64, v % 2 ? TULLE_I64 : TULLE_I32};
         ref A = long_rows(t, REF_REALS);
         for (int o = 0; o < 4; o++) {
@@ -198,7 +198,7 @@ static void apply_sums_whole_rows_in_double(void)
                 apply_one(ctx, &A.view, name);
                 ref_free(&A);
             }
-        for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+        for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
             ref A = long_rows((ref_types){(tulle_type)v, TULLE_I64, TULLE_I32}, REF_REALS);
             apply_one(ctx, &A.view, "long rows");
             ref_free(&A);
@@ -303,7 +303,7 @@ static void any_number_of_threads_gives_the_same_bits(void)
 static void a_column_does_not_depend_on_its_neighbours(void)
 {
     tulle_ctx *ctx = ctx_with(2);
-    for (int v = TULLE_F32; v <= TULLE_C64; v++) {
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++) {
         ref_types t = {(tulle_type)v, TULLE_I32, TULLE_I32};
         ref A = ref_power(5, 300, 250, 120, REF_REALS, t);
         den X = den_new(250, 41, 0, TULLE_BY_ROWS, t.val), Y = den_new(300, 41, 0, TULLE_BY_ROWS, t.val);
@@ -334,11 +334,11 @@ static void infinities_and_nan_spread(void)
 {
     tulle_ctx *ctx = ctx_with(2);
     const double odd[] = {INFINITY, -INFINITY, NAN, 0.0, -0.0};
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (int64_t cols = 1; cols < 20; cols += 3) {
             tulle_type t = (tulle_type)v;
             ref A = ref_random(19, 50, 40, 3, REF_REALS, (ref_types){t, TULLE_I32, TULLE_I32});
-            for (int64_t k = 0; k < A.view.nnz; k += 11) ref_set_val(&A, k, (ref_value){odd[k % 5], v < TULLE_C32 ? 0 : odd[k % 3]});
+            for (int64_t k = 0; k < A.view.nnz; k += 11) ref_set_val(&A, k, (ref_value){odd[k % 5], v < TULLE_CF32 ? 0 : odd[k % 3]});
             den X = den_new(40, cols, 1, TULLE_BY_ROWS, t), Y = den_new(50, cols, 0, TULLE_BY_COLS, t);
             den want = den_new(50, cols, 0, TULLE_BY_ROWS, t);
             den_fill(&X, REF_REALS, 1);
@@ -403,7 +403,7 @@ static void every_road_gives_the_same_bits(void)
     tulle_ctx *ctx = ctx_with(3);
     tl_base *b = (tl_base *)(void *)ctx;
     static const int64_t columns[] = {1, 4, 8, 31, 64, 70, 150 / SCALE};
-    for (int v = TULLE_F32; v <= TULLE_C64; v++)
+    for (int v = TULLE_F32; v <= TULLE_CF64; v++)
         for (int shape = 7; shape < SHAPES; shape++)
             for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
                 tulle_type t = (tulle_type)v;

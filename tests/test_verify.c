@@ -15,12 +15,12 @@ typedef struct range { int low, high, digits; } range;
 
 static range range_of(tulle_type t)
 {
-    return t == TULLE_F32 || t == TULLE_C32 ? (range){-149, 127, 24} : (range){-1074, 1023, 53};
+    return t == TULLE_F32 || t == TULLE_CF32 ? (range){-149, 127, 24} : (range){-1074, 1023, 53};
 }
 
 static double largest(tulle_type t)
 {
-    return t == TULLE_F32 || t == TULLE_C32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+    return t == TULLE_F32 || t == TULLE_CF32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
 }
 
 static double scaled(double v, int power, tulle_type t)

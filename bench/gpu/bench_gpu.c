@@ -7,7 +7,7 @@
  *     --device NAME       cuda:0 (default), opencl:1, ...
  *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash, speck+dense: all rows
  *                         that way; speck+balance, speck+plain: load balancing always, never
- *     --type f64          f32, f64, c32, c64
+ *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least so many (7) after 2 that are not counted
  *     --anchors FILE      lines "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..." to compare with
  *     --pieces FILE       one JSON object a product is added, for record.c
@@ -19,7 +19,7 @@
  * A lies on the device and is trusted, as with the peers; C is left there.  Timed: one call of tulle_multiply, by
  * the clock on the wall, C's allocation included, its freeing not.  The median counts.  One more run tells
  * the stages, one the time with the check of A.  Values are whole numbers, so that sums are exact in any order: the first
- * C of a matrix and way comes to the host and must have the CPU engine's bits (f32, c32: its pattern, and pass tulle_product_check). */
+ * C of a matrix and way comes to the host and must have the CPU engine's bits (f32, cf32: its pattern, and pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
@@ -120,7 +120,7 @@ static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tul
               && memcmp(c.col_idx, w.col_idx, (size_t)c.nnz * idx) == 0;
     if (!right) printf("WRONG: %s, %s: another pattern than the CPU's (%" PRId64 " entries, %" PRId64 ")\n", p->name, way,
                        c.nnz, w.nnz);
-    bool exact = c.val_type == TULLE_F64 || c.val_type == TULLE_C64;
+    bool exact = c.val_type == TULLE_F64 || c.val_type == TULLE_CF64;
     if (right && exact && memcmp(c.values, w.values, (size_t)c.nnz * (c.val_type == TULLE_F64 ? 8 : 16)) != 0) {
         printf("WRONG: %s, %s: other values than the CPU's\n", p->name, way);
         right = false;

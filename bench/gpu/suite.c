@@ -45,7 +45,7 @@ double suite_median(double *v, int n)
 
 tulle_type suite_type(const char *name)
 {
-    static const char *const names[] = {"f32", "f64", "c32", "c64"};
+    static const char *const names[] = {"f32", "f64", "cf32", "cf64"};
     for (int i = 0; i < 4; i++)
         if (strcmp(name, names[i]) == 0) return (tulle_type)(TULLE_F32 + i);
     suite_stop("there is no type %s", name);

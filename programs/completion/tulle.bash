@@ -12,7 +12,7 @@ _tulle() {
         return
     fi
     case $prev in
-    --type) words="f32 f64 c32 c64" ;;
+    --type) words="f32 f64 cf32 cf64" ;;
     --index) words="i32 i64" ;;
     --policy | -p | --policies)
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^policies/,/^$/s/^  ([^ ]+).*/\1/p')

@@ -45,7 +45,7 @@ end
 
 complete -c tulle -f -n __tulle_needs_command -a '(__tulle_commands)'
 complete -c tulle -f -n '__tulle_after help' -a '(__tulle_commands)'
-complete -c tulle -f -n '__tulle_after --type' -a 'f32 f64 c32 c64'
+complete -c tulle -f -n '__tulle_after --type' -a 'f32 f64 cf32 cf64'
 complete -c tulle -f -n '__tulle_after --index' -a 'i32 i64'
 complete -c tulle -f -n '__tulle_after --policy -p' -a '(__tulle_listed policies)'
 complete -c tulle -f -n '__tulle_after --policies' -a 'all (__tulle_listed policies)'

@@ -24,7 +24,7 @@ EPATTERN = STATUS["EPATTERN"]
 
 # Value types by the names of NumPy, index types likewise.
 TYPE = {"float32": 1, "float64": 2, "complex64": 3, "complex128": 4}
-TYPE_NAMES = {"float32": "F32", "float64": "F64", "complex64": "C32", "complex128": "C64"}   # as in the header
+TYPE_NAMES = {"float32": "F32", "float64": "F64", "complex64": "CF32", "complex128": "CF64"}   # as in the header
 INDEX = {"int32": 1, "int64": 2}
 INDEX_NAMES = {"int32": "I32", "int64": "I64"}
 I32, I64 = INDEX["int32"], INDEX["int64"]
@@ -41,13 +41,13 @@ class Csr(Structure):
     """tulle_csr: a view over three arrays."""
     _fields_ = [("rows", c_int64), ("cols", c_int64), ("nnz", c_int64), ("row_ptr", c_void_p),
                 ("col_idx", c_void_p), ("values", c_void_p), ("ptr_type", c_int), ("idx_type", c_int),
-                ("val_type", c_int), ("place", c_int)]
+                ("val_type", c_int), ("place", c_int), ("reserved", c_uint64 * 2)]
 
 
 class Dense(Structure):
     """tulle_dense: a view over a dense matrix."""
     _fields_ = [("rows", c_int64), ("cols", c_int64), ("ld", c_int64), ("val_type", c_int), ("order", c_int),
-                ("values", c_void_p), ("place", c_int)]
+                ("values", c_void_p), ("place", c_int), ("reserved", c_uint64 * 2)]
 
 
 class Options(Structure):
@@ -68,12 +68,12 @@ class SpmmOptions(Structure):
 
 class Share(Structure):
     """tulle_share: what one accumulator took."""
-    _fields_ = [("name", c_char_p), ("rows", c_int64), ("products", c_int64)]
+    _fields_ = [("name", c_char_p), ("rows", c_int64), ("products", c_int64), ("reserved", c_uint64 * 1)]
 
 
 class Stage(Structure):
     """tulle_stage: the time of one stage."""
-    _fields_ = [("name", c_char_p), ("seconds", c_double)]
+    _fields_ = [("name", c_char_p), ("seconds", c_double), ("reserved", c_uint64 * 2)]
 
 
 class Stats(Structure):
@@ -84,21 +84,21 @@ class Stats(Structure):
                 ("products", c_int64), ("workspace_bytes", c_uint64), ("peak_bytes", c_uint64),
                 ("threads", c_int), ("shares", c_int), ("share", Share * MAX_SHARES), ("stages", c_int),
                 ("stage", Stage * MAX_STAGES), ("waits", c_int), ("policy", c_char_p), ("device", c_char_p),
-                ("isa", c_char_p)]
+                ("isa", c_char_p), ("reserved", c_uint64 * 8)]
 
 
 class Forecast(Structure):
     """tulle_forecast: counts and memory before the work."""
     _fields_ = [("products", c_int64), ("nnz_lower", c_int64), ("nnz_estimate", c_int64), ("nnz_upper", c_int64),
                 ("bytes_estimate", c_uint64), ("bytes_upper", c_uint64), ("shares", c_int),
-                ("share", Share * MAX_SHARES), ("policy", c_char_p)]
+                ("share", Share * MAX_SHARES), ("policy", c_char_p), ("reserved", c_uint64 * 8)]
 
 
 class DeviceInfo(Structure):
     """tulle_device: one line of the list of devices."""
     _fields_ = [("name", c_char * 64), ("text", c_char * 384), ("arch", c_char * 64), ("driver", c_char * 160),
                 ("memory_bytes", c_uint64), ("memory_free", c_uint64), ("processors", c_int), ("threads", c_int),
-                ("usable", c_int), ("why_not", c_char * 192)]
+                ("usable", c_int), ("why_not", c_char * 192), ("reserved", c_uint64 * 8)]
 
 
 STRUCTURES = {"tulle_csr": Csr, "tulle_dense": Dense, "tulle_options": Options, "tulle_spmm_options": SpmmOptions,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * status.c - status names, and the one function that fails. */
+ * status.c - status names, the one function that fails, and the refusal that every structure shares. */
 #include "base/base.h"
 #include <stdio.h>
 
@@ -35,4 +35,11 @@ tulle_status tl_fail(tl_base *b, tulle_status status, const char *format, ...)
     vsnprintf(b->error, sizeof b->error, format, args);
     va_end(args);
     return status;
+}
+
+tulle_status tl_reserved_check(tl_base *b, const char *name, const uint64_t *reserved, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (reserved[i]) return tl_fail(b, TULLE_EINVAL, "%s: reserved[%zu] is not zero", name, i);
+    return TULLE_OK;
 }

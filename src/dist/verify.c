@@ -30,7 +30,7 @@ static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *
     tulle_matrix *copy = NULL;
     tulle_spmm_options o = {.trust_inputs = 1};
     tulle_dist_csr wide = *A;
-    status = tulle_csr_convert(d->ctx, &A->local, TULLE_C64, 0, 0, &copy);
+    status = tulle_csr_convert(d->ctx, &A->local, TULLE_CF64, 0, 0, &copy);
     AGREE(status);
     wide.local = tulle_matrix_view(copy);
     number *value = tulle_matrix_values(copy);
@@ -38,8 +38,8 @@ static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *
         value[k] = (number){hypot(value[k].re, value[k].im), 0};
     tulle_dense X = tulle_dense_make(x_starts[d->t.rank + 1] - x_starts[d->t.rank], 1, 0, TULLE_BY_COLS,
                                      (void *)(uintptr_t)x,
-                                     TULLE_C64);
-    tulle_dense Y = tulle_dense_make(wide.local.rows, 1, 0, TULLE_BY_COLS, y, TULLE_C64);
+                                     TULLE_CF64);
+    tulle_dense Y = tulle_dense_make(wide.local.rows, 1, 0, TULLE_BY_COLS, y, TULLE_CF64);
     TRY(tl_dist_spmm(d, &wide, &X, x_starts, &Y, &o));
 done:
     tl_matrix_free(d->b, copy);
@@ -83,7 +83,7 @@ tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const
 {
     tulle_status status = TULLE_OK;
     vectors v = {0};
-    bool narrow = C->local.val_type == TULLE_F32 || C->local.val_type == TULLE_C32;
+    bool narrow = C->local.val_type == TULLE_F32 || C->local.val_type == TULLE_CF32;
     double eps = narrow ? FLT_EPSILON : DBL_EPSILON, worst = 0;
     AGREE(make_vectors(d, A, B, &v));
     TRY(apply(d, B, v.x, v.starts, false, v.bx));

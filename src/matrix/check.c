@@ -222,7 +222,7 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
         return tl_fail(b, TULLE_ETYPE, "%s: idx_type is %d, not TULLE_I32 or TULLE_I64", name,
                        (int)A->idx_type);
     if (A->values && !tl_type_known(A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32 or C64", name,
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32 or CF64", name,
                        (int)A->val_type);
     if (A->place == TULLE_DEVICE)
         return tl_fail(b, TULLE_EINVAL, "%s: its arrays are in a device's memory (place is TULLE_DEVICE), "
@@ -236,6 +236,8 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
     if (A->rows > INT64_MAX / 16 || A->nnz > INT64_MAX / 16)
         return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows and %" PRId64
                        " entries cannot be addressed", name, A->rows, A->nnz);
+    tulle_status words = TL_RESERVED_CHECK(b, name, A);
+    if (words != TULLE_OK) return words;
     if (!A->row_ptr) return tl_fail(b, TULLE_EINVAL, "%s: row_ptr is NULL", name);
     if (!A->col_idx && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "%s: col_idx is NULL", name);
     if (!tl_fits(A->ptr_type, A->nnz))

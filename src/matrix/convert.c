@@ -42,8 +42,8 @@ TL_INLINE void copy_from(void *to, tulle_type to_type, const void *from, tulle_t
     switch (from_type) {
     case TULLE_F32: copy_as(to, to_type, from, TULLE_F32, first, last); break;
     case TULLE_F64: copy_as(to, to_type, from, TULLE_F64, first, last); break;
-    case TULLE_C32: copy_as(to, to_type, from, TULLE_C32, first, last); break;
-    case TULLE_C64: copy_as(to, to_type, from, TULLE_C64, first, last); break;
+    case TULLE_CF32: copy_as(to, to_type, from, TULLE_CF32, first, last); break;
+    case TULLE_CF64: copy_as(to, to_type, from, TULLE_CF64, first, last); break;
     }
 }
 
@@ -60,8 +60,8 @@ static void copy_values(void *to, tulle_type to_type, const void *from, tulle_ty
     switch (to_type) {
     case TULLE_F32: copy_from(to, TULLE_F32, from, from_type, first, last); break;
     case TULLE_F64: copy_from(to, TULLE_F64, from, from_type, first, last); break;
-    case TULLE_C32: copy_from(to, TULLE_C32, from, from_type, first, last); break;
-    case TULLE_C64: copy_from(to, TULLE_C64, from, from_type, first, last); break;
+    case TULLE_CF32: copy_from(to, TULLE_CF32, from, from_type, first, last); break;
+    case TULLE_CF64: copy_from(to, TULLE_CF64, from, from_type, first, last); break;
     }
 }
 
@@ -118,7 +118,7 @@ tulle_status tl_csr_convert(tl_base *b, const tulle_csr *A, int val_type, int pt
     job j = {.A = A};
     *out = NULL;
     if (val_type && !tl_type_known(val_type))
-        return tl_fail(b, TULLE_ETYPE, "val_type is %d, not 0, TULLE_F32, F64, C32 or C64", val_type);
+        return tl_fail(b, TULLE_ETYPE, "val_type is %d, not 0, TULLE_F32, F64, CF32 or CF64", val_type);
     if ((ptr_type && !tl_index_known(ptr_type)) || (idx_type && !tl_index_known(idx_type)))
         return tl_fail(b, TULLE_ETYPE, "ptr_type is %d and idx_type %d, not 0, TULLE_I32 or TULLE_I64",
                        ptr_type, idx_type);

@@ -64,7 +64,7 @@ static tulle_status check_arguments(tl_base *b, const job *j, int val_type)
     if (!tl_index_known(j->type))
         return tl_fail(b, TULLE_ETYPE, "idx_type is %d, not TULLE_I32 or TULLE_I64", (int)j->type);
     if (j->values && !tl_type_known(val_type))
-        return tl_fail(b, TULLE_ETYPE, "val_type is %d, not TULLE_F32, F64, C32 or C64", val_type);
+        return tl_fail(b, TULLE_ETYPE, "val_type is %d, not TULLE_F32, F64, CF32 or CF64", val_type);
     if (j->rows < 0 || j->cols < 0 || j->count < 0)
         return tl_fail(b, TULLE_EINVAL, "%" PRId64 " rows, %" PRId64 " columns, %" PRId64
                        " entries: a size cannot be negative", j->rows, j->cols, j->count);

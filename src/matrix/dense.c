@@ -19,7 +19,7 @@ uint64_t tl_dense_bytes(const tulle_dense *A)
 tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool values)
 {
     if (!tl_type_known((int)A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32 or C64", name, (int)A->val_type);
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32 or CF64", name, (int)A->val_type);
     if (A->order != TULLE_BY_ROWS && A->order != TULLE_BY_COLS)
         return tl_fail(b, TULLE_EINVAL, "%s: order is %d, not TULLE_BY_ROWS or TULLE_BY_COLS", name, (int)A->order);
     if (A->place == TULLE_DEVICE)
@@ -43,7 +43,7 @@ tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool v
                        "addressed", name, lines, by_cols ? "columns" : "rows", A->ld);
     if (values && !A->values && lines > 0 && length > 0)
         return tl_fail(b, TULLE_EINVAL, "%s: values is NULL", name);
-    return TULLE_OK;
+    return TL_RESERVED_CHECK(b, name, A);
 }
 
 /* ---- owned */

@@ -42,8 +42,8 @@ uint64_t tl_inner_bytes(const tulle_csr *A, const tulle_csr *B, bool perm, uint6
 
 static void negate_imaginary(tulle_type type, void *values, int64_t k)
 {
-    if (type == TULLE_C32) ((tl_c32 *)values)[k].im = -((tl_c32 *)values)[k].im;
-    if (type == TULLE_C64) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
+    if (type == TULLE_CF32) ((tl_c32 *)values)[k].im = -((tl_c32 *)values)[k].im;
+    if (type == TULLE_CF64) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 
 /* The entries of B by column, those of a column by row. */

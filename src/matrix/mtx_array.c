@@ -87,7 +87,7 @@ tulle_status tl_mtx_build_array(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
         nnz += n;
     }
     TRY(tl_matrix_create(b, h->rows, h->cols, nnz, tl_index_for(nnz), all->idx_type,
-                         d.complex_ ? TULLE_C64 : TULLE_F64, &d.A));
+                         d.complex_ ? TULLE_CF64 : TULLE_F64, &d.A));
     tl_put(d.A->row_ptr, d.A->view.ptr_type, h->rows, nnz);
     tl_team_run(b->team, threads, fill, &d);
     *out = d.A;

@@ -329,7 +329,7 @@ tulle_status tl_mtx_build(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
     A->view = (tulle_csr){.rows = u.rows, .cols = u.cols, .nnz = u.nnz, .row_ptr = u.row_ptr,
                           .col_idx = u.col_idx, .values = u.val, .ptr_type = u.ptr_type,
                           .idx_type = all->idx_type,
-                          .val_type = h->field == TL_COMPLEX ? TULLE_C64 : TULLE_F64};
+                          .val_type = h->field == TL_COMPLEX ? TULLE_CF64 : TULLE_F64};
     A->row_ptr = u.row_ptr;
     A->col_idx = u.col_idx;
     A->values = u.val;

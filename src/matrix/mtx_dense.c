@@ -81,7 +81,7 @@ tulle_status tl_mtx_read_dense(tl_source *s, tulle_dense_matrix **out)
         goto done;
     }
     if (h->symmetry == TL_HERMITIAN) TRY(check_diagonal(b, &all));
-    tulle_type type = h->field == TL_COMPLEX ? TULLE_C64 : TULLE_F64;
+    tulle_type type = h->field == TL_COMPLEX ? TULLE_CF64 : TULLE_F64;
     TRY(tl_dense_create(b, h->rows, h->cols, TULLE_BY_COLS, type, &A));
     if (h->symmetry == TL_GENERAL) {
         tl_free(b, A->view.values);
@@ -114,12 +114,12 @@ static char *print_value(const tulle_dense *A, int64_t at, char *p)
     switch (A->val_type) {
     case TULLE_F32: p += tl_print_float(p, ((const float *)A->values)[at]); break;
     case TULLE_F64: p += tl_print_double(p, ((const double *)A->values)[at]); break;
-    case TULLE_C32:
+    case TULLE_CF32:
         p += tl_print_float(p, ((const tl_c32 *)A->values)[at].re);
         *p++ = ' ';
         p += tl_print_float(p, ((const tl_c32 *)A->values)[at].im);
         break;
-    case TULLE_C64:
+    case TULLE_CF64:
         p += tl_print_double(p, ((const tl_c64 *)A->values)[at].re);
         *p++ = ' ';
         p += tl_print_double(p, ((const tl_c64 *)A->values)[at].im);

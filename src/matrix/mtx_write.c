@@ -51,12 +51,12 @@ static char *print_value(const tulle_csr *A, int64_t k, char *p)
     switch (A->val_type) {
     case TULLE_F32: p += tl_print_float(p, ((const float *)A->values)[k]); break;
     case TULLE_F64: p += tl_print_double(p, ((const double *)A->values)[k]); break;
-    case TULLE_C32:
+    case TULLE_CF32:
         p += tl_print_float(p, ((const tl_c32 *)A->values)[k].re);
         *p++ = ' ';
         p += tl_print_float(p, ((const tl_c32 *)A->values)[k].im);
         break;
-    case TULLE_C64:
+    case TULLE_CF64:
         p += tl_print_double(p, ((const tl_c64 *)A->values)[k].re);
         *p++ = ' ';
         p += tl_print_double(p, ((const tl_c64 *)A->values)[k].im);

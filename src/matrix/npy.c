@@ -18,7 +18,7 @@ static const char magic[] = "\x93NUMPY";
 static const int magic_bytes = 6;
 
 static const struct { const char *descr; tulle_type type; } types[] = {
-    {"<f4", TULLE_F32}, {"<f8", TULLE_F64}, {"<c8", TULLE_C32}, {"<c16", TULLE_C64},
+    {"<f4", TULLE_F32}, {"<f8", TULLE_F64}, {"<c8", TULLE_CF32}, {"<c16", TULLE_CF64},
 };
 enum { TYPES = sizeof types / sizeof *types };
 

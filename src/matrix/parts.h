@@ -61,8 +61,8 @@ TL_INLINE tl_c64 tl_value_load(tulle_type type, const void *array, int64_t i)
     switch (type) {
     case TULLE_F32: return (tl_c64){((const float *)array)[i], 0};
     case TULLE_F64: return (tl_c64){((const double *)array)[i], 0};
-    case TULLE_C32: return (tl_c64){((const tl_c32 *)array)[i].re, ((const tl_c32 *)array)[i].im};
-    case TULLE_C64: return ((const tl_c64 *)array)[i];
+    case TULLE_CF32: return (tl_c64){((const tl_c32 *)array)[i].re, ((const tl_c32 *)array)[i].im};
+    case TULLE_CF64: return ((const tl_c64 *)array)[i];
     }
     return (tl_c64){0, 0};
 }
@@ -72,8 +72,8 @@ TL_INLINE void tl_value_store(tulle_type type, void *array, int64_t i, tl_c64 v)
     switch (type) {
     case TULLE_F32: ((float *)array)[i] = (float)v.re; break;
     case TULLE_F64: ((double *)array)[i] = v.re; break;
-    case TULLE_C32: ((tl_c32 *)array)[i] = (tl_c32){(float)v.re, (float)v.im}; break;
-    case TULLE_C64: ((tl_c64 *)array)[i] = v; break;
+    case TULLE_CF32: ((tl_c32 *)array)[i] = (tl_c32){(float)v.re, (float)v.im}; break;
+    case TULLE_CF64: ((tl_c64 *)array)[i] = v; break;
     }
 }
 
@@ -83,11 +83,11 @@ static inline void tl_value_add(tulle_type type, void *to, int64_t i, const void
     switch (type) {
     case TULLE_F32: ((float *)to)[i] += ((const float *)from)[j]; break;
     case TULLE_F64: ((double *)to)[i] += ((const double *)from)[j]; break;
-    case TULLE_C32:
+    case TULLE_CF32:
         ((tl_c32 *)to)[i].re += ((const tl_c32 *)from)[j].re;
         ((tl_c32 *)to)[i].im += ((const tl_c32 *)from)[j].im;
         break;
-    case TULLE_C64:
+    case TULLE_CF64:
         ((tl_c64 *)to)[i].re += ((const tl_c64 *)from)[j].re;
         ((tl_c64 *)to)[i].im += ((const tl_c64 *)from)[j].im;
         break;

@@ -52,9 +52,9 @@ TL_INLINE void scatter(const job *j, tulle_index type, tulle_index lead, size_t 
 
 static void conjugate(tulle_type type, void *values, int64_t from, int64_t to)
 {
-    if (type == TULLE_C32)
+    if (type == TULLE_CF32)
         for (int64_t k = from; k < to; k++) ((tl_c32 *)values)[k].im = -((tl_c32 *)values)[k].im;
-    if (type == TULLE_C64)
+    if (type == TULLE_CF64)
         for (int64_t k = from; k < to; k++) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 

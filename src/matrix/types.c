@@ -5,11 +5,11 @@
 static const struct { size_t size; const char *name; bool complex_; } value_types[] = {
     [TULLE_F32] = {4, "f32", false},
     [TULLE_F64] = {8, "f64", false},
-    [TULLE_C32] = {8, "c32", true},
-    [TULLE_C64] = {16, "c64", true},
+    [TULLE_CF32] = {8, "cf32", true},
+    [TULLE_CF64] = {16, "cf64", true},
 };
 
-bool        tl_type_known(int type) { return type >= TULLE_F32 && type <= TULLE_C64; }
+bool        tl_type_known(int type) { return type >= TULLE_F32 && type <= TULLE_CF64; }
 bool        tl_index_known(int index) { return index == TULLE_I32 || index == TULLE_I64; }
 size_t      tl_type_size(tulle_type type) { return value_types[type].size; }
 const char *tl_type_name(tulle_type type) { return value_types[type].name; }

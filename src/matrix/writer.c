@@ -107,7 +107,7 @@ tulle_status tl_writer_create(tl_base *b, const char *path, int64_t rows, int64_
         return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be"
                        " negative", path, rows, cols);
     if (val_type && !tl_type_known(val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, C32, C64 or 0", path,
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32, CF64 or 0", path,
                        val_type);
     TRY(tl_calloc(b, &w, 1, sizeof *w, "a writer"));
     *w = (tulle_writer){.b = b, .format = as, .out = {.b = b, .fd = -1}, .rows = rows, .cols = cols,

@@ -24,7 +24,7 @@
 #define SEQAIJTULLE "seqaijtulle"
 
 #if defined(PETSC_USE_COMPLEX)
-#define SCALAR (sizeof(PetscScalar) == 16 ? TULLE_C64 : TULLE_C32)
+#define SCALAR (sizeof(PetscScalar) == 16 ? TULLE_CF64 : TULLE_CF32)
 #else
 #define SCALAR (sizeof(PetscScalar) == 8 ? TULLE_F64 : TULLE_F32)
 #endif

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     tulle_dense_matrix *A = read_dense(path), *B = NULL;
     if (A) {
         tulle_dense a = tulle_dense_view(A);
-        fuzz_expect(a.rows >= 0 && a.cols >= 0 && a.val_type >= TULLE_F32 && a.val_type <= TULLE_C64, "no matrix");
+        fuzz_expect(a.rows >= 0 && a.cols >= 0 && a.val_type >= TULLE_F32 && a.val_type <= TULLE_CF64, "no matrix");
         fuzz_expect(tulle_dense_write(ctx, path, &a) == TULLE_OK, tulle_ctx_error(ctx));
         B = read_dense(path);
         tulle_dense b = tulle_dense_view(B);

@@ -8,7 +8,7 @@
 static int same(const tulle_csr *a, const tulle_csr *b)
 {
     size_t ptr = a->ptr_type == TULLE_I32 ? 4 : 8, idx = a->idx_type == TULLE_I32 ? 4 : 8;
-    size_t val = a->val_type == TULLE_C64 ? 2 : 1;
+    size_t val = a->val_type == TULLE_CF64 ? 2 : 1;
     if (a->rows != b->rows || a->cols != b->cols || a->nnz != b->nnz || a->ptr_type != b->ptr_type
         || a->idx_type != b->idx_type || a->val_type != b->val_type) return 0;
     if (memcmp(a->row_ptr, b->row_ptr, ptr * ((size_t)a->rows + 1)) != 0) return 0;
