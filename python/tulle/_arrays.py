@@ -61,8 +61,9 @@ class NumpyArrays:
         return None
 
     @staticmethod
-    def enter(context, x) -> None:
-        """Work for these arrays follows what was asked of them before; on the host it always does."""
+    def stream(x) -> Optional[tuple]:
+        """(its object, its number) of the stream that work for these arrays belongs to; the host has none."""
+        return None
 
     wrap = staticmethod(host_array)
 
@@ -112,10 +113,10 @@ class CupyArrays(CudaArrays):
         return f"cuda:{x.device.id}"
 
     @staticmethod
-    def enter(context, x) -> None:
+    def stream(x) -> Optional[tuple]:
         import cupy
         stream = cupy.cuda.get_current_stream(x.device.id)
-        context.use_stream(stream, stream.ptr or LEGACY_STREAM)
+        return stream, stream.ptr or LEGACY_STREAM
 
     @staticmethod
     def wrap(owner, address: int, count: int, dtype: np.dtype):
@@ -148,10 +149,10 @@ class TorchCudaArrays(CudaArrays):
         return f"cuda:{x.device.index or 0}"
 
     @staticmethod
-    def enter(context, x) -> None:
+    def stream(x) -> Optional[tuple]:
         import torch
         stream = torch.cuda.current_stream(x.device)
-        context.use_stream(stream, stream.cuda_stream or LEGACY_STREAM)
+        return stream, stream.cuda_stream or LEGACY_STREAM
 
     @staticmethod
     def wrap(owner, address: int, count: int, dtype: np.dtype):
