@@ -12,9 +12,9 @@ tulle takes no time.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False                   # type checkers take it as true; importing typing would take longer than all else
 
 _WHERE = {
     "matmul": "_matmul", "verify": "_matmul", "spmm": "_spmm", "SpmmPlan": "_spmm_plan", "Plan": "_plan", "estimate": "_forecast",

@@ -141,8 +141,8 @@ def target(xp, x, y, shape: tuple, dtype: np.dtype, beta, keep: list):
         raise InvalidError("out cannot be written to")
     view_y = dense_view(xp, y, dtype, keep, copy=False)
     if view_y is None:
-        raise DtypeError(f"out has {xp.dtype(y)} values and strides of {tuple(xp.strides(y))} bytes; it must have {dtype} values, "
-                         f"by rows or by columns")
+        raise DtypeError(f"out has {xp.dtype(y)} values and strides of {tuple(xp.strides(y))} bytes; it must have aligned {dtype} "
+                         f"values, by rows or by columns")
     return y, view_y
 
 

@@ -39,7 +39,7 @@ class SpmmPlan:
            [2., 2.]])
     >>> plan.set_values(-A.data)
     >>> plan(np.ones(4))
-    array([-1., -0., -0., -1.])
+    array([-1.,  0.,  0., -1.])
     """
 
     def __init__(self, A: Any, *, op: Union[bool, str] = False, out_dtype: Any = None,
