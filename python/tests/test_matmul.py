@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from conftest import DTYPES, INDICES, same, whole
 
 import tulle
-from tulle._kinds import is_array
+from tulle._arrays import NUMPY, csr_view, dense_view
+from tulle._kinds import _SCIPY, is_array
 
 
 @pytest.mark.parametrize("index_a", INDICES)
@@ -91,6 +92,29 @@ def test_slices_read_only_and_gaps():
         wide[::2] = getattr(gaps, name)
         setattr(gaps, name, wide[::2])
     same(tulle.matmul(gaps, gaps), A.toarray() @ A.toarray())
+
+
+def unaligned(x):
+    """The same values, one byte beside where they belong."""
+    raw = np.zeros(x.nbytes + 1, "u1")[1:]
+    raw[:] = np.ascontiguousarray(x).view("u1").ravel()
+    return raw.view(x.dtype).reshape(x.shape)
+
+
+def test_unaligned_arrays():
+    A, B = whole((40, 30), 0.3), whole((40, 30), 0.3)
+    A.data, A.indices, A.indptr = map(unaligned, (A.data, A.indices, A.indptr))
+    keep = []
+    view = csr_view(NUMPY, _SCIPY.parts(A), A.dtype, "A", keep)
+    assert not A.data.flags.aligned and view.values % 8 == view.col_idx % 4 == view.row_ptr % 4 == 0
+    same(tulle.matmul(A, B, transpose_b=True), B.toarray() @ B.toarray().T)
+    X = unaligned(np.arange(90.0).reshape(30, 3))
+    assert dense_view(NUMPY, X, X.dtype, keep).values % 8 == 0
+    same(tulle.matmul(A, X), B.toarray() @ X)
+    with pytest.raises(tulle.DtypeError, match="aligned"):
+        tulle.matmul(B, X, out=unaligned(np.zeros((40, 3))))
+    plan = tulle.Plan(A, B.T.tocsr())
+    same(plan(unaligned(2 * A.data)), 2 * (B.toarray() @ B.toarray().T))
 
 
 def test_foreign_byte_order():

@@ -12,12 +12,12 @@ tulle takes no time.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False                   # type checkers take it as true; importing typing would take longer than all else
+
 _WHERE = {
-    "matmul": "_matmul", "verify": "_matmul", "spmm": "_spmm", "Plan": "_plan", "estimate": "_forecast",
+    "matmul": "_matmul", "verify": "_matmul", "spmm": "_spmm", "SpmmPlan": "_spmm_plan", "Plan": "_plan", "estimate": "_forecast",
     "explain": "_forecast", "Forecast": "_forecast", "read": "_files", "write": "_files", "gallery": "_files",
     "recipes": "_files", "devices": "_devices", "Device": "_devices", "policies": "_devices", "Context": "_context",
     "Stats": "_context", "Csr": "_csr", "install": "_install", "uninstall": "_install", "installed": "_install",
@@ -53,6 +53,7 @@ if TYPE_CHECKING:                       # the same table, for type checkers
     from ._matmul import matmul, verify
     from ._plan import Plan
     from ._spmm import spmm
+    from ._spmm_plan import SpmmPlan
     from .errors import (CancelledError, CheckError, CommunicationError, CompileError, DeviceError, DriverError, DtypeError, FileError, FormatError,
                          IndexOverflowError, InvalidError, MemoryLimitError, OutOfMemoryError, PatternError, ShapeError,
                          TulleError)

@@ -15,6 +15,7 @@ from . import _lib
 from ._memory import DTYPE, INDEX, INDEX_DTYPE, TYPE, device_array, host_array
 from .errors import DtypeError, PatternError, ShapeError
 
+_buffer = c_char.from_buffer
 NAMES = "float32, float64, complex64 and complex128"
 
 
@@ -42,13 +43,14 @@ class NumpyArrays:
 
     @staticmethod
     def flat(x):
-        """The array itself where its values lie side by side, else a copy."""
-        return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+        """The array itself where its values are aligned and lie side by side, else a copy."""
+        flags = x.flags
+        return x if flags.c_contiguous and flags.aligned else np.array(x, order="C")
 
     @staticmethod
     def address(x) -> int:
         try:                            # a quarter of the time of the way below
-            return addressof(c_char.from_buffer(x))
+            return addressof(_buffer(x))
         except (TypeError, ValueError):             # read-only, or empty
             return x.__array_interface__["data"][0]
 
@@ -61,8 +63,9 @@ class NumpyArrays:
         return None
 
     @staticmethod
-    def enter(context, x) -> None:
-        """Work for these arrays follows what was asked of them before; on the host it always does."""
+    def stream(x) -> Optional[tuple]:
+        """(its object, its number) of the stream that work for these arrays belongs to; the host has none."""
+        return None
 
     wrap = staticmethod(host_array)
 
@@ -112,10 +115,10 @@ class CupyArrays(CudaArrays):
         return f"cuda:{x.device.id}"
 
     @staticmethod
-    def enter(context, x) -> None:
+    def stream(x) -> Optional[tuple]:
         import cupy
         stream = cupy.cuda.get_current_stream(x.device.id)
-        context.use_stream(stream, stream.ptr or LEGACY_STREAM)
+        return stream, stream.ptr or LEGACY_STREAM
 
     @staticmethod
     def wrap(owner, address: int, count: int, dtype: np.dtype):
@@ -148,10 +151,10 @@ class TorchCudaArrays(CudaArrays):
         return f"cuda:{x.device.index or 0}"
 
     @staticmethod
-    def enter(context, x) -> None:
+    def stream(x) -> Optional[tuple]:
         import torch
         stream = torch.cuda.current_stream(x.device)
-        context.use_stream(stream, stream.cuda_stream or LEGACY_STREAM)
+        return stream, stream.cuda_stream or LEGACY_STREAM
 
     @staticmethod
     def wrap(owner, address: int, count: int, dtype: np.dtype):
@@ -248,16 +251,16 @@ def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional
     if ptr_type is None or idx_type is None or data.dtype is not dtype or len(indptr) != rows + 1:
         return None
     nnz = indptr.item(-1)
-    if nnz > len(indices) or nnz > len(data) or not (indptr.flags.c_contiguous and indices.flags.c_contiguous and
-                                                     data.flags.c_contiguous):
+    if nnz > len(indices) or nnz > len(data):
         return None
     try:
-        view = _lib.Csr(rows, cols, nnz, addressof(c_char.from_buffer(indptr)), addressof(c_char.from_buffer(indices)),
-                        addressof(c_char.from_buffer(data)), ptr_type, idx_type, TYPE[dtype], _lib.HOST)
-    except (TypeError, ValueError):     # read-only, or empty
+        p, i, d = addressof(_buffer(indptr)), addressof(_buffer(indices)), addressof(_buffer(data))
+    except (TypeError, ValueError):     # with gaps, read-only, or empty
+        return None
+    if (p | i | d) & 7:                 # perhaps not aligned
         return None
     keep += (indptr, indices, data)
-    return view
+    return _lib.Csr(rows, cols, nnz, p, i, d, ptr_type, idx_type, TYPE[dtype], _lib.HOST)
 
 
 def _entries(indptr, rows: int, by_columns: bool, name: str) -> int:
@@ -288,6 +291,10 @@ def dense_view(xp, x, dtype: np.dtype, keep: list, copy: bool = True) -> Optiona
         if not copy:
             return None
         x = xp.cast(x, dtype)
+    if not xp.on_device and not x.flags.aligned:
+        if not copy:
+            return None
+        x = np.array(x)
     rows, cols = x.shape
     size = dtype.itemsize
     down, right = xp.strides(x)

@@ -45,17 +45,38 @@ def _text(text: Optional[bytes]) -> str:
 
 class Core:
     """The library's context, freed when neither a Context nor a plan needs it."""
-    __slots__ = ("handle", "lock", "holder")
+    __slots__ = ("handle", "lock", "holder", "dropped")
     _free = tl.ctx_free                 # found while the interpreter ends, too
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
         self.lock = threading.Lock()
         self.holder = 0                 # the thread that has the lock
+        self.dropped: list = []         # (free, plan) of plans that went while a call was under way
+
+    def drop(self, free, plan) -> None:
+        """Frees a plan of this context: now or, where a call is under way, after it.
+
+        A plan goes when the garbage collector says so, in any thread; its memory is the context's, which
+        serves one thread at a time.
+        """
+        self.dropped.append((free, plan))
+        if self.lock.acquire(False):
+            try:
+                self.free_dropped()
+            finally:
+                self.lock.release()
+
+    def free_dropped(self) -> None:
+        """Frees what was dropped; the caller has the lock."""
+        while self.dropped:
+            free, plan = self.dropped.pop()
+            free(plan)
 
     def __del__(self) -> None:
         # After a fork, another thread may have been at work with it: then it stays as it is.
         if self.handle and not self.lock.locked():
+            self.free_dropped()
             self._free(self.handle)
 
 
@@ -109,11 +130,12 @@ class Context:
         return self.core.handle
 
     def run(self, size: int, function, *arguments, allow: int = 0, progress: Optional[Progress] = None,
-            trace: Optional[list] = None) -> int:
+            trace: Optional[list] = None, stream: Optional[tuple] = None) -> int:
         """Calls a function of the library, which may take long where ``size`` (entries) is large.
 
         Raises what its status says, unless that is the one in ``allow``, which is returned. The lines that
-        the library tells of its choices go into ``trace``.
+        the library tells of its choices go into ``trace``. The work goes to the CUDA stream ``stream``, set
+        by who has the lock: another thread's call cannot come in between.
         """
         core = self.core
         lock = core.lock
@@ -123,6 +145,8 @@ class Context:
             lock.acquire()
         core.holder = get_ident()
         try:
+            if stream is not None:
+                self.use_stream(*stream)
             progress = progress or self.progress
             if trace is not None:
                 status = self._traced(core, function, arguments, trace)
@@ -134,6 +158,8 @@ class Context:
                 raise error_of(status, _text(tl.ctx_error(core.handle)))
             return status
         finally:
+            if core.dropped:
+                core.free_dropped()
             core.holder = 0
             lock.release()
 
@@ -171,9 +197,13 @@ class Context:
             tl.ctx_set_trace(core.handle, _lib.TraceFn(), None)
 
     def use_stream(self, stream, number: int) -> None:
-        """Work goes to this CUDA stream from now on; ``stream`` is the object that keeps it alive."""
+        """Work goes to this CUDA stream from now on; ``stream`` is the object that keeps it alive. The caller
+        has the lock.
+        """
         if number != self._stream_id:
-            self.run(0, tl.cuda_set_stream, self.handle, number)
+            status = tl.cuda_set_stream(self.handle, number)
+            if status:
+                raise error_of(status, _text(tl.ctx_error(self.handle)))
             self._stream, self._stream_id = stream, number
 
     # ---- what it can tell

@@ -77,11 +77,12 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
     keep: list = []
     view = csr_view(xp, parts, _kept(xp, parts.data), "A", keep)
     context = context_for(device, xp.place(keep[0]))
-    xp.enter(context, keep[0])
-    status = context.run(LONG, tl.write, context.handle, os.fsencode(path), view, allow=_lib.EPATTERN, progress=progress)
+    stream = xp.stream(keep[0])
+    status = context.run(LONG, tl.write, context.handle, os.fsencode(path), view, allow=_lib.EPATTERN, progress=progress,
+                         stream=stream)
     if status:                          # rows out of order
         owner = Owned()
-        context.run(LONG, tl.csr_sort, context.handle, view, byref(owner.handle), progress=progress)
+        context.run(LONG, tl.csr_sort, context.handle, view, byref(owner.handle), progress=progress, stream=stream)
         context.run(LONG, tl.write, context.handle, os.fsencode(path), owner.view(), progress=progress)
 
 

@@ -69,16 +69,16 @@ def _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device,
         raise DtypeError("a forecast is for the product of two sparse matrices")
     pair = pair_of(A, B, kind_a, kind_b, None, op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b"))
     context = context_for(device, pair.xp.place(pair.keep[0]))
-    pair.xp.enter(context, pair.keep[0])
+    stream = pair.xp.stream(pair.keep[0])
     options = pair.options(False, policy, accumulator) or _lib.Options()
     raw = _lib.Forecast()
     size = pair.left.nnz + pair.right.nnz
     try:
         status = context.run(size, tl.estimate, context.handle, pair.left, pair.right, options, raw, allow=_lib.EPATTERN,
-                             trace=trace)
+                             trace=trace, stream=stream)
         if status:                      # rows out of order
             options.sort_inputs = 1
-            context.run(size, tl.estimate, context.handle, pair.left, pair.right, options, raw, trace=trace)
+            context.run(size, tl.estimate, context.handle, pair.left, pair.right, options, raw, trace=trace, stream=stream)
     except TulleError as error:
         raise pair.said(error) from None
     shares = {_text(s.name): (s.rows, s.products) for s in raw.share[:raw.shares] if s.rows}

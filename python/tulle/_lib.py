@@ -153,6 +153,11 @@ FUNCTIONS = {
     "plan_stats": (None, [c_void_p, POINTER(Stats)]),
     "plan_free": (None, [c_void_p]),
     "spmm": (c_int, [c_void_p, _csr, _dense, _dense, POINTER(SpmmOptions)]),
+    "spmm_plan_create": (c_int, [c_void_p, _csr, POINTER(SpmmOptions), _handle]),
+    "spmm_plan_run": (c_int, [c_void_p, c_void_p, _dense, c_void_p, _dense]),
+    "spmm_plan_set_values": (c_int, [c_void_p, c_void_p]),
+    "spmm_plan_stats": (None, [c_void_p, POINTER(Stats)]),
+    "spmm_plan_free": (None, [c_void_p]),
     "cuda_set_stream": (c_int, [c_void_p, c_void_p]),
 }
 

@@ -155,16 +155,17 @@ def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], pr
     with copies.
     """
     left, right, handle = pair.left, pair.right, context.handle
-    pair.xp.enter(context, pair.keep[0])
+    stream = pair.xp.stream(pair.keep[0])
     owner = Owned(context.device)
     size = left.nnz + right.nnz
     try:
         status = context.run(size, tl.multiply, handle, left, right, options, byref(owner.handle), allow=_lib.EPATTERN,
-                             progress=progress)
+                             progress=progress, stream=stream)
         if status:
             options = options or _lib.Options()
             options.sort_inputs = 1
-            context.run(size, tl.multiply, handle, left, right, options, byref(owner.handle), progress=progress)
+            context.run(size, tl.multiply, handle, left, right, options, byref(owner.handle), progress=progress,
+                        stream=stream)
     except TulleError as error:
         raise pair.said(error) from None
     return owner
@@ -211,5 +212,6 @@ def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) 
     view = csr_view(pair.xp, c, pair.dtype, "C", pair.keep)
     error = c_double()
     context = context_for(device, pair.xp.place(pair.keep[0]))
-    context.run(view.nnz, tl.product_check, context.handle, pair.left, pair.right, view, pair.options(), byref(error))
+    context.run(view.nnz, tl.product_check, context.handle, pair.left, pair.right, view, pair.options(), byref(error),
+                stream=pair.xp.stream(pair.keep[0]))
     return error.value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import Any, Optional, Union
 
+import numpy as np
+
 from . import _lib
 from ._context import Context, Core, Progress, Stats, context_for, stats_of
 from ._kinds import kind_of
@@ -14,20 +16,34 @@ from ._memory import DTYPE, INDEX_DTYPE, host_array
 from .errors import DtypeError, InvalidError, ShapeError, TulleError
 
 
-class _PlanCore:
-    """The library's plan, freed when neither a Plan nor a result needs it; before its context, as it must
-    be.
+class PlanCore:
+    """A plan of the library, freed when neither its object nor a result needs it; before its context, as it
+    must be.
     """
-    __slots__ = ("handle", "context", "keep", "__array_interface__")
-    _free = tl.plan_free
+    __slots__ = ("handle", "context", "keep", "free", "__array_interface__")
 
-    def __init__(self, context: Core, keep: list) -> None:
+    def __init__(self, context: Core, keep: list, free) -> None:
         self.handle = c_void_p()
-        self.context, self.keep = context, keep
+        self.context, self.keep, self.free = context, keep, free
 
     def __del__(self) -> None:
         if self.handle:
-            self._free(self.handle)
+            self.context.drop(self.free, self.handle)
+
+
+def given_values(xp, values, count: int, dtype: np.dtype, name: str):
+    """Values of a caller: as many as the operand has entries, of the plan's type."""
+    if not xp.on_device and type(values).__module__.startswith("torch"):
+        values = values.detach().resolve_conj().numpy()
+    if not hasattr(values, "shape") or not hasattr(values, "dtype"):
+        raise DtypeError(f"{name} is a {type(values).__module__}.{type(values).__qualname__}, it must be an array")
+    if len(values.shape) != 1 or len(values) < count:
+        raise ShapeError(f"{name} has the shape {tuple(values.shape)}, the operand {count} entries")
+    if xp.dtype(values) != dtype:
+        if xp.dtype(values).kind not in "biuf" + dtype.kind:
+            raise DtypeError(f"{name} are {xp.dtype(values)}, the plan is for {dtype}")
+        values = xp.cast(values, dtype)
+    return xp.flat(values)
 
 
 class Plan:
@@ -54,7 +70,7 @@ class Plan:
                  policy: Optional[str] = None, accumulator: Optional[str] = None, threads: Optional[int] = None,
                  memory_limit: Optional[int] = None, transpose_a: Union[bool, str] = False,
                  transpose_b: Union[bool, str] = False, progress: Optional[Progress] = None) -> None:
-        self._core: Optional[_PlanCore] = None
+        self._core: Optional[PlanCore] = None
         kind_a, kind_b = kind_of(A, "A"), kind_of(B, "B")
         if not (kind_a.sparse and kind_b.sparse):
             raise DtypeError("a plan is for two sparse matrices")
@@ -64,12 +80,11 @@ class Plan:
         self._values = (kind_a.parts(A).data, kind_b.parts(B).data)
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
-        pair.xp.enter(self._context, pair.keep[0])
         options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
-        core = _PlanCore(self._context.core, pair.keep)
+        core = PlanCore(self._context.core, pair.keep, tl.plan_free)
         try:
             self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
-                              byref(core.handle), progress=progress)
+                              byref(core.handle), progress=progress, stream=pair.xp.stream(pair.keep[0]))
         except TulleError as error:
             raise pair.said(error) from None
         self._core = core
@@ -79,7 +94,7 @@ class Plan:
     def _size(self) -> int:
         return self._pair.left.nnz + self._pair.right.nnz
 
-    def _take_pattern(self, core: _PlanCore):
+    def _take_pattern(self, core: PlanCore):
         """(indptr, indices), which belong to the plan; copies on a device, and where a library has no arrays
         that are only read.
         """
@@ -110,29 +125,15 @@ class Plan:
         if self._core is None:
             raise InvalidError("this plan is closed")
         xp, pair = self._xp, self._pair
-        a = self._given(self._values[0] if a_values is None else a_values, self._values[0], "a_values")
-        b = self._given(self._values[1] if b_values is None else b_values, self._values[1], "b_values")
+        a, b = (given_values(xp, now if given is None else given, len(now), self.dtype, name)
+                for given, now, name in zip((a_values, b_values), self._values, ("a_values", "b_values")))
         result, data = self._target(out)
         first, second = (b, a) if pair.swapped else (a, b)
-        xp.enter(self._context, pair.keep[0])
         self._context.run(self._size, tl.plan_run, self._core.handle, xp.address(first), xp.address(second), xp.address(data),
-                          progress=self._progress)
+                          progress=self._progress, stream=xp.stream(pair.keep[0]))
         if result is not None:
             return result
         return pair.kind.build(self._like, pair.shape, *self._pattern, data, pair.swapped)
-
-    def _given(self, values, like, name: str):
-        """Values of a caller: as many as the operand has, of the plan's type."""
-        xp = self._xp
-        if not xp.on_device and type(values).__module__.startswith("torch"):
-            values = values.detach().resolve_conj().numpy()
-        if len(values.shape) != 1 or len(values) < len(like):
-            raise ShapeError(f"{name} has the shape {tuple(values.shape)}, the operand {len(like)} entries")
-        if xp.dtype(values) != self.dtype:
-            if xp.dtype(values).kind == "c" and self.dtype.kind != "c":
-                raise DtypeError(f"{name} are {xp.dtype(values)}, the plan is for {self.dtype}")
-            values = xp.cast(values, self.dtype)
-        return xp.flat(values)
 
     def _target(self, out):
         """(what to return or None, where values go)"""

@@ -51,14 +51,10 @@ def dense_right(A, X, kind_a: Kind, kind_x: DenseKind, op: int, out, **given):
     xp = kind_a.arrays(A)
     x = kind_x.array(X)
     a = kind_a.parts(A)
-    vector, x2, out2 = _as_matrix(x, None if out is None else _array_of(out, kind_x), right=True)
+    vector, x2, out2 = as_matrix(x, None if out is None else array_of(out, kind_x), right=True)
     shapes_meet((a.cols, a.rows) if op else (a.rows, a.cols), x2.shape, "A", "X")
     y = _run(xp, a, x2, out2, op, **given)
-    if out is not None:
-        return out
-    if isinstance(X, np.matrix):
-        return np.asmatrix(y)
-    return kind_x.give(X, y[:, 0] if vector else y)
+    return out if out is not None else as_given(X, kind_x, y, (slice(None), 0) if vector else ...)
 
 
 def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
@@ -69,7 +65,7 @@ def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
     xp = kind_b.arrays(B)
     x = kind_x.array(X)
     b = kind_b.parts(B)
-    vector, x2, out2 = _as_matrix(x, None if out is None else _array_of(out, kind_x), right=False)
+    vector, x2, out2 = as_matrix(x, None if out is None else array_of(out, kind_x), right=False)
     shapes_meet(x2.shape, (b.cols, b.rows) if op else (b.rows, b.cols), "X", "B")
     if op == _lib.ADJOINT and xp.dtype(b.data).kind == "c":
         raise InvalidError("a dense matrix times the conjugate transpose of a sparse one: give B.conj() and transpose_b=True")
@@ -78,21 +74,23 @@ def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
         dtype = common_dtype(xp.dtype(b.data), xp.dtype(x2), given.get("out_dtype"))
         out2 = xp.empty(x2, (x2.shape[0], rows), dtype)
     y = _run(xp, b, x2.T, out2.T, _lib.KEEP if op else _lib.TRANSPOSE, **given).T
-    if out is not None:
-        return out
-    if isinstance(X, np.matrix):
-        return np.asmatrix(y)
-    return kind_x.give(X, y[0, :] if vector else y)
+    return out if out is not None else as_given(X, kind_x, y, (0, slice(None)) if vector else ...)
 
 
-def _array_of(out, kind_x: DenseKind):
+def as_given(X, kind_x: DenseKind, y, part):
+    """The product as the caller gave X: this part of the array ``y``, of X's library and class."""
+    return np.asmatrix(y) if isinstance(X, np.matrix) else kind_x.give(X, y[part])
+
+
+def array_of(out, kind_x: DenseKind):
+    """The array of a caller's ``out``."""
     kind = kind_of(out, "out")
     if kind is not kind_x:
         raise DtypeError("out must be a dense array of the library that X comes from")
     return kind.array(out)
 
 
-def _as_matrix(x, out, right: bool):
+def as_matrix(x, out, right: bool):
     """A vector as a matrix of one column (left of the sparse one: of one row)."""
     if len(x.shape) not in (1, 2):
         raise ShapeError(f"X has {len(x.shape)} dimensions; tulle multiplies matrices and vectors, of 2 and 1")
@@ -112,7 +110,27 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
     keep: list = []
     view_a = csr_view(xp, a, dtype, "A", keep)
     view_x = dense_view(xp, x, dtype, keep)
-    shape = (a.cols if op else a.rows, x.shape[1])
+    y, view_y = target(xp, x, y, (a.cols if op else a.rows, x.shape[1]), dtype, beta, keep)
+    alpha, beta = (factor(f, default, dtype, word, keep) for f, default, word in ((alpha, 1, "alpha"), (beta, 0, "beta")))
+    options = _lib.SpmmOptions(
+        policy=policy.encode() if policy else None, alpha=alpha, beta=beta,
+        memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
+        op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
+        trust_inputs=int(trust), allow_tf32=int(allow_tf32))
+    context = context_for(device, xp.place(keep[0]))
+    stream = xp.stream(keep[0])
+    size = view_a.nnz + x.shape[0] * x.shape[1]
+    status = context.run(size, tl.spmm, context.handle, view_a, view_x, view_y, options, allow=_lib.EPATTERN,
+                         progress=progress, stream=stream)
+    if status:                          # rows out of order: the check has found it, a sorted copy can do
+        owner = Owned(context.device)
+        context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress, stream=stream)
+        context.run(size, tl.spmm, context.handle, owner.view(), view_x, view_y, options, progress=progress, stream=stream)
+    return y
+
+
+def target(xp, x, y, shape: tuple, dtype: np.dtype, beta, keep: list):
+    """Where the product goes: (the array y, the library's view of it); made where y is None."""
     if y is None:
         if beta != 0:
             raise InvalidError("beta is not 0, but there is no out to add to")
@@ -123,29 +141,17 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
         raise InvalidError("out cannot be written to")
     view_y = dense_view(xp, y, dtype, keep, copy=False)
     if view_y is None:
-        raise DtypeError(f"out has {xp.dtype(y)} values and strides of {tuple(xp.strides(y))} bytes; it must have {dtype} values, "
-                         f"by rows or by columns")
-    factors = [np.asarray(_factor(f, dtype, word), dtype) for f, word in ((alpha, "alpha"), (beta, "beta"))]
-    options = _lib.SpmmOptions(
-        policy=policy.encode() if policy else None,
-        alpha=None if alpha == 1 else factors[0].__array_interface__["data"][0],
-        beta=None if beta == 0 else factors[1].__array_interface__["data"][0],
-        memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
-        op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
-        trust_inputs=int(trust), allow_tf32=int(allow_tf32))
-    context = context_for(device, xp.place(keep[0]))
-    xp.enter(context, keep[0])
-    size = view_a.nnz + x.shape[0] * x.shape[1]
-    status = context.run(size, tl.spmm, context.handle, view_a, view_x, view_y, options, allow=_lib.EPATTERN,
-                         progress=progress)
-    if status:                          # rows out of order: the check has found it, a sorted copy can do
-        owner = Owned(context.device)
-        context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress)
-        context.run(size, tl.spmm, context.handle, owner.view(), view_x, view_y, options, progress=progress)
-    return y
+        raise DtypeError(f"out has {xp.dtype(y)} values and strides of {tuple(xp.strides(y))} bytes; it must have aligned {dtype} "
+                         f"values, by rows or by columns")
+    return y, view_y
 
 
-def _factor(value, dtype: np.dtype, word: str):
-    if not isinstance(value, (int, float, complex, np.number)) or dtype.kind == "f" and isinstance(value, complex):
+def factor(value, default: int, dtype: np.dtype, word: str, keep: list):
+    """The address of alpha or beta in the type of the product; None where it is what the library takes."""
+    if not isinstance(value, (int, float, complex, np.number)) or dtype.kind == "f" and np.iscomplexobj(value):
         raise DtypeError(f"{word} is {value!r}, which is no factor for {dtype} values")
-    return value
+    if value == default:
+        return None
+    number = np.asarray(value, dtype)
+    keep.append(number)
+    return number.__array_interface__["data"][0]
