@@ -41,7 +41,7 @@ tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values)
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
     TRY(check_profile(b, s));
-    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, o->threads, &s->profile));
+    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads, &s->profile));
     if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),

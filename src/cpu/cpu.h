@@ -105,6 +105,8 @@ typedef struct tl_kernels {
 
 tl_kernels  tl_kernels_for(tulle_type value, tulle_index index);
 const char *tl_cpu_isa(void);
+/* Rows of at most so many products are added up in registers (kernel_lanes.h) faster than as stencils; 0: none are. */
+int64_t     tl_cpu_few(tulle_type value);
 bool        tl_isa_wrong(char *why, size_t bytes);      /* TULLE_ISA names what is not there; why gets the sentence */
 void        tl_cpu_text(char *text, size_t bytes);
 

@@ -126,6 +126,12 @@ const char *tl_cpu_isa(void)
     return table()->name;
 }
 
+int64_t tl_cpu_few(tulle_type value)
+{
+    enum { FEW = 16 };                  /* measured: 9 products 1.5 times as fast, 25 products 0.9 times */
+    return value <= TULLE_F64 && strcmp(table()->name, "avx512") == 0 ? FEW : 0;
+}
+
 void tl_cpu_text(char *text, size_t bytes)
 {
     char model[128] = "CPU", line[256];

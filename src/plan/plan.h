@@ -143,9 +143,10 @@ typedef struct tl_profile {
     bool     repeats;                   /* products of most rows lie as those of a row shortly before, some columns on */
 } tl_profile;
 
-/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike. */
-tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
-                             tl_profile *profile);
+/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (that is looked for where `alike` says so).  Rows of
+ * at most `few` products, in the mean, are told by what repeats before they are told by what is shifted. */
+tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
+                             int threads, tl_profile *profile);
 void         tl_profile_done(tl_base *b, tl_profile *profile);
 
 /* ---- pieces */

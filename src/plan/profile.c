@@ -237,13 +237,14 @@ static void analyze(void *arg, int thread, int threads)
 }
 
 /* Decides what is looked for in all rows. */
-static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, tl_profile *p)
+static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, int64_t few, tl_profile *p)
 {
     tulle_status status = TULLE_OK;
     bool same = tl_same_arrays(A, B);
     const looks la = look_at(A), lb = same ? la : look_at(B);
     bool stencils = la.shifted * 2 > la.count && lb.shifted * 2 > lb.count, twins = la.twins * 8 > la.count;
-    p->repeats = !stencils && !twins && has_repeats(A, B);
+    bool small = (double)A->nnz * (double)B->nnz <= (double)few * (double)A->rows * (double)B->rows;
+    p->repeats = (!stencils || small) && !twins && has_repeats(A, B);
     if (p->repeats) return TULLE_OK;
     if (has_likes(&la)) TRY(tl_alloc(b, &p->a_like, A->rows, 1, "marks of rows alike"));
     if (same) p->b_like = p->a_like;
@@ -252,8 +253,8 @@ done:
     return status;
 }
 
-tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int threads,
-                             tl_profile *p)
+tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
+                             int threads, tl_profile *p)
 {
     tulle_status status = TULLE_OK;
     job j = {.A = A, .B = B, .p = p, .length = equal_length(B)};
@@ -265,7 +266,7 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     p->b_length = j.length;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));
-    if (alike) TRY(prepare_likes(b, A, B, p));
+    if (alike) TRY(prepare_likes(b, A, B, few, p));
     tl_team_run(b->team, threads, analyze, &j);
     for (int t = 0; t < threads; t++) {
         const totals *s = &j.part[t];
