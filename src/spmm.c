@@ -44,26 +44,34 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
 
 /* ---- arguments */
 
+static tulle_spmm_lab lab_of(const tulle_spmm_options *o)
+{
+    static const tulle_spmm_lab none;
+    return o->lab ? *o->lab : none;
+}
+
 static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *options, tulle_spmm_options *out)
 {
     static const tulle_spmm_options defaults;
     tl_base *b = &ctx->base;
     *out = options ? *options : defaults;
+    const tulle_spmm_lab lab = lab_of(out);
     const struct { const char *name; int value, most; } fields[] = {
         {"op_a", out->op_a, TULLE_ADJOINT},
         {"threads", out->threads, 1 << 16},
         {"trust_inputs", out->trust_inputs, 1},
         {"allow_tf32", out->allow_tf32, 1},
         {"time_stages", out->time_stages, 1},
-        {"ellr_threads", out->ellr_threads, 32},
-        {"ellr_columns", out->ellr_columns, 32},
-        {"ellr_block", out->ellr_block, 256},
+        {"ellr_threads", lab.ellr_threads, 32},
+        {"ellr_columns", lab.ellr_columns, 32},
+        {"ellr_block", lab.ellr_block, 256},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
             return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
                            fields[i].most);
-    return TL_RESERVED_CHECK(b, "options", out);
+    tulle_status status = TL_RESERVED_CHECK(b, "options", out);
+    return status == TULLE_OK ? TL_RESERVED_CHECK(b, "lab", &lab) : status;
 }
 
 /* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
@@ -235,12 +243,13 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     tulle_ctx *ctx = p->ctx;
     tulle_matrix *own = NULL;
     const tulle_spmm_options *o = &p->options;
+    const tulle_spmm_lab lab = lab_of(o);
     p->A = p->given = *A;               /* the device has its own, or these arrays */
     if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
-                             .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
-                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
+                             .ellr_threads = (uint32_t)lab.ellr_threads, .ellr_columns = (uint32_t)lab.ellr_columns,
+                             .ellr_block = (uint32_t)lab.ellr_block, .allow_tf32 = o->allow_tf32 != 0,
                              .trusted = o->trust_inputs || own, .keep = p->keeps};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &p->gpu, &p->stats));
     if (!tl_gpu_spmm_in_bands(p->gpu)) goto done;
@@ -404,7 +413,8 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     begin(ctx, p, A, &o, policy);
     p->keeps = true;
     TRY(prepare(p, A, INT64_MAX));
-    p->given.values = NULL;             /* the caller's, nobody's business any more */
+    p->given.values = NULL;             /* the caller's, read for the last time */
+    p->options.lab = NULL;
     end(p, tl_now() - start);
     *out = p;
     p = NULL;

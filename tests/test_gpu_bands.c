@@ -371,7 +371,7 @@ static void bad_arguments_change_nothing(void)
     spmm_refusals(ctx);
     ref A = ref_random(4, 30, 20, 3, REF_REALS, f64);
     tulle_spmm_plan *plan = NULL;
-    tulle_spmm_options o = {.policy = "ellr", .ellr_threads = 3};
+    tulle_spmm_options o = {.policy = "ellr", .lab = &(tulle_spmm_lab){.ellr_threads = 3}};
     CHECK(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_EINVAL && !plan, "%s", "3 threads a row");
     ref_set_col(&A, A.view.nnz - 1, 20);
     CHECK(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_EPATTERN && !plan, "%s", "a column too far");
