@@ -126,18 +126,23 @@ typedef struct tulle_dense_matrix tulle_dense_matrix;   /* a dense one          
 typedef struct tulle_spmm_plan tulle_spmm_plan;         /* for products with dense ones */
 typedef struct tulle_writer tulle_writer;   /* a file that grows by blocks of rows  */
 
-/* A view over three arrays of the caller (compressed sparse rows, 0-based).  It never owns and is never
- * written.  row_ptr[0] is 0, row_ptr[rows] is nnz; columns increase strictly within a row.  values may be
- * NULL where only the pattern is needed. */
+/* A view over three arrays of the caller: a matrix in compressed sparse rows, 0-based.  A view owns nothing,
+ * and what it points at is never written.  Row i has the entries row_ptr[i] to row_ptr[i+1] - 1 of col_idx
+ * and values; its columns increase strictly.  values may be NULL where only the pattern is needed.
+ *
+ * On the host a view may be a slice of rows of a larger matrix: row_ptr points at the pointer of its first
+ * row, col_idx and values at the beginning of the larger matrix's arrays, and row_ptr[0] is then not 0.  nnz
+ * is row_ptr[rows] - row_ptr[0] in any case.  Values that are given later, to a plan, are found as in the
+ * view: entry row_ptr[0] is the first of them that is read.  In memory of a device row_ptr[0] must be 0. */
 typedef struct tulle_csr {
     int64_t     rows, cols, nnz;
-    const void *row_ptr;          /* rows + 1 entries of ptr_type */
-    const void *col_idx;          /* nnz entries of idx_type      */
-    const void *values;           /* nnz entries of val_type      */
+    const void *row_ptr;          /* rows + 1 entries of ptr_type      */
+    const void *col_idx;          /* row_ptr[rows] entries of idx_type */
+    const void *values;           /* row_ptr[rows] entries of val_type */
     tulle_index ptr_type, idx_type;
     tulle_type  val_type;
     tulle_place place;
-    uint64_t    reserved[2];      /* must be zero                 */
+    uint64_t    reserved[2];      /* must be zero                      */
 } tulle_csr;
 
 /* A view over a dense matrix of the caller, row by row or column by column.  Entry (i,j) is values[i*ld + j]
@@ -539,6 +544,11 @@ TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
  * did, c_values where c_place says; nothing is allocated (but for transposed operands on a device). */
 TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
                                       void *c_values);
+/* Computes a plan's product as a matrix of its own.  It has a copy of the plan's pattern and the values that
+ * tulle_plan_run() would give, lies where c_place says, and may outlive the plan and its context.  Its memory
+ * comes on top of the plan's, and is not part of the memory limit. */
+TULLE_API tulle_status tulle_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values,
+                                           tulle_matrix **C);
 /* Times, counts and memory of a plan's last run, or of making it. */
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
 /* Frees a plan of sparse products, before its context; NULL is allowed. */
@@ -573,10 +583,10 @@ TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A
 /* One product of a plan, Y = alpha*op(A)*X + beta*Y, with alpha and beta as in tulle_spmm_options. */
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
-/* Sets the values of the sparse matrix of a plan, for all later runs.  There are as many as A has entries, in
- * their order, where A lies; they are copied before the function returns (on a caller's own queue: in its
- * order).  After an error the plan has the values it had, unless a device failed half way.  For a transposed
- * A it takes as long as to transpose it, and for that time its memory twice. */
+/* Sets the values of the sparse matrix of a plan, for all later runs.  They lie where A's did, in the order
+ * of its entries, and are copied before the function returns (on a caller's own queue: in its order).  After
+ * an error the plan has the values it had, unless a device failed half way.  For a transposed A it takes as
+ * long as to transpose it, and for that time its memory twice. */
 TULLE_API tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 /* Times, counts and memory of an SpMM plan's last run, or of making it. */
 TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats);

@@ -127,7 +127,7 @@ static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
     return offset >= low_line && offset + high_line <= (uint64_t)X->ld;
 }
 
-static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y)
+static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t first, const tulle_dense *X, const tulle_dense *Y)
 {
     tl_base *b = &ctx->base;
     range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
@@ -136,8 +136,8 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
     const struct { const char *name; const void *array; uint64_t bytes; } arrays[] = {
         {"row_ptr", A->row_ptr, (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)},
-        {"col_idx", A->col_idx, (uint64_t)A->nnz * tl_index_size(A->idx_type)},
-        {"values", A->values, A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0},
+        {"col_idx", tl_array_from(A->col_idx, tl_index_size(A->idx_type), first), (uint64_t)A->nnz * tl_index_size(A->idx_type)},
+        {"values", tl_array_from(A->values, tl_value_size(A), first), (uint64_t)A->nnz * tl_value_size(A)},
     };
     for (int i = 0; i < 3 && A->place == Y->place; i++)
         if (meet(range_of(ctx, A->place, arrays[i].array, arrays[i].bytes), y))
@@ -145,8 +145,9 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
     return TULLE_OK;
 }
 
-/* What can be said of a product without reading an array; X and Y come back with their ld. */
-static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tulle_dense *X, tulle_dense *Y,
+/* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y come back with
+ * their ld. */
+static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X, tulle_dense *Y,
                                   bool reads)
 {
     tulle_status status = TULLE_OK;
@@ -170,7 +171,7 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
     size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_CF32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
-    TRY(check_overlap(ctx, A, X, Y));
+    TRY(check_overlap(ctx, A, first, X, Y));
 done:
     return status;
 }
@@ -220,7 +221,7 @@ static tulle_status keep_values(tulle_spmm_plan *p, const void *from)
     tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
     const size_t size = tl_type_size(p->given.val_type);
-    const uint64_t bytes = (uint64_t)p->given.nnz * size, limit = p->ctx->gpu ? 0 : p->options.memory_limit;
+    const uint64_t bytes = p->copied + (uint64_t)p->given.nnz * size, limit = p->ctx->gpu ? 0 : p->options.memory_limit;
     if (limit && bytes > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
                          limit);
@@ -244,7 +245,6 @@ static tulle_status prepare_gpu(tulle_spmm_plan *p, const tulle_csr *A)
     tulle_matrix *own = NULL;
     const tulle_spmm_options *o = &p->options;
     const tulle_spmm_lab lab = lab_of(o);
-    p->A = p->given = *A;               /* the device has its own, or these arrays */
     if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0, .memory_limit = o->memory_limit,
@@ -264,21 +264,37 @@ done:
     return status;
 }
 
+/* A slice of rows gets pointers of its own. */
+static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
+{
+    tl_base *b = &p->ctx->base;
+    const uint64_t bytes = p->ctx->gpu ? 0 : tl_csr_slice_bytes(given), limit = p->options.memory_limit;
+    if (limit && bytes > limit)
+        return tl_fail(b, TULLE_ELIMIT, "the row pointers of a slice need %" PRIu64 " bytes, the limit is %" PRIu64, bytes, limit);
+    p->copied += bytes;
+    return tl_csr_slice(b, given, "A", p->options.threads, view, &p->slice);
+}
+
 /* A checked, transposed where that is wanted, and divided, for products of at most so many columns. */
-static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
+static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *given, int64_t cols)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
     const tulle_spmm_options *o = &p->options;
+    tulle_csr view;
+    const tulle_csr *A = &view;
     double start = tl_now();
+    TRY(settle(p, given, &view));
+    p->given = *given;
+    p->first = tl_csr_first(given);
+    p->A = view;                        /* a device has its own, or these arrays */
     if (p->ctx->gpu) return prepare_gpu(p, A);
     if (!o->trust_inputs) TRY(tl_csr_check(b, A, "A", o->threads));
     p->stats.sec_check = tl_now() - start;
     start = tl_now();
-    p->A = p->given = *A;
     if (o->op_a != TULLE_KEEP) {
         uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
-                         + (uint64_t)(A->cols + 1) * 8;
+                         + (uint64_t)(A->cols + 1) * 8 + p->copied;
         if (o->memory_limit && bytes > o->memory_limit) {
             status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64,
                              bytes, o->memory_limit);
@@ -364,6 +380,7 @@ static void clear(tl_base *b, tulle_spmm_plan *p)
     tl_spmm_pieces_done(b, &p->pieces);
     tl_gpu_spmm_free(b, p->gpu);
     tl_matrix_free(b, p->own);
+    tl_matrix_free(b, p->slice);
     tl_free(b, p->values);
 }
 
@@ -380,7 +397,9 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(find_policy(ctx, o.policy, &policy));
     TRY(check_matrix(ctx, A));
     tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
-    TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
+    /* with alpha 0 no array of A is read; a first entry that is none will be refused */
+    int64_t first = is_zero(alpha) ? 0 : tl_csr_first(A);
+    TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
     if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
@@ -433,12 +452,15 @@ tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *p, const void *a_values)
     A.values = a_values;
     TRY(check_values(ctx, &A));
     if (p->values) {
-        copy_values(p, a_values);
+        copy_values(p, tl_array_from(a_values, tl_value_size(&A), p->first));
         goto done;
     }
     if (p->options.op_a != TULLE_KEEP) {
         TRY(tl_view_transpose(ctx, &A, (tulle_op)p->options.op_a, &turned));
         A = turned->view;
+    } else if (p->slice) {
+        A = p->slice->view;
+        A.values = tl_array_from(a_values, tl_type_size(A.val_type), p->first);
     }
     if (p->gpu) TRY(tl_gpu_spmm_values(b, p->gpu, &A));
     if (p->own) {
@@ -460,7 +482,7 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *p, const void *alpha, const tulle
     tulle_dense x = *X, y = *Y;
     tl_c64 a = scalar(alpha, p->A.val_type, 1), c = scalar(beta, p->A.val_type, 0);
     double start = tl_now();
-    TRY(check_product(p->ctx, &p->given, p->options.op_a, &x, &y, !is_zero(a)));
+    TRY(check_product(p->ctx, &p->given, p->first, p->options.op_a, &x, &y, !is_zero(a)));
     p->held = atomic_load(&b->held);
     atomic_store(&b->peak, p->held);
     p->compiling = tl_ctx_compiling(p->ctx);
