@@ -8,7 +8,8 @@
 include(CMakePackageConfigHelpers)
 set(TULLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tulle)
 
-install(FILES include/tulle.h include/tulle_cuda.h include/tulle_opencl.h include/tulle_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/tulle.h include/tulle_lab.h include/tulle_cuda.h include/tulle_opencl.h include/tulle_mpi.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tulle EXPORT tulleTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tulle_static EXPORT tulleStaticTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -38,7 +39,7 @@ install(FILES docs/tulle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 # Manual pages of the functions, from the comments of the headers; where there is no awk there are none.
 find_program(TULLE_AWK NAMES awk mawk gawk)
 if(TULLE_AWK)
-    set(headers include/tulle.h include/tulle_cuda.h include/tulle_opencl.h)
+    set(headers include/tulle.h include/tulle_lab.h include/tulle_cuda.h include/tulle_opencl.h)
     list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
     set(man3 ${PROJECT_BINARY_DIR}/man3)
     file(STRINGS docs/tulle.1 date REGEX "^\\.Dd ")

@@ -8,47 +8,49 @@
  *     tulle_multiply(ctx, &A, &B, NULL, &C);       A, B: views over your arrays
  *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
  *
- * When the same patterns come again with new values, make a plan once and run it many times.
- * A sparse matrix times a dense one (SpMM) is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
+ * When the same patterns come again with new values, make a plan once and run it many times.  A sparse matrix
+ * times a dense one (SpMM) is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
  *
  * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
  * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
  * tulle_ctx_error() holds the sentence: which row, which file and line, how many bytes were missing.
  *
  * A context serves one thread at a time; different contexts may be used from different threads at once.
- * There is no global state.  Structures are set to all zero for the defaults, and initialized by the names of
- * their members: every structure has reserved words, so that it can get new members without growing.  Those of
- * a structure that the library reads must be zero, and anything else is TULLE_EINVAL; those of a structure that
- * it fills in come back as zeros.
+ * There is no global state.
+ *
+ * Structures are set to all zero for the defaults, and are initialized by the names of their members: each
+ * has reserved words, so that members can be added without a change of its size.  In a structure that the
+ * library reads they must be zero, anything else is TULLE_EINVAL; in one that it fills in it sets them to
+ * zero.
  *
  * A child of fork() may use and free the contexts, plans and matrices it was given, unless another thread was
- * using them at that moment; threads of its own are started when they are needed.  What is on a GPU can only
- * be freed there: the drivers do not survive a fork, and everything else gives TULLE_EDRIVER.
+ * using them at that moment; it starts threads of its own when they are needed.  What is on a GPU can only be
+ * freed there: the drivers do not survive a fork, and everything else gives TULLE_EDRIVER.
  *
  * On the CPU the result of a product is the same bit for bit for any number of threads, any memory limit and
  * any policy: every entry is (((0 + p1) + p2) + ...), its products taken in the order of the row of A.  A GPU
- * gives the same bits for every row that one team of threads serves; the long rows that several teams share
- * are added up in any order, and may differ in the last bits from run to run.
- * The structure of a product depends on the patterns alone, never on values, unless drop_zeros is asked for.
+ * gives the same bits for every row that one team of threads computes; long rows that several teams share are
+ * added up in any order, and may differ in the last bits from run to run.  The structure of a product depends
+ * on the patterns alone, never on values, unless drop_zeros is asked for.
  *
  * Arrays of a view may lie in the memory of the context's device: see tulle_csr_move(), and tulle_cuda.h and
  * tulle_opencl.h for memory of your own there.
  *
  * How long things live:
  *
- *     what                                    is needed by it until it is gone     is freed by
- * tulle_ctx                               -                                    tulle_ctx_free(), after plans,
- * writers
- *     tulle_plan, tulle_spmm_plan             its context; the patterns of A, B    tulle_plan_free() ...
- *     tulle_writer                            its context                          tulle_writer_free()
- *     tulle_matrix, tulle_dense_matrix        nothing: may outlive its context     tulle_matrix_free() ...
- * a view of one of these                  the matrix                           nobody: a view owns nothing
- *     a view of a plan's pattern              the plan                             nobody
- *     a view over arrays of the caller        the arrays, during a call            the caller
- *     a block of tulle_multiply_blocks()      -; it lives during the callback      the library
- *     texts: names, tulle_ctx_error()         the context, and for that sentence   nobody
- *                                             no other call with the context
- *     options, and what they point at         -; read during the call              the caller */
+ *     what                                 what must outlive it                 who frees it
+ *     tulle_ctx                            -                                    tulle_ctx_free(), after its
+ *                                                                               plans and writers
+ *     tulle_plan, tulle_spmm_plan          its context; the patterns of A, B    tulle_plan_free() ...
+ *     tulle_writer                         its context                          tulle_writer_free()
+ *     tulle_matrix, tulle_dense_matrix     nothing: may outlive its context     tulle_matrix_free() ...
+ *     a view of one of these               the matrix                           nobody: a view owns nothing
+ *     a view of a plan's pattern           the plan                             nobody
+ *     a view over arrays of the caller     the arrays, during a call            the caller
+ *     a block of tulle_multiply_blocks()   - (it lives during the callback)     the library
+ *     texts: names, tulle_ctx_error()      the context; the sentence is there   nobody
+ *                                          until the next call with it
+ *     options, and what they point at      - (read during the call)             the caller */
 #ifndef TULLE_H
 #define TULLE_H
 #include <stddef.h>
@@ -98,10 +100,10 @@ typedef enum tulle_status {
 
 /* The version of the library, such as "0.1.0". */
 TULLE_API const char *tulle_version(void);
-/* The name of a status. */
-TULLE_API const char *tulle_status_name(tulle_status status);   /* "TULLE_EPATTERN"   */
-/* What a status means, in a few words. */
-TULLE_API const char *tulle_status_text(tulle_status status);   /* the text above      */
+/* The name of a status, such as "TULLE_EPATTERN". */
+TULLE_API const char *tulle_status_name(tulle_status status);
+/* What a status means, in a few words: the texts of the list above. */
+TULLE_API const char *tulle_status_text(tulle_status status);
 
 /* ----------------------------------------------------------------- types */
 
@@ -124,18 +126,23 @@ typedef struct tulle_dense_matrix tulle_dense_matrix;   /* a dense one          
 typedef struct tulle_spmm_plan tulle_spmm_plan;         /* for products with dense ones */
 typedef struct tulle_writer tulle_writer;   /* a file that grows by blocks of rows  */
 
-/* A view over three arrays of the caller (compressed sparse rows, 0-based).  It never owns and is
- * never written.  row_ptr[0] is 0, row_ptr[rows] is nnz; columns increase strictly within a row.
- * values may be NULL where only the pattern is needed. */
+/* A view over three arrays of the caller: a matrix in compressed sparse rows, 0-based.  A view owns nothing,
+ * and what it points at is never written.  Row i has the entries row_ptr[i] to row_ptr[i+1] - 1 of col_idx
+ * and values; its columns increase strictly.  values may be NULL where only the pattern is needed.
+ *
+ * On the host a view may be a slice of rows of a larger matrix: row_ptr points at the pointer of its first
+ * row, col_idx and values at the beginning of the larger matrix's arrays, and row_ptr[0] is then not 0.  nnz
+ * is row_ptr[rows] - row_ptr[0] in any case.  Values that are given later, to a plan, are found as in the
+ * view: entry row_ptr[0] is the first of them that is read.  In memory of a device row_ptr[0] must be 0. */
 typedef struct tulle_csr {
     int64_t     rows, cols, nnz;
-    const void *row_ptr;          /* rows + 1 entries of ptr_type */
-    const void *col_idx;          /* nnz entries of idx_type      */
-    const void *values;           /* nnz entries of val_type      */
+    const void *row_ptr;          /* rows + 1 entries of ptr_type      */
+    const void *col_idx;          /* row_ptr[rows] entries of idx_type */
+    const void *values;           /* row_ptr[rows] entries of val_type */
     tulle_index ptr_type, idx_type;
     tulle_type  val_type;
     tulle_place place;
-    uint64_t    reserved[2];      /* must be zero                 */
+    uint64_t    reserved[2];      /* must be zero                      */
 } tulle_csr;
 
 /* A view over a dense matrix of the caller, row by row or column by column.  Entry (i,j) is values[i*ld + j]
@@ -203,9 +210,7 @@ typedef struct tulle_spmm_options {
                                      what it sums is then up to 2^-10 of sum |a||x| off,
                                      beside the rounding of sums; stats tell "auto, tf32"     */
     int         time_stages;      /* 1: stats tell the time of each stage                     */
-    int         ellr_threads;     /* policy ellr: threads a row, 1 to 32; 0: chosen           */
-    int         ellr_columns;     /*   columns at a time, 1 to 32; 0: chosen                  */
-    int         ellr_block;       /*   threads of a block, 32 to 256; 0: chosen               */
+    const struct tulle_spmm_lab *lab;   /* NULL; for experiments, see tulle_lab.h             */
     uint64_t    reserved[6];      /* must be zero                                             */
 } tulle_spmm_options;
 
@@ -279,67 +284,70 @@ typedef struct tulle_cache {
     uint64_t    reserved[4];      /* zero                                           */
 } tulle_cache;
 
-/* ----------------------------------------------------- context and devices */
-
-/* Makes a context on a device. */
-/* device: a name of the list below; "cuda" and "opencl" are their first device.  NULL: $TULLE_DEVICE
- * where that is set, else the best there is; where that is the CPU, the trace says for each GPU why it was not taken.
- * TULLE_DEVICE as a place that is asked for means the host there, so that programs need no switch. */
-TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
-/* Makes a context, or says why there is none. */
-/* The same; on failure why gets the sentence, cut to so many bytes: there is no context to ask for it. */
-TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **ctx,
-                                            char *why, size_t bytes);
-/* Frees a context. */
-TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);             /* owned matrices outlive it */
-TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);      /* sentence of the last error */
-/* The device of a context. */
-TULLE_API const char  *tulle_ctx_device(const tulle_ctx *ctx);     /* "cpu", "cuda:0"            */
-/* How many threads of the CPU a context uses. */
-TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);     /* 0: all cores */
-/* A function that is told how far the work is, and may cancel it; NULL: none. */
-TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
-/* A function that gets a line for each choice that is made; NULL: none. */
-TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
-/* A function that is told of temporary files, before they are made and when they are gone; NULL: none. */
-TULLE_API void         tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user);
-/* Times, counts and memory of the last product. */
-TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats); /* last product */
-/* Gives memory back that is kept from one product to the next: at most an eighth of the machine's, and on a
- * GPU a quarter of the device's, which goes back by itself only where this context needs other memory there.
- * */
-TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);
-
-/* How many devices there are, usable or not. */
-/* The CPU, then every device of every driver, usable or not; a driver that is not there is a line that says
- * so.  The list is made at each call: an index past its present end is TULLE_EINVAL. */
-TULLE_API int          tulle_device_count(void);
-/* One device of the list: its name, in words, its memory, and why it cannot be used. */
-TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
-/* Where compiled kernels are kept, and how many there are. */
-TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
-/* Removes the compiled kernels that are kept; what was there is told. */
-TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
-/* Compiles or loads the kernels of the context's GPU for values and indices of these types now, not when a
- * product first needs them.  "compiling kernels" is told to the progress callback, which may cancel.  A CPU
- * has none: TULLE_OK and zeros. (Rows of C that span more than 2^27 columns, or indices of two widths, take
- * some that are not among them.) */
+/* What tulle_cache_warm() did. */
 typedef struct tulle_kernels {
     int64_t     programs;         /* there are for these types; those not counted below were loaded before */
     int64_t     compiled, cached, embedded;
     double      seconds;
     uint64_t    reserved[4];      /* zero */
 } tulle_kernels;
-/* Compiles or loads the kernels of a GPU ahead of the first product. */
+
+/* ----------------------------------------------------- context and devices */
+
+/* Makes a context on a device.  device is a name of the list that tulle_device_info() gives; "cuda" and
+ * "opencl" are the first device of each.  NULL: $TULLE_DEVICE where that is set, else the best device there
+ * is; where that is the CPU, the trace says of each GPU why it was not taken.  On a context of the CPU the
+ * place TULLE_DEVICE means the host, so that programs need no switch. */
+TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
+/* Makes a context, or says why there is none.  As tulle_ctx_create(); after a failure, when there is no
+ * context to ask, why holds the sentence, cut to so many bytes. */
+TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem *mem, tulle_ctx **ctx,
+                                            char *why, size_t bytes);
+/* Frees a context; NULL is allowed.  Matrices that it made may outlive it, plans and writers may not. */
+TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);
+/* The sentence of the last error, empty when the last call succeeded. */
+TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);
+/* The name of a context's device, such as "cpu" or "cuda:0". */
+TULLE_API const char  *tulle_ctx_device(const tulle_ctx *ctx);
+/* Sets how many threads of the CPU a context uses; 0: one for each core. */
+TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);
+/* Sets a function that is told how far the work is, and may cancel it; NULL: none. */
+TULLE_API void         tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user);
+/* Sets a function that gets a line of text for each choice that is made; NULL: none. */
+TULLE_API void         tulle_ctx_set_trace(tulle_ctx *ctx, tulle_trace_fn fn, void *user);
+/* Sets a function that is told of temporary files, before they are made and when they are gone; NULL:
+ * none. */
+TULLE_API void         tulle_ctx_set_partial(tulle_ctx *ctx, tulle_partial_fn fn, void *user);
+/* Times, counts and memory of the last product; zeros before the first. */
+TULLE_API void         tulle_ctx_stats(const tulle_ctx *ctx, tulle_stats *stats);
+/* Gives back the memory that is kept for the next product.  That is at most an eighth of the machine's, and
+ * on a GPU a quarter of the device's, which goes back by itself only where this context needs other memory
+ * there. */
+TULLE_API void         tulle_ctx_trim(tulle_ctx *ctx);
+
+/* How many devices there are, usable or not.  The CPU is the first, then come the devices of each driver; a
+ * driver that is not there is a line that says so.  The list is made anew at each call. */
+TULLE_API int          tulle_device_count(void);
+/* One device of the list: its name, a description, its memory, and why it cannot be used.  TULLE_EINVAL: the
+ * list, as it is now, is not so long. */
+TULLE_API tulle_status tulle_device_info(int i, tulle_device *info);
+/* Where compiled kernels are kept, and how many there are. */
+TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
+/* Removes the compiled kernels that are kept, and says how many there were. */
+TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
+/* Compiles or loads the kernels of a GPU ahead of the first product.  They are those for values and indices
+ * of these types; the progress callback is told "compiling kernels", and may cancel.  A CPU has none:
+ * TULLE_OK and zeros.  (Rows of C that span more than 2^27 columns, or indices of two widths, need some that
+ * are not among them.) */
 TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type,
                                         tulle_kernels *got);
-/* The i-th policy of sparse products. */
-TULLE_API const char  *tulle_policy_name(int i);                   /* NULL past the last */
-/* What that policy is. */
-TULLE_API const char  *tulle_policy_text(int i);                   /* one line about it  */
+/* The i-th policy of sparse products; NULL past the last. */
+TULLE_API const char  *tulle_policy_name(int i);
+/* What the i-th policy does, in one line. */
+TULLE_API const char  *tulle_policy_text(int i);
 /* The i-th accumulator; NULL past the last. */
 TULLE_API const char  *tulle_accumulator_name(int i);
-/* What that accumulator is, in one line. */
+/* How the i-th accumulator works, in one line. */
 TULLE_API const char  *tulle_accumulator_text(int i);
 
 /* ---------------------------------------------------------------- matrices */
@@ -354,59 +362,60 @@ TULLE_API tulle_csr tulle_csr_f32_i32(int64_t rows, int64_t cols, const int32_t 
 TULLE_API tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                                    const void *col_idx, tulle_index idx_type,
                                    const void *values, tulle_type val_type);
-/* A view over arrays on the device of a context; nnz is given, as the host cannot read row_ptr there.
- * What the pointers are, tulle_cuda.h and tulle_opencl.h say. */
+/* A view over arrays on the device of a context; nnz is given, as the host cannot read row_ptr there.  What
+ * the pointers are, tulle_cuda.h and tulle_opencl.h say. */
 TULLE_API tulle_csr tulle_csr_make_device(int64_t rows, int64_t cols, int64_t nnz, const void *row_ptr,
                                           tulle_index ptr_type, const void *col_idx, tulle_index idx_type,
                                           const void *values, tulle_type val_type);
 
-/* Is this view a matrix in order? */
-/* What is done with one matrix is done on the host, and results are there; views over device memory are
- * copied first.
+/* Checks a view: bounds, order and duplicates.  The sentence says which row is wrong.
  *
- * Bounds, order, duplicates; the sentence says which row. */
+ * This function and those below work on one matrix, on the host, and their results are there; views over
+ * device memory are copied first. */
 TULLE_API tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A);
-/* A copy with sorted rows; entries in the same place are added in their order. */
+/* A copy with sorted rows; entries in the same place are added up, in their order. */
 TULLE_API tulle_status tulle_csr_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
 /* The transpose or the conjugate transpose, as a matrix of its own. */
 TULLE_API tulle_status tulle_csr_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op,
                                            tulle_matrix **out);
-/* A copy with other types; complex to real keeps the real part.  0 keeps a type as it is. */
+/* A copy with other types.  0 keeps a type as it is; from complex to real the real part is kept. */
 TULLE_API tulle_status tulle_csr_convert(tulle_ctx *ctx, const tulle_csr *A, tulle_type val_type,
                                          tulle_index ptr_type, tulle_index idx_type,
                                          tulle_matrix **out);
-/* From coordinates in any order; entries in the same place are added in their order. */
+/* A matrix from coordinates in any order; entries in the same place are added up, in their order. */
 TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t cols, int64_t count,
                                           const void *row_idx, const void *col_idx,
                                           tulle_index idx_type, const void *values,
                                           tulle_type val_type, tulle_matrix **out);
-/* y = A*x for one dense vector, x and y of A's value type; they must not overlap.  A sum is made in double for every type, its
- * products in the order of the row, and rounded once: the same bits for any number of threads, in a context of a device, too.
- * After an error y is as it was, unless the progress callback cancelled. */
+/* y = A*x for one dense vector.  x and y have A's value type and must not overlap.  A sum is made in double
+ * for every type, its products in the order of the row, and rounded once: the bits are the same for any
+ * number of threads, and in a context of a GPU.  After an error y is as it was, unless the progress callback
+ * cancelled. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
-/* A copy on the host or on the device. */
-/* A copy, as it is, on the host or on the device of the context.  A matrix on a device is for the context
- * that made it; like every other it may be freed after it. */
+/* A copy on the host or on the context's device, in the same types.  A matrix on a device is for the context
+ * that made it; like every other it may be freed after that. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 
-/* A view of a matrix that the library owns. */
-TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);      /* its place says where   */
-/* The values of a matrix that the library owns, for new ones. */
-TULLE_API void     *tulle_matrix_values(tulle_matrix *A);          /* to write new values into */
+/* A view of a matrix that the library owns; its place says where the arrays lie. */
+TULLE_API tulle_csr tulle_matrix_view(const tulle_matrix *A);
+/* The values of a matrix that the library owns, to write new ones into. */
+TULLE_API void     *tulle_matrix_values(tulle_matrix *A);
 /* Frees a matrix; NULL is allowed. */
 TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 
+/* Called when arrays of the caller are not needed any more. */
 typedef void (*tulle_done_fn)(void *user);
-/* A matrix over arrays of the caller, without a copy. */
-/* They must stay as they are until done(user) is called: when the matrix is freed, by whichever thread frees it.  done may be
- * NULL.  After an error they are the caller's. */
+
+/* A matrix over arrays of the caller, without a copy.  They must stay as they are until done(user) is called:
+ * when the matrix is freed, by whichever thread frees it.  done may be NULL.  After an error they are the
+ * caller's. */
 TULLE_API tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user,
                                           tulle_matrix **out);
-/* The arrays of a matrix for the caller, without a copy. */
-/* A is gone afterwards.  Each array is freed by tulle_array_free() (never by free()), in any order and
- * thread, also after its context.  TULLE_EINVAL, and A is as it was: its arrays are on a device, adopted, or a mapped file. */
+/* The arrays of a matrix for the caller, without a copy.  A is gone afterwards.  Each array is freed by
+ * tulle_array_free(), never by free(), in any order and thread, also after its context.  TULLE_EINVAL, and A
+ * is as it was: its arrays are on a device, adopted, or a mapped file. */
 TULLE_API tulle_status tulle_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 /* Frees an array that tulle_matrix_release() gave; NULL is allowed. */
 TULLE_API void         tulle_array_free(const void *array);
@@ -419,25 +428,21 @@ TULLE_API tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, t
 /* A view over a dense matrix on the device of a context. */
 TULLE_API tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tulle_order order,
                                               void *values, tulle_type val_type);
-/* A dense matrix of zeros that the library owns. */
-/* Zeros, without gaps. */
+/* A dense matrix of zeros that the library owns, without gaps between its rows or columns. */
 TULLE_API tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
                                           tulle_type val_type, tulle_dense_matrix **out);
-/* A dense matrix in another order or type. */
-/* A copy on the host without gaps, in another order or type; complex to real keeps the real part.  val_type
- * 0: as it is. */
+/* A copy of a dense matrix in another order or type.  It is on the host and without gaps; from complex to
+ * real the real part is kept.  val_type 0: as it is. */
 TULLE_API tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_order order,
                                            tulle_type val_type, tulle_dense_matrix **out);
-/* A copy on the host or on the device of the context, without gaps. */
+/* A copy of a dense matrix on the host or on the context's device, without gaps. */
 TULLE_API tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
                                         tulle_dense_matrix **out);
-/* Reads a dense matrix from a file. */
-/* NumPy's .npy (float and complex, both orders; an array of one dimension is a column) and Matrix Market's
- * files (plain or gzipped, or "A.tar.gz:NAME"; values become double or complex double), told apart by
- * content. A sparse file (coordinate) gets zeros between its entries. */
+/* Reads a dense matrix from a file.  It may be NumPy's .npy (float and complex, both orders; an array of one
+ * dimension is a column) or Matrix Market's (plain or gzipped, or "A.tar.gz:NAME"; values become double or
+ * complex double), told apart by content.  A sparse file (coordinate) gets zeros between its entries. */
 TULLE_API tulle_status tulle_dense_read(tulle_ctx *ctx, const char *path, tulle_dense_matrix **out);
-/* Writes a dense matrix to a file. */
-/* The format follows the name: .npy or .mtx. */
+/* Writes a dense matrix to a file.  The format follows the name: .npy or .mtx. */
 TULLE_API tulle_status tulle_dense_write(tulle_ctx *ctx, const char *path, const tulle_dense *A);
 /* A view of a dense matrix that the library owns. */
 TULLE_API tulle_dense  tulle_dense_view(const tulle_dense_matrix *A);
@@ -446,180 +451,151 @@ TULLE_API void         tulle_dense_free(tulle_dense_matrix *A);
 
 /* ------------------------------------------------------- files and gallery */
 
-/* Reads a sparse matrix from a file. */
-/* .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content; pipes too.  Values become double or
- * complex double; indices are 32 bit where they fit.  tulle_csr_convert() changes that.  Of an archive it is
+/* Reads a sparse matrix from a file.  It may be .mtx, .mtx.gz, SuiteSparse's .tar.gz or .tulle, told apart by
+ * content, also from a pipe.  A .tulle file keeps its types; of the others values become double or complex
+ * double, and indices have 32 bits where they fit.  tulle_csr_convert() changes that.  Of an archive it is
  * the member NAME/NAME.mtx, else the largest .mtx; "A.tar.gz:NAME" is the member of that name or path, with
  * or without .mtx.  The matrix is a copy: what happens to the file later does not matter. */
 TULLE_API tulle_status tulle_read(tulle_ctx *ctx, const char *path, tulle_matrix **A);
-/* Reads a sparse matrix, or maps it where it can be mapped. */
-/* The same, but a .tulle file is mapped where it can be (a plain file, not packed), verified and not copied:
- * less memory, and pages that are shared with other processes.  Nobody may write to the file or shorten it
- * while the matrix is there, or the matrix changes under way, or SIGBUS is raised; to replace it by renaming
- * is safe. */
+/* Reads a sparse matrix, or maps its file where that is possible.  As tulle_read(), but a .tulle file that is
+ * a plain file and not packed is mapped and verified, not copied: that takes less memory, and pages are
+ * shared with other processes.  Nobody may write to the file or shorten it while the matrix is there, or the
+ * matrix changes, or SIGBUS is raised; to replace it by renaming is safe. */
 TULLE_API tulle_status tulle_read_mapped(tulle_ctx *ctx, const char *path, tulle_matrix **A);
 
-/* Writes a sparse matrix to a file. */
-/* Every file is written in one way: beside its place under another name (tulle-HEX.part), with the rights of
- * the file that it replaces, forced to the disk, and renamed when it is whole.  After a failure what stood
- * there before is untouched.  A link stays one, and the file it leads to is replaced; pipes, devices and
- * folders are refused.
+/* Writes a sparse matrix to a file.  The format follows the name: .mtx, .mtx.gz or .tulle.
  *
- * The format follows the name: .mtx, .mtx.gz or .tulle. */
+ * Every file is written in one way: beside its place under another name (tulle-HEX.part), with the rights of
+ * the file that it replaces, forced to the disk, and renamed when it is complete.  After a failure what stood
+ * there before is untouched.  A symbolic link stays one, and the file it leads to is replaced; pipes, devices
+ * and folders are refused. */
 TULLE_API tulle_status tulle_write(tulle_ctx *ctx, const char *path, const tulle_csr *A);
-/* Writes half of a symmetric matrix to a file. */
-/* The same for a matrix that equals its transpose, or its conjugate transpose: a Matrix Market file (.mtx,
- * .mtx.gz) of its lower triangle, "symmetric" or "hermitian".  Another one is TULLE_EINVAL, and the sentence
- * names an entry without its equal. */
+/* Writes half of a symmetric matrix to a file.  The matrix must equal its transpose, or its conjugate
+ * transpose: the lower triangle is written to a Matrix Market file (.mtx, .mtx.gz), as "symmetric" or
+ * "hermitian".  Another matrix is TULLE_EINVAL, and the sentence names an entry that differs from the one
+ * across the diagonal. */
 TULLE_API tulle_status tulle_write_symmetric(tulle_ctx *ctx, const char *path, const tulle_csr *A);
-/* Could a file be written there?  Before work that takes long; makes the temporary file, and removes it. */
+/* Checks that a file could be written there, before work that takes long.  It makes the temporary file, and
+ * removes it. */
 TULLE_API tulle_status tulle_write_check(tulle_ctx *ctx, const char *path);
-/* Bytes of any kind, such as a picture. */
+/* Writes bytes of any kind to a file, such as a picture, as tulle_write() does. */
 TULLE_API tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const void *data, size_t bytes);
 
-/* Begins a file that grows by blocks of rows. */
-/* A matrix larger than memory, from blocks of rows in their order, such as those of tulle_multiply_blocks()
- * (there with a context of its own: the other one is at work).  The name ends with .mtx or .tulle (whose row
- * pointers then have 64 bits; until it is finished its values lie in a second temporary file beside it).  val_type 0: a
- * pattern. */
+/* Begins a file that grows by blocks of rows.  It is for a matrix larger than memory, whose blocks come in
+ * their order, such as those of tulle_multiply_blocks() (there the writer needs a context of its own: the
+ * other one is at work).  The name ends with .mtx or .tulle; a .tulle file gets row pointers of 64 bits, and
+ * until it is finished its values lie in a second temporary file beside it.  val_type 0: a pattern. */
 TULLE_API tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
                                            tulle_type val_type, tulle_writer **writer);
-/* Appends a block of rows to such a file. */
-TULLE_API tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block);     /* the next rows */
-/* All rows were put: the file gets its name. */
+/* Appends the next rows to such a file. */
+TULLE_API tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block);
+/* Completes such a file when all rows were appended: it gets its name. */
 TULLE_API tulle_status tulle_writer_finish(tulle_writer *writer);
-/* Before its context; of a file that was not finished nothing is left. */
+/* Frees a writer, before its context; NULL is allowed.  Of a file that was not finished nothing is left. */
 TULLE_API void         tulle_writer_free(tulle_writer *writer);
-/* A matrix of the gallery, by its recipe. */
-/* "poisson2d:1000", "cage:12", "rmat:scale=16,edges=16,seed=1": see tulle_gallery_text(). */
+/* Makes a matrix of the gallery from its recipe, such as "poisson2d:1000" or "rmat:scale=16,edges=16,seed=1".
+ * tulle_gallery_name() lists the recipes, tulle_gallery_text() their parameters. */
 TULLE_API tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A);
-/* The i-th recipe of the gallery. */
-TULLE_API const char  *tulle_gallery_name(int i);                  /* NULL past the last */
-/* What that recipe makes. */
-TULLE_API const char  *tulle_gallery_text(int i);                  /* parameters, in one line */
+/* The name of the i-th recipe of the gallery; NULL past the last. */
+TULLE_API const char  *tulle_gallery_name(int i);
+/* What the i-th recipe makes, and its parameters, in one line. */
+TULLE_API const char  *tulle_gallery_text(int i);
 
 /* ----------------------------------------------------------- the simple way */
 
-/* The product of two sparse matrices. */
-/* C = op(A)*op(B).  Where neither A nor B has values (NULL), C is a pattern and has none either; one operand without values is
- * an error. */
+/* The product of two sparse matrices, C = op(A)*op(B).  Where neither A nor B has values (NULL), C is a
+ * pattern and has none either; one operand without values is an error. */
 TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_matrix **C);
 
-/* C in blocks of rows that keep the memory limit, in order, for products larger than memory.  The
- * block is a view that lives during the call; return non-zero to stop.  A GPU holds A and B whole. */
+/* Called with a block of rows of C, a view that lives during the call; return non-zero to stop. */
 typedef int (*tulle_block_fn)(void *user, int64_t first_row, const tulle_csr *block);
+
+/* A product larger than memory, C in blocks of rows.  They come in order and keep the memory limit.  A GPU
+ * holds all of A and B. */
 TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                              const tulle_options *options,
                                              tulle_block_fn fn, void *user);
 
-/* Counts and memory before anything large is allocated; by the host, on every device. */
+/* Counts and memory of a product before anything large is allocated.  The host finds them, on every
+ * device. */
 TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_forecast *forecast);
 
-/* Verifies a product. */
-/* Is C = op(A)*op(B)?  Compares C*x with A*(B*x) for random x; rows that have infinities, leave the range of
- * the type or mix sizes too different for one sum are computed anew, entry by entry.  What overflows or
- * underflows in C's type is weighed as such: right where the sum of the products does so.  *error is relative
- * to what is added up. */
+/* Verifies a product: is C = op(A)*op(B)?  C*x is compared with A*(B*x) for random x; rows that have
+ * infinities, leave the range of the type or mix sizes too different for one sum are computed anew, entry by
+ * entry.  An entry of C that overflowed or underflowed is right where the sum of its products does so.
+ * *error is relative to the sum of what is added up.  TULLE_ECHECK: it is not the product. */
 TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                            const tulle_csr *C, const tulle_options *options,
                                            double *error);
 
 /* ---------------------------------------------- patterns once, values often */
 
-/* Prepares products of the same two patterns with other values. */
-/* Values are not looked at.  Of a transposed operand the plan keeps a copy.  Plans take no drop_zeros
- * and no sort_inputs: use tulle_csr_sort() first. */
+/* Prepares products of two patterns, for values that change.  Those of A and B are not looked at.  The
+ * patterns must stay as they are as long as there is the plan; of a transposed operand it keeps a copy.
+ * Plans take no drop_zeros and no sort_inputs: use tulle_csr_sort() first. */
 TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                          const tulle_options *options, tulle_plan **plan);
-/* The pattern of a plan's product. */
-/* Its values are NULL; its arrays lie where c_place says, and live as long as the plan. */
+/* The pattern of a plan's product, without values.  Its arrays lie where c_place says, and live as long as
+ * the plan. */
 TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
-/* The values of a plan's product for new values of A and B. */
-/* c_values = values of C; nothing is allocated (but for transposed operands on a device).  The patterns of A
- * and B given to tulle_plan_create() must still be there, unchanged.  a_values and b_values lie where A and B
- * did, c_values where c_place says. */
+/* Computes the values of a plan's product from values of A and B.  a_values and b_values lie where A and B
+ * did, c_values where c_place says; nothing is allocated (but for transposed operands on a device). */
 TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
                                       void *c_values);
-/* Times, counts and memory of the last run, or of making the plan. */
+/* Computes a plan's product as a matrix of its own.  It has a copy of the plan's pattern and the values that
+ * tulle_plan_run() would give, lies where c_place says, and may outlive the plan and its context.  Its memory
+ * comes on top of the plan's, and is not part of the memory limit. */
+TULLE_API tulle_status tulle_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values,
+                                           tulle_matrix **C);
+/* Times, counts and memory of a plan's last run, or of making it. */
 TULLE_API void         tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats);
-/* Frees a plan; NULL is allowed. */
-TULLE_API void         tulle_plan_free(tulle_plan *plan);          /* before its context */
+/* Frees a plan of sparse products, before its context; NULL is allowed. */
+TULLE_API void         tulle_plan_free(tulle_plan *plan);
 
 /* ------------------------------------------ SpMM: a sparse matrix times a dense one */
 
-/* The product of a sparse matrix and a dense one. */
-/* Y = alpha*op(A)*X + beta*Y; all of one value type, X and Y each in its own order.  With beta 0, Y is
- * written only and may hold anything before; with alpha 0, neither X nor the arrays of A are read.  Otherwise
- * infinities and NaN spread as IEEE says; a factor without imaginary part multiplies both parts of a complex
- * number.  X and Y must not overlap.  After an error Y is as it was, unless the progress callback cancelled
- * or a device failed half way.
+/* The product of a sparse matrix and a dense one, Y = alpha*op(A)*X + beta*Y.  All have one value type, X and
+ * Y each its own order.  With beta 0, Y is written only and may hold anything before; with alpha 0, neither X
+ * nor the arrays of A are read.  Otherwise infinities and NaN spread as IEEE says; a factor without imaginary
+ * part multiplies both parts of a complex number.  X and Y must not overlap.  After an error Y is as it was,
+ * unless the progress callback cancelled or a device failed half way.
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
  * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same
  * bits whatever stands beside it, in any order of X and Y, for any number of threads.  A GPU adds a product
- * without rounding it first, and shares rows among threads as suits their lengths and the number of columns:
- * the same bits from run to run, but not always those of the CPU.  A, X and Y may be on the host there, and
- * need not fit the device: X and Y travel in chunks of columns, an A that memory_limit or the device has no
- * room for in bands of rows (whose sums may be made in other ways than those of a whole A). */
+ * without rounding it first, and divides rows among threads by their lengths and the number of columns: its
+ * bits are the same from run to run, but not always those of the CPU.  There A, X and Y may be on the host,
+ * and need not fit the device: X and Y travel in chunks of columns, and an A that memory_limit or the device
+ * has no room for in bands of rows (whose sums may be divided in other ways than those of a whole A). */
 TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
                                   const tulle_spmm_options *options);
 
-/* Prepares products of one sparse matrix with dense ones. */
-/* For many products with one A: checks it, transposes it where op_a says so, and divides the work, once.  The
- * plan refers to A's pattern, which must stay as it is as long as there is the plan.  Its values are a copy:
- * those that A has now, until tulle_spmm_plan_set_values() gives others, on every device and for every op_a
- * and policy.  So what is done to the caller's array afterwards changes no result, and nothing is sent to a
- * GPU twice.  alpha and beta are given to each run; here they must be NULL. */
+/* Prepares products of one sparse matrix with dense ones.  It checks A, transposes it where op_a says so, and
+ * divides the work, once for many products.  The plan refers to A's pattern, which must stay as it is as long
+ * as there is the plan.  Its values are a copy: those that A has now, until tulle_spmm_plan_set_values()
+ * gives others, on every device and for every op_a and policy.  So a later change of the caller's array
+ * changes no result, and nothing is sent to a GPU twice.  alpha and beta are given to each run; here they
+ * must be NULL. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
-/* One product of a plan: Y = alpha*op(A)*X + beta*Y, alpha and beta as in tulle_spmm_options. */
+/* One product of a plan, Y = alpha*op(A)*X + beta*Y, with alpha and beta as in tulle_spmm_options. */
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
-/* New values for the sparse matrix of a plan. */
-/* New values for all later runs, copied before it returns (on a caller's own queue: in its order): as many as
- * A has entries, in their order, where A lies.  After an error the plan has the values it had, unless a
- * device failed half way.  Of a transposed A it takes as long as to transpose it, and for that time its
- * memory twice. */
+/* Sets the values of the sparse matrix of a plan, for all later runs.  They lie where A's did, in the order
+ * of its entries, and are copied before the function returns (on a caller's own queue: in its order).  After
+ * an error the plan has the values it had, unless a device failed half way.  For a transposed A it takes as
+ * long as to transpose it, and for that time its memory twice. */
 TULLE_API tulle_status tulle_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
-/* Times, counts and memory of the last run of a plan, or of making it. */
+/* Times, counts and memory of an SpMM plan's last run, or of making it. */
 TULLE_API void         tulle_spmm_plan_stats(const tulle_spmm_plan *plan, tulle_stats *stats);
-/* Frees a plan; NULL is allowed. */
-TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);    /* before its context */
-/* The i-th policy of tulle_spmm(). */
-TULLE_API const char  *tulle_spmm_policy_name(int i);                  /* NULL past the last */
-/* What that policy is, in one line. */
+/* Frees a plan of SpMM, before its context; NULL is allowed. */
+TULLE_API void         tulle_spmm_plan_free(tulle_spmm_plan *plan);
+/* The i-th policy of tulle_spmm(); NULL past the last. */
+TULLE_API const char  *tulle_spmm_policy_name(int i);
+/* What the i-th policy of tulle_spmm() does, in one line. */
 TULLE_API const char  *tulle_spmm_policy_text(int i);
-
-/* ------------------------------------------------------------------ trials */
-
-/* How fast the context's GPU merges: each block of threads takes two sorted sequences of 32-bit keys into
- * shared memory and makes one of them.  The result is checked. */
-typedef struct tulle_merge_options {
-    const char *algorithm;        /* a name of tulle_merge_name()                             */
-    int         value_bytes;      /* beside each key: 0: nothing, 4: a float, 8: a double     */
-    int         length;           /* of a sequence: a power of two, 32 to 4096                */
-    int         runs;             /* the time is their median; 0: 5                           */
-    int         threads;          /* of a block: a power of two, 32 to 1024; 0: the fastest   */
-    int64_t     entries;          /* in all, whole pairs of sequences; 0: 2^25, fewer on OpenCL's CPUs */
-    uint64_t    reserved[4];      /* must be zero                                             */
-} tulle_merge_options;
-
-typedef struct tulle_merge_result {
-    double      seconds, rate;    /* rate: entries a second                                   */
-    int64_t     entries;
-    int         threads;          /* of a block                                               */
-    uint64_t    shared_bytes;     /* of a block                                               */
-    uint64_t    reserved[4];      /* zero                                                     */
-} tulle_merge_result;
-
-/* The i-th merge algorithm. */
-TULLE_API const char  *tulle_merge_name(int i);                    /* NULL past the last */
-/* Times one merge algorithm on a GPU. */
-/* TULLE_ELIMIT: the device's shared memory or blocks are too small for the length. */
-TULLE_API tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *options,
-                                         tulle_merge_result *result);
 
 #ifdef __cplusplus
 }

@@ -24,12 +24,11 @@ extern "C" {
 struct CUstream_st;             /* CUstream, cudaStream_t: pointers to it */
 struct CUctx_st;                /* CUcontext                              */
 
-/* Products in a stream of your own. */
-/* Products of the context go to this stream from now on; it must outlive that.  NULL: to the context's own
- * again (the legacy default stream is CU_STREAM_LEGACY).  TULLE_EINVAL when the context is not on CUDA. */
+/* Puts the work of a context into a stream of your own.  The stream must be there until it is replaced.
+ * NULL: the context's own again (the legacy default stream is CU_STREAM_LEGACY).  TULLE_EINVAL when the
+ * context is not on CUDA. */
 TULLE_API tulle_status tulle_cuda_set_stream(tulle_ctx *ctx, struct CUstream_st *stream);
-/* The CUDA context that a context works in. */
-/* The CUDA context that it works in, and the stream; NULL when it is not on CUDA. */
+/* The CUDA context that a context works in; NULL when it is not on CUDA. */
 TULLE_API struct CUctx_st    *tulle_cuda_context(tulle_ctx *ctx);
 /* The stream that a context puts its work into; NULL when it is not on CUDA. */
 TULLE_API struct CUstream_st *tulle_cuda_stream(tulle_ctx *ctx);

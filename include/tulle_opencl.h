@@ -28,13 +28,11 @@ struct _cl_context;             /* cl_context: a pointer to it */
 struct _cl_device_id;           /* cl_device_id                */
 struct _cl_command_queue;       /* cl_command_queue            */
 
-/* Products in a queue of your own. */
-/* Products of the context go to this queue from now on; it is one of the same device and runs in order.
- * NULL: to the context's own again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is not such
- * a one; TULLE_EDRIVER when it is one of another cl_context and the present one is in use. */
+/* Puts the work of a context into a queue of your own.  The queue belongs to the same device and runs in
+ * order.  NULL: the context's own again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is not
+ * such a one; TULLE_EDRIVER when the queue belongs to another cl_context and the present one is in use. */
 TULLE_API tulle_status tulle_opencl_set_queue(tulle_ctx *ctx, struct _cl_command_queue *queue);
-/* The cl_context that a context works in. */
-/* What the context works with; NULL when it is not on OpenCL. */
+/* The cl_context that a context works in; NULL when it is not on OpenCL. */
 TULLE_API struct _cl_context       *tulle_opencl_context(tulle_ctx *ctx);
 /* The cl_device_id of a context; NULL when it is not on OpenCL. */
 TULLE_API struct _cl_device_id     *tulle_opencl_device(tulle_ctx *ctx);

@@ -16,7 +16,7 @@
 #define TULLE_PROGRAM_H
 #include <stdbool.h>
 #include <stdio.h>
-#include "tulle.h"
+#include "tulle_lab.h"
 
 /* ---- message.c: how a run can end.  The man page repeats this table. */
 

@@ -171,9 +171,9 @@ done:
 /* ---- the product */
 
 /* "8,16,128"; what is 0 or missing is chosen. */
-static int shape_of(const options *o, tulle_spmm_options *how)
+static int shape_of(const options *o, tulle_spmm_lab *lab)
 {
-    int *const to[] = {&how->ellr_threads, &how->ellr_columns, &how->ellr_block};
+    int *const to[] = {&lab->ellr_threads, &lab->ellr_columns, &lab->ellr_block};
     const char *at = o->shape;
     char *end = NULL;
     if (!at) return END_OK;
@@ -194,11 +194,13 @@ static int multiply(session *s, outcome *r)
 {
     const options *o = s->o;
     int code = END_OK, runs = o->repeat ? o->repeat : 1;
+    tulle_spmm_lab lab = {.ellr_threads = 0};
     tulle_spmm_options how = {.policy = o->product.policy, .alpha = r->alpha, .beta = r->beta, .op_a = o->product.op_a,
-                              .memory_limit = o->product.memory_limit, .allow_tf32 = o->allow_tf32, .time_stages = 1};
+                              .memory_limit = o->product.memory_limit, .allow_tf32 = o->allow_tf32, .time_stages = 1,
+                              .lab = &lab};
     tulle_stats *stats = malloc((size_t)runs * sizeof *stats);
     if (!stats) return no_memory("the times of all runs");
-    GO(shape_of(o, &how));
+    GO(shape_of(o, &lab));
     for (int i = 0; i < runs; i++) {
         if (r->old_own)
             memcpy(r->y.values, r->old.values, (size_t)(r->y.rows * r->y.cols) * type_size((int)r->y.val_type));
@@ -373,7 +375,7 @@ int run_spmm(const options *o)
     int code = END_OK;
     session s = {0};
     outcome r = {.right = true};
-    tulle_spmm_options shape;
+    tulle_spmm_lab shape;
     GO(check_spmm_policy(o));
     GO(shape_of(o, &shape));
     GO(output_name(o->output, DENSE_FILE));

@@ -3,9 +3,9 @@
 # awk -v out=FOLDER -v date="November 16, 2026" -f man3.awk HEADER... - manual pages of section 3 from the headers:
 # FOLDER/NAME.3 for every function, and FOLDER/tulle.3, which lists them.
 #
-# A function's text is the comment that stands directly above it, else the one behind it in the same line, else that of
-# the function above it, without an empty line between them.  A structure that the function takes is shown as it
-# stands in the header.  tests/check_manuals.sh sees that every function has a page and that groff has no complaint.
+# A function's text is the comment that stands directly above it; its first sentence is the line in NAME.  There is one
+# comment, and nothing behind the function.  A structure that the function takes is shown as it stands in the header.
+# tests/check_manuals.sh sees that every function has a page and that groff has no complaint.
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 
@@ -51,7 +51,7 @@ function brief(s,    at) {
     at = index(s, ". ");
     if (at > 0) s = substr(s, 1, at - 1)
     sub(/\.$/, "", s)
-    if (length(s) > 70 && match(s, /[;:(]/) && RSTART > 12) s = trim(substr(s, 1, RSTART - 1))
+    if (length(s) > 70 && match(s, /; |: | \(/) && RSTART > 12) s = trim(substr(s, 1, RSTART - 1))
     return trim(s)
 }
 
@@ -168,7 +168,7 @@ state == "structure" {
         structure[++structures] = s
         definition[s] = text
         about[s] = held
-        held = last = ""
+        held = ""
     }
     next
 }
@@ -178,7 +178,7 @@ state == "structure" {
     part = $0
     gsub(/^\/\* -+ | *\*\/$/, "", part)
     if (!(part in seen)) { seen[part] = 1; part_name[++parts] = part }
-    held = last = ""
+    held = ""
     next
 }
 /^\/\*/ {
@@ -204,19 +204,21 @@ state == "structure" {
     status_code[statuses] = trim(both[2])
 }
 # An empty line ends what a comment is about; one that stands alone is about its part of the header.
-/^[ \t]*$/ { if (held != "" && !(part in general) && held != head) general[part] = held; held = last = "" }
+/^[ \t]*$/ { if (held != "" && !(part in general) && held != head) general[part] = held; held = "" }
 
-# Comments one below the other are paragraphs of one.
-function hold(s) { held = held == "" ? s : held "\n\n" s }
+function wrong(s) { print file_name ":" FNR ": " s > "/dev/stderr" }
 
-function finish(s,    behind) {
-    behind = ""
-    if (match(s, /;[ \t]*\/\*.*\*\//)) { behind = words(substr(s, RSTART + 1)); s = substr(s, 1, RSTART) }
+function hold(s) {
+    if (held != "") wrong("two comments, one below the other: one says it all, its first sentence in short")
+    held = s
+}
+
+function finish(s) {
+    if (s ~ /;.*\/\*/) wrong("a comment behind a function: it belongs above it")
     declare(s)
-    if (held != "") last = held
-    told[name] = held != "" ? (behind != "" ? held "\n\n" behind : held) : behind != "" ? behind : last
+    told[name] = held
     held = ""
-    if (told[name] == "") print header[name] ": " name " has no comment" > "/dev/stderr"
+    if (told[name] == "") wrong(name " has no comment of its own")
 }
 
 END {

@@ -527,6 +527,18 @@ tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *
     return tl_plan_run(plan, a_values, b_values, c_values);
 }
 
+tulle_status tulle_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C)
+{
+    if (!plan) return TULLE_EINVAL;
+    tulle_ctx *ctx = plan->ctx;
+    NEED_CTX;
+    NEED(C);
+    *C = NULL;
+    if (plan->setup.stats.a_nnz > 0) NEED(a_values);
+    if (plan->setup.stats.b_nnz > 0) NEED(b_values);
+    return tl_plan_multiply(plan, a_values, b_values, C);
+}
+
 void tulle_plan_stats(const tulle_plan *plan, tulle_stats *stats)
 {
     if (!stats) return;

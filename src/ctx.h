@@ -28,8 +28,8 @@ tulle_status tl_device_info(int i, tulle_device *info);
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* touches no array */
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);   /* gives it its ld */
 tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place);     /* the device of a CPU is the host */
-/* The same matrix on the host: *view is *A itself, or *own, made for it, freed by the caller. */
-tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own);
+/* The same matrix on the host, row_ptr[0] 0: *view is *A itself, or *own, made for it, freed by the caller. */
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view, tulle_matrix **own);
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
 tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A);
 tulle_status tl_view_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
@@ -104,6 +104,8 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
 tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                             tulle_plan **plan);
 tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_values, void *c_values);
+/* plan_multiply.c */
+tulle_status tl_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C);
 /* trial.c */
 tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_merge_result *result);
 
@@ -113,6 +115,7 @@ struct tulle_plan {
     tulle_matrix *C;                    /* the pattern                              */
     void         *kept;                 /* the engine's own                         */
     tulle_csr     a, b;                 /* the operands as they were given          */
+    int64_t       a_first, b_first;     /* their first entries: not 0 in slices     */
     void         *a_copy, *b_copy;      /* values of transposed operands            */
     double        last_run;             /* seconds that stats.sec_total has of it   */
 };
@@ -128,15 +131,18 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tu
                               tulle_dense *Y);
 tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 void         tl_spmm_plan_free(tulle_spmm_plan *plan);
-/* For engines: a copy of the values on the host, counted against the limit of an engine that computes there; the plan's A has
+/* For engines: what is asked for experiments, zeros where nothing is; and a copy of the values on the host, counted against the limit of an engine that computes there; the plan's A has
  * it then. */
-tulle_status tl_spmm_keep_values(tulle_spmm_plan *plan, const void *from);
+tulle_spmm_lab tl_spmm_lab_of(const tulle_spmm_options *o);
+tulle_status   tl_spmm_keep_values(tulle_spmm_plan *plan, const void *from);
 
 struct tulle_spmm_plan {
     tulle_ctx         *ctx;
     tulle_spmm_options options;
     tulle_csr          given, A;        /* as the caller gave it, as it is multiplied */
     bool               keeps;           /* values of its own: it may be run again   */
+    int64_t            first;           /* the first entry of given: not 0 in slices */
+    tulle_matrix      *slice;           /* A with pointers of its own, if it is one */
     tulle_matrix      *own;             /* A transposed, if it is                   */
     void              *values;          /* else those of A, unless a device has them */
     uint64_t           copied;          /* bytes of either                          */

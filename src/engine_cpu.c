@@ -207,10 +207,9 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
     if (!o->trust_inputs) TRY(tl_csr_check(b, A, "A", o->threads));
     p->stats.sec_check = tl_now() - start;
     start = tl_now();
-    p->A = p->given = *A;
     if (o->op_a != TULLE_KEEP) {
         uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
-                         + (uint64_t)(A->cols + 1) * 8;
+                         + (uint64_t)(A->cols + 1) * 8 + p->copied;
         if (o->memory_limit && bytes > o->memory_limit) {
             status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64,
                              bytes, o->memory_limit);
@@ -313,6 +312,14 @@ static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place
     return nowhere(ctx);
 }
 
+static tulle_status blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out)
+{
+    (void)pattern;
+    (void)value;
+    (void)out;
+    return nowhere(ctx);
+}
+
 static bool handles(const tulle_ctx *ctx)
 {
     (void)ctx;
@@ -327,5 +334,5 @@ const tl_engine tl_engine_cpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .handles = handles, .close = nothing,
+    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles, .close = nothing,
 };

@@ -167,13 +167,13 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
     tulle_matrix *own = NULL;
     tl_gpu_spmm *made = NULL;
     const tulle_spmm_options *o = &p->options;
-    p->A = p->given = *A;               /* the device has its own, or these arrays */
+    const tulle_spmm_lab lab = tl_spmm_lab_of(o);
     if (o->op_a != TULLE_KEEP) TRY(tl_view_transpose(ctx, A, (tulle_op)o->op_a, &own));
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0,
                              .memory_limit = o->memory_limit,
-                             .ellr_threads = (uint32_t)o->ellr_threads, .ellr_columns = (uint32_t)o->ellr_columns,
-                             .ellr_block = (uint32_t)o->ellr_block, .allow_tf32 = o->allow_tf32 != 0,
+                             .ellr_threads = (uint32_t)lab.ellr_threads, .ellr_columns = (uint32_t)lab.ellr_columns,
+                             .ellr_block = (uint32_t)lab.ellr_block, .allow_tf32 = o->allow_tf32 != 0,
                              .trusted = o->trust_inputs || own, .keep = p->keeps};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &made, &p->stats));
     p->kept = made;
@@ -249,6 +249,22 @@ static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place
     return tl_gpu_dense_move(&ctx->base, ctx->gpu, A, place, out);
 }
 
+static tulle_status blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_matrix *M = NULL;
+    tl_dmem values;
+    TRY(tl_gpu_move(b, ctx->gpu, pattern, TULLE_DEVICE, &M));
+    TRY(tl_dmem_alloc(b, ctx->gpu, (uint64_t)pattern->nnz * value, "values of C", &values));
+    M->view.values = (void *)(uintptr_t)values.handle;
+    *out = M;
+    M = NULL;
+done:
+    tl_matrix_free(b, M);
+    return status;
+}
+
 /* OpenCL has handles, CUDA has addresses. */
 static bool handles(const tulle_ctx *ctx)
 {
@@ -269,5 +285,5 @@ const tl_engine tl_engine_gpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .handles = handles, .close = close,
+    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles, .close = close,
 };

@@ -41,8 +41,8 @@ typedef struct tl_engine {
     tulle_status (*plan_run)(tulle_plan *p, const void *a_values, const void *b_values, void *c_values);
     void         (*plan_free)(tulle_plan *p);
 
-    /* ---- SpMM.  make: A ready for products with at most so many columns; values: others for the same pattern,
-     * transposed where the plan's A is; scale, Y = beta*Y, reads no A and needs no make. */
+    /* ---- SpMM.  make: A, which is no slice any more, ready for products with at most so many columns; values: others for
+     * the same pattern, transposed where the plan's A is; scale, Y = beta*Y, reads no A and needs no make. */
     tulle_status (*spmm_make)(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols);
     tulle_status (*spmm_run)(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y);
     tulle_status (*spmm_scale)(tulle_spmm_plan *p, tl_c64 beta, tulle_dense *Y);
@@ -58,6 +58,8 @@ typedef struct tl_engine {
     /* Copies between the host and the engine's memory; never from the host to the host. */
     tulle_status (*move)(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
     tulle_status (*dense_move)(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
+    /* A copy of a pattern there, with room for values of so many bytes each. */
+    tulle_status (*blank)(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
     bool         (*handles)(const tulle_ctx *ctx);      /* memory there has handles, not addresses */
     void         (*close)(tulle_ctx *ctx);
 } tl_engine;

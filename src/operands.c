@@ -106,6 +106,23 @@ static void replace(tl_base *b, work *w, tulle_matrix *copy)
     w->view->val_type = type;           /* of a pattern, too: C will have such values */
 }
 
+/* A slice of rows gets pointers of its own. */
+static tulle_status settle(tulle_ctx *ctx, work *w, const tulle_options *o)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_csr view;
+    tulle_matrix *own = NULL;
+    uint64_t needs = tl_csr_slice_bytes(w->view), limit = ctx->engine->on_host ? tl_limit_for(o, needs) : UINT64_MAX;
+    if (needs > limit && needs > TL_LOOK_BYTES)
+        return tl_fail(b, TULLE_ELIMIT, "%s: the row pointers of a slice alone need %" PRIu64 " bytes, the limit is %" PRIu64,
+                       w->name, needs, limit);
+    TRY(tl_csr_slice(b, w->view, w->name, o->threads, &view, &own));
+    if (own) replace(b, w, own);
+done:
+    return status;
+}
+
 /* Is an operand on the host in order, or what sorting takes? */
 static tulle_status check(tulle_ctx *ctx, work *w, const tulle_options *o)
 {
@@ -196,6 +213,11 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     bytes n = {0, 0};
     uint64_t result;
     work plain = *wb;
+    const work *both[] = {wa, wb};
+    for (int i = 0; i < 2; i++) {       /* pointers of slices are there already */
+        uint64_t there = *both[i]->own ? tl_index_size(both[i]->view->ptr_type) * ((uint64_t)both[i]->view->rows + 1) : 0;
+        take(&n, there, there);
+    }
     if (wb->inner) plain.op = TULLE_KEEP;
     TRY(copy_bytes(ctx, wa, o, look, &n));
     if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));
@@ -258,6 +280,9 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b, .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
     bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
+    TRY(settle(ctx, &wa, o));
+    if (share) x->B = x->A;
+    else TRY(settle(ctx, &wb, o));
     TRY(check_first(ctx, o, look, &wa, &wb));
     wa.inner = wb.inner = is_hypersparse(ctx, &wa, &wb, o);
     TRY(check_limit(ctx, o, &wa, &wb, share, look));

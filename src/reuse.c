@@ -25,6 +25,8 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     p->b = *B;
     TRY(tl_view_check(ctx, A, "A"));
     TRY(tl_view_check(ctx, B, "B"));
+    p->a_first = tl_csr_first(A);
+    p->b_first = tl_csr_first(B);
     /* values come with each run: copies of the operands have none */
     tulle_csr a_pattern = *A, b_pattern = *B;
     if (ctx->engine->on_host) a_pattern.values = b_pattern.values = NULL;
@@ -81,7 +83,7 @@ static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64
     tulle_matrix *own = NULL;
     if (!perm) return TULLE_OK;
     view.values = *values;
-    TRY(tl_on_host(ctx, &view, &view, &own));
+    if (view.place == TULLE_DEVICE) TRY(tl_on_host(ctx, &view, "values", &view, &own));
     permute_job j = {perm, view.values, copy, count, view.val_type, conjugate};
     tl_team_run(b->team, 0, permute, &j);
     *values = copy;
@@ -96,6 +98,8 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     const tl_operands *x = &p->setup.operands;
     const tulle_options *o = &p->setup.options;
     double start = tl_now(), compiling = tl_ctx_compiling(p->ctx);
+    a_values = tl_array_from(a_values, tl_type_size(p->a.val_type), p->a_first);
+    b_values = tl_array_from(b_values, tl_type_size(p->b.val_type), p->b_first);
     TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
     TRY(p->ctx->engine->plan_run(p, a_values, b_values, c_values));

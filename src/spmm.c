@@ -44,26 +44,34 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
 
 /* ---- arguments */
 
+tulle_spmm_lab tl_spmm_lab_of(const tulle_spmm_options *o)
+{
+    static const tulle_spmm_lab none;
+    return o->lab ? *o->lab : none;
+}
+
 static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *options, tulle_spmm_options *out)
 {
     static const tulle_spmm_options defaults;
     tl_base *b = &ctx->base;
     *out = options ? *options : defaults;
+    const tulle_spmm_lab lab = tl_spmm_lab_of(out);
     const struct { const char *name; int value, most; } fields[] = {
         {"op_a", out->op_a, TULLE_ADJOINT},
         {"threads", out->threads, 1 << 16},
         {"trust_inputs", out->trust_inputs, 1},
         {"allow_tf32", out->allow_tf32, 1},
         {"time_stages", out->time_stages, 1},
-        {"ellr_threads", out->ellr_threads, 32},
-        {"ellr_columns", out->ellr_columns, 32},
-        {"ellr_block", out->ellr_block, 256},
+        {"ellr_threads", lab.ellr_threads, 32},
+        {"ellr_columns", lab.ellr_columns, 32},
+        {"ellr_block", lab.ellr_block, 256},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
             return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
                            fields[i].most);
-    return TL_RESERVED_CHECK(b, "options", out);
+    tulle_status status = TL_RESERVED_CHECK(b, "options", out);
+    return status == TULLE_OK ? TL_RESERVED_CHECK(b, "lab", &lab) : status;
 }
 
 /* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
@@ -119,7 +127,7 @@ static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
     return offset >= low_line && offset + high_line <= (uint64_t)X->ld;
 }
 
-static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y)
+static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t first, const tulle_dense *X, const tulle_dense *Y)
 {
     tl_base *b = &ctx->base;
     range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
@@ -128,8 +136,8 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
     const struct { const char *name; const void *array; uint64_t bytes; } arrays[] = {
         {"row_ptr", A->row_ptr, (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)},
-        {"col_idx", A->col_idx, (uint64_t)A->nnz * tl_index_size(A->idx_type)},
-        {"values", A->values, A->values ? (uint64_t)A->nnz * tl_type_size(A->val_type) : 0},
+        {"col_idx", tl_array_from(A->col_idx, tl_index_size(A->idx_type), first), (uint64_t)A->nnz * tl_index_size(A->idx_type)},
+        {"values", tl_array_from(A->values, tl_value_size(A), first), (uint64_t)A->nnz * tl_value_size(A)},
     };
     for (int i = 0; i < 3 && A->place == Y->place; i++)
         if (meet(range_of(ctx, A->place, arrays[i].array, arrays[i].bytes), y))
@@ -137,8 +145,9 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, const tull
     return TULLE_OK;
 }
 
-/* What can be said of a product without reading an array; X and Y come back with their ld. */
-static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tulle_dense *X, tulle_dense *Y,
+/* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y come back with
+ * their ld. */
+static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X, tulle_dense *Y,
                                   bool reads)
 {
     tulle_status status = TULLE_OK;
@@ -162,7 +171,7 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int op, tu
     size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_CF32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
-    TRY(check_overlap(ctx, A, X, Y));
+    TRY(check_overlap(ctx, A, first, X, Y));
 done:
     return status;
 }
@@ -211,7 +220,8 @@ tulle_status tl_spmm_keep_values(tulle_spmm_plan *p, const void *from)
     tulle_status status = TULLE_OK;
     tl_base *b = &p->ctx->base;
     const size_t size = tl_type_size(p->given.val_type);
-    const uint64_t bytes = (uint64_t)p->given.nnz * size, limit = p->ctx->engine->on_host ? p->options.memory_limit : 0;
+    const uint64_t bytes = p->copied + (uint64_t)p->given.nnz * size;
+    const uint64_t limit = p->ctx->engine->on_host ? p->options.memory_limit : 0;
     if (limit && bytes > limit) {
         status = tl_fail(b, TULLE_ELIMIT, "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
                          limit);
@@ -226,6 +236,31 @@ done:
 }
 
 /* ---- plans */
+
+/* A slice of rows gets pointers of its own. */
+static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
+{
+    tl_base *b = &p->ctx->base;
+    const uint64_t bytes = p->ctx->engine->on_host ? tl_csr_slice_bytes(given) : 0, limit = p->options.memory_limit;
+    if (limit && bytes > limit)
+        return tl_fail(b, TULLE_ELIMIT, "the row pointers of a slice need %" PRIu64 " bytes, the limit is %" PRIu64, bytes, limit);
+    p->copied += bytes;
+    return tl_csr_slice(b, given, "A", p->options.threads, view, &p->slice);
+}
+
+/* A made ready by the engine, for products of at most so many columns. */
+static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *given, int64_t cols)
+{
+    tulle_status status = TULLE_OK;
+    tulle_csr view;
+    TRY(settle(p, given, &view));
+    p->given = *given;
+    p->first = tl_csr_first(given);
+    p->A = view;
+    TRY(p->ctx->engine->spmm_make(p, &view, cols));
+done:
+    return status;
+}
 
 static void name_stages(tulle_stats *t)
 {
@@ -278,6 +313,7 @@ static void clear(tl_base *b, tulle_spmm_plan *p)
 {
     if (p->ctx) p->ctx->engine->spmm_free(p);
     tl_matrix_free(b, p->own);
+    tl_matrix_free(b, p->slice);
     tl_free(b, p->values);
 }
 
@@ -294,10 +330,12 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(find_policy(ctx, o.policy, &policy));
     TRY(check_matrix(ctx, A));
     tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
-    TRY(check_product(ctx, A, o.op_a, &x, &y, !is_zero(alpha)));
+    /* with alpha 0 no array of A is read; a first entry that is none will be refused */
+    int64_t first = is_zero(alpha) ? 0 : tl_csr_first(A);
+    TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
-    if (!is_zero(alpha)) TRY(ctx->engine->spmm_make(&p, A, y.cols));
+    if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
     TRY(multiply(&p, alpha, &x, beta, &y));
     end(&p, tl_now() - start);
 done:
@@ -326,8 +364,9 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));
     begin(ctx, p, A, &o, policy);
     p->keeps = true;
-    TRY(ctx->engine->spmm_make(p, A, INT64_MAX));
-    p->given.values = NULL;             /* the caller's, nobody's business any more */
+    TRY(prepare(p, A, INT64_MAX));
+    p->given.values = NULL;             /* the caller's, read for the last time */
+    p->options.lab = NULL;
     end(p, tl_now() - start);
     *out = p;
     p = NULL;
@@ -346,12 +385,15 @@ tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *p, const void *a_values)
     A.values = a_values;
     TRY(check_values(ctx, &A));
     if (p->values) {
-        copy_values(p, a_values);
+        copy_values(p, tl_array_from(a_values, tl_value_size(&A), p->first));
         goto done;
     }
     if (p->options.op_a != TULLE_KEEP) {
         TRY(tl_view_transpose(ctx, &A, (tulle_op)p->options.op_a, &turned));
         A = turned->view;
+    } else if (p->slice) {
+        A = p->slice->view;
+        A.values = tl_array_from(a_values, tl_type_size(A.val_type), p->first);
     }
     TRY(ctx->engine->spmm_values(p, &A));
     if (p->own) {
@@ -373,7 +415,7 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *p, const void *alpha, const tulle
     tulle_dense x = *X, y = *Y;
     tl_c64 a = scalar(alpha, p->A.val_type, 1), c = scalar(beta, p->A.val_type, 0);
     double start = tl_now();
-    TRY(check_product(p->ctx, &p->given, p->options.op_a, &x, &y, !is_zero(a)));
+    TRY(check_product(p->ctx, &p->given, p->first, p->options.op_a, &x, &y, !is_zero(a)));
     p->held = atomic_load(&b->held);
     atomic_store(&b->peak, p->held);
     p->compiling = tl_ctx_compiling(p->ctx);

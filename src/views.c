@@ -15,13 +15,13 @@ tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
     return tl_csr_check_shape(&ctx->base, &view, name);
 }
 
-tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, tulle_csr *view, tulle_matrix **own)
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view, tulle_matrix **own)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
+    if (A->place == TULLE_HOST) return tl_csr_slice(b, A, name, 0, view, own);
     *view = *A;
     *own = NULL;
-    if (A->place == TULLE_HOST) return TULLE_OK;
     TRY(ctx->engine->move(ctx, A, TULLE_HOST, own));
     *view = (*own)->view;
     tl_trace(b, "a matrix on %s was copied to the host", ctx->device);
@@ -50,14 +50,25 @@ tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *nam
 
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
+    tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    tulle_status status = tl_place_find(ctx, &place);
-    if (status != TULLE_OK) return status;
-    /* a view that says it has more entries than its rows do is not read there */
-    if (A->place == TULLE_HOST) status = tl_csr_check_ends(b, A, "A");
-    if (status != TULLE_OK) return status;
-    if (A->place == TULLE_HOST && place == TULLE_HOST) return tl_matrix_copy(b, A, out);
-    return ctx->engine->move(ctx, A, place, out);
+    tulle_csr view = *A;
+    tulle_matrix *own = NULL, *copy = NULL;
+    TRY(tl_place_find(ctx, &place));
+    if (A->place == TULLE_HOST) {
+        TRY(tl_csr_slice(b, A, "A", 0, &view, &own));
+        TRY(tl_csr_check_ends(b, &view, "A"));  /* a view that says it has more entries than its rows do is not read there */
+    }
+    if (A->place == TULLE_HOST && place == TULLE_HOST) TRY(tl_matrix_copy(b, &view, &copy));
+    else TRY(ctx->engine->move(ctx, &view, place, &copy));
+    /* on the host a pointer other than 0 in the first place would stand for a slice, which this is not */
+    if (A->place == TULLE_DEVICE && place == TULLE_HOST) TRY(tl_csr_check_ends(b, &copy->view, "A"));
+    *out = copy;
+    copy = NULL;
+done:
+    tl_matrix_free(b, own);
+    tl_matrix_free(b, copy);
+    return status;
 }
 
 /* ---- what is done on the host */
@@ -68,7 +79,7 @@ tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A)
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
 done:
     tl_matrix_free(b, own);
@@ -81,7 +92,7 @@ tulle_status tl_view_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_sort(b, &view, out));
 done:
     tl_matrix_free(b, own);
@@ -94,7 +105,7 @@ tulle_status tl_view_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, 
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
     TRY(op == TULLE_KEEP ? tl_csr_convert(b, &view, 0, 0, 0, out) : tl_csr_transpose(b, &view, op, out, NULL));
 done:
@@ -109,7 +120,7 @@ tulle_status tl_view_convert(tulle_ctx *ctx, const tulle_csr *A, int val_type, i
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_convert(b, &view, val_type, ptr_type, idx_type, out));
 done:
     tl_matrix_free(b, own);
@@ -140,7 +151,7 @@ tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, vo
     tulle_matrix *own = NULL;
     tl_spmm_pieces pieces = {0};
     TRY(check_vectors(b, A, x, y));
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
     const int threads = tl_spmm_threads(b, 0, &view, 1);
     const tulle_dense X = {.rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .values = (void *)x};
@@ -160,7 +171,7 @@ tulle_status tl_view_write(tulle_ctx *ctx, const char *path, const tulle_csr *A,
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, A, &view, &own));
+    TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
     if (symmetric) TRY(tl_write_symmetric(b, path, &view));
     else TRY(tl_write(b, path, &view));
@@ -175,7 +186,7 @@ tulle_status tl_view_put(tulle_ctx *ctx, tulle_writer *writer, const tulle_csr *
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    TRY(tl_on_host(ctx, block, &view, &own));
+    TRY(tl_on_host(ctx, block, "the block", &view, &own));
     TRY(tl_csr_check(b, &view, "the block", 0));
     TRY(tl_writer_put(writer, &view));
 done:

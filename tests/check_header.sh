@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # check_header.sh ROOT - the public headers stand alone: in C99, C11 and C++17, with every warning an error,
-# twice in one file.  tulle.h includes nothing but stddef.h and stdint.h; tulle_cuda.h, tulle_opencl.h and tulle_mpi.h
-# include tulle.h alone, and their pointers are those of the foreign headers.
+# twice in one file.  tulle.h includes nothing but stddef.h and stdint.h; tulle_lab.h, tulle_cuda.h, tulle_opencl.h and
+# tulle_mpi.h include tulle.h alone, and their pointers are those of the foreign headers.
 set -euo pipefail
 root=${1:?usage: check_header.sh ROOT}
 cc=${CC:-cc}
@@ -15,7 +15,7 @@ others=$(grep -nE '^[[:space:]]*#[[:space:]]*include' "$root/include/tulle.h" |
          grep -vE '<(stddef|stdint)\.h>' || true)
 [ -z "$others" ] || { echo "tulle.h includes more than stddef.h and stdint.h: $others"; exit 1; }
 
-for header in tulle_cuda.h tulle_opencl.h tulle_mpi.h; do
+for header in tulle_lab.h tulle_cuda.h tulle_opencl.h tulle_mpi.h; do
     others=$(grep -nE '^[[:space:]]*#[[:space:]]*include' "$root/include/$header" | grep -v '"tulle\.h"' || true)
     [ -z "$others" ] || { echo "$header includes more than tulle.h: $others"; exit 1; }
 done
@@ -31,9 +31,11 @@ int use(const tulle_ctx *ctx)
 }
 C
 cat >"$work/foreign.c" <<'C'
+#include "tulle_lab.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
 #include "tulle_mpi.h"
+#include "tulle_lab.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
 #include "tulle_mpi.h"
@@ -52,6 +54,7 @@ int use(tulle_ctx *ctx, CUstream stream, cl_command_queue queue)
     cl_command_queue cl_queue = tulle_opencl_queue(ctx);
     tulle_dist *dist = 0;
     tulle_dist_free(dist);
+    if (!tulle_merge_name(0)) return 2;
     if (cuda || cuda_stream || cl || device || cl_queue) return 1;
     return tulle_cuda_set_stream(ctx, stream) == TULLE_OK && tulle_opencl_set_queue(ctx, queue) == TULLE_OK;
 }
@@ -70,6 +73,6 @@ for file in alone foreign; do
     $cxx -std=c++17 $strict -I"$root/include" -c "$work/$file.cpp" -o "$work/$file.o"
 done
 echo "ok $cxx -std=c++17"
-for name in alone:tulle_ctx_error foreign:tulle_cuda_set_stream foreign:tulle_opencl_context foreign:tulle_dist_free; do
+for name in alone:tulle_ctx_error foreign:tulle_cuda_set_stream foreign:tulle_opencl_context foreign:tulle_dist_free foreign:tulle_merge_name; do
     nm -u "$work/${name%:*}.o" | grep -qE " ${name#*:}\$" || { echo "${name#*:} is not extern \"C\""; exit 1; }
 done

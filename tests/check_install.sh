@@ -19,7 +19,7 @@ mv "$work/first" "$prefix"
 
 say "every file is there"
 find "$prefix" \( -type f -o -type l \) | sed "s|^$prefix/||" | sort >"$work/files"
-for pattern in 'include/tulle\.h' 'include/tulle_cuda\.h' 'include/tulle_opencl\.h' 'include/tulle_mpi\.h' 'lib.*/libtulle\.a' 'lib.*/libtulle\.so' 'lib.*/libtulle\.so\.0' \
+for pattern in 'include/tulle\.h' 'include/tulle_lab\.h' 'include/tulle_cuda\.h' 'include/tulle_opencl\.h' 'include/tulle_mpi\.h' 'lib.*/libtulle\.a' 'lib.*/libtulle\.so' 'lib.*/libtulle\.so\.0' \
                'lib.*/libtulle\.so\.0\.[0-9]+\.[0-9]+' 'lib.*/pkgconfig/tulle\.pc' \
                'lib.*/cmake/tulle/tulleConfig\.cmake' 'lib.*/cmake/tulle/tulleConfigVersion\.cmake' \
                'bin/tulle' 'share/man/man1/tulle\.1' 'share/man/man3/tulle\.3' 'share/man/man3/tulle_multiply\.3' 'share/bash-completion/completions/tulle' \

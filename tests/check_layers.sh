@@ -26,7 +26,7 @@ while IFS=: read -r file line header; do
     from=$(dirname "${file#src/}")
     from=${from%%/*}
     case $header in
-        tulle.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) continue ;;
+        tulle.h | tulle_lab.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) continue ;;
         *..*) complain "$file:$line: \"$header\": name headers from src/ down, without .."; continue ;;
         */*) to=${header%%/*} ;;
         *) if [ -e "$(dirname "$file")/$header" ]; then to=$from; else to=.; fi ;;
@@ -45,7 +45,7 @@ for folder in programs examples bench; do
     while IFS=: read -r file line header; do
         seen=$((seen + 1))
         case $header in
-            tulle.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) ;;
+            tulle.h | tulle_lab.h | tulle_cuda.h | tulle_opencl.h | tulle_mpi.h) ;;
             cusparse.h) [ $folder != examples ] || complain "$file:$line: examples need nothing but tulle" ;;
             *) [ -e "$(dirname "$file")/$header" ] && [ "${header#*..}" = "$header" ] ||
                    complain "$file:$line: \"$header\": $folder/ uses the public headers only" ;;

@@ -307,9 +307,9 @@ static inline void spmm_product(tulle_ctx *ctx, const tulle_csr *A, const ref *t
     if (reads_x) den_fill(&X, s.kind, 3);
     if (reads_y) den_fill(&Y, s.kind, 4);       /* else it is NaN */
     spmm_plain(opA, &X.view, s.alpha, s.beta, &Y.view, &want.view);
+    const tulle_spmm_lab lab = {.ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block};
     tulle_spmm_options o = {.alpha = alpha, .beta = beta, .op_a = s.op, .memory_limit = s.limit, .policy = s.policy,
-                            .ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block,
-                            .allow_tf32 = s.tf32};
+                            .allow_tf32 = s.tf32, .lab = &lab};
     tulle_matrix *a = NULL;
     den_there x = {.view = X.view}, y = {.view = Y.view};
     tulle_csr view = *A;

@@ -7,7 +7,7 @@
 #include "gpu.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
-#include "view_entries.h"
+#include "slices.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,8 +49,8 @@ static void a_sentence_is_cut_to_its_room(void)
     CHECK(tulle_ctx_create_why("abacus", NULL, &ctx, why, 0) == TULLE_EDEVICE && why[0] == 'x', "no room");
     CHECK(tulle_ctx_create_why("abacus", NULL, &ctx, NULL, 8) == TULLE_EDEVICE, "no buffer");
     CHECK(tulle_ctx_create_why("cpu", NULL, NULL, why, sizeof why) == TULLE_EINVAL && strlen(why) > 0, "ctx NULL");
-    tulle_mem half = {.alloc = NULL, .free = (void (*)(void *, void *))(void *)abort};
-    CHECK(tulle_ctx_create_why("cpu", &half, &ctx, why, sizeof why) == TULLE_EINVAL && strlen(why) > 0, "half a hook");
+    tulle_mem half_a_hook = {.alloc = NULL, .free = (void (*)(void *, void *))(void *)abort};
+    CHECK(tulle_ctx_create_why("cpu", &half_a_hook, &ctx, why, sizeof why) == TULLE_EINVAL && strlen(why) > 0, "half a hook");
     memset(why, 'x', sizeof why);
     CHECK(tulle_ctx_create_why("cpu", NULL, &ctx, why, sizeof why) == TULLE_OK && why[0] == 0, "no failure, no words");
     tulle_ctx_free(ctx);
@@ -674,6 +674,82 @@ static void a_child_of_fork_frees_its_device_and_no_more(void)
     pair_free(&p);
 }
 
+/* ---- slices of rows */
+
+static void slices_on_the_host_are_as_copies(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    slices_are_as_copies(ctx, f64);
+    slices_are_as_copies(ctx, (ref_types){TULLE_F32, TULLE_I64, TULLE_I64});
+    wrong_slices_are_refused(ctx);
+    tulle_ctx_free(ctx);
+}
+
+/* Pointers that do not begin with 0 are columns of a matrix there, taken for what they are not. */
+static void slices_on_the_device_are_refused(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_identity(8, f64), P = ref_new(1, 16, 3, f64);
+    for (int i = 0; i < 3; i++) ref_set_col(&P, i, 2 + 2 * i);
+    ref_set_ptr(&P, 1, 3);
+    ref_fill(&P, REF_INTEGERS, 1);
+    tulle_matrix *a = NULL, *p = NULL, *host = NULL, *C = NULL;
+    tulle_plan *plan = NULL;
+    WORKS(tulle_csr_move(ctx, &A.view, TULLE_DEVICE, &a));
+    WORKS(tulle_csr_move(ctx, &P.view, TULLE_DEVICE, &p));
+    tulle_csr v = tulle_matrix_view(a), pointers = tulle_matrix_view(p);
+    v.row_ptr = pointers.col_idx;       /* 2 4 6 */
+    v.rows = 2;
+    v.nnz = 4;
+    FAILS(tulle_csr_check(ctx, &v), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_csr_move(ctx, &v, TULLE_HOST, &host), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_multiply(ctx, &v, &A.view, NULL, &C), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_multiply(ctx, &v, &A.view, &(tulle_options){.op_b = TULLE_TRANSPOSE}, &C), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_plan_create(ctx, &v, &A.view, NULL, &plan), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_csr_transpose(ctx, &v, TULLE_TRANSPOSE, &C), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    static double x[16], y[4];
+    tulle_dense X = tulle_dense_make(8, 2, 0, TULLE_BY_ROWS, x, TULLE_F64), Y = tulle_dense_make(2, 2, 0, TULLE_BY_ROWS, y, TULLE_F64);
+    FAILS(tulle_spmm(ctx, &v, &X, &Y, NULL), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    CHECK(!host && !C && !plan, "a result and an error");
+    tulle_matrix_free(a);
+    tulle_matrix_free(p);
+    ref_free(&A);
+    ref_free(&P);
+    tulle_ctx_free(ctx);
+}
+
+/* ---- a plan's product as a matrix of its own */
+
+static void a_plan_gives_its_product_on_the_device(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    ref A = ref_random(41, 90, 80, 5, REF_INTEGERS, f64), B = ref_random(42, 80, 70, 5, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    for (int place = TULLE_HOST; place <= TULLE_DEVICE; place++) {
+        tulle_plan *plan = NULL;
+        tulle_matrix *C[2] = {NULL, NULL}, *host = NULL;
+        WORKS(tulle_plan_create(ctx, &A.view, &B.view, &(tulle_options){.c_place = place}, &plan));
+        for (int i = 0; i < 2; i++) WORKS(tulle_plan_multiply(plan, A.values, B.values, &C[i]));
+        tulle_plan_free(plan);          /* which they outlive */
+        tulle_csr first = tulle_matrix_view(C[0]), second = tulle_matrix_view(C[1]);
+        CHECK((int)first.place == place && first.val_type == TULLE_F64, "place %d", (int)first.place);
+        CHECK(first.row_ptr != second.row_ptr && first.col_idx != second.col_idx && first.values != second.values, "arrays are shared");
+        tulle_matrix_free(C[0]);
+        WORKS(tulle_csr_move(ctx, &second, TULLE_HOST, &host));
+        tulle_csr got = tulle_matrix_view(host);
+        CHECK(ref_same(&got, &want.view, "a plan's C"), "place %d", place);
+        tulle_matrix *D = NULL;         /* and is an operand as every other */
+        WORKS(tulle_multiply(ctx, &second, &second, &(tulle_options){.op_b = TULLE_TRANSPOSE}, &D));
+        tulle_matrix_free(D);
+        tulle_matrix_free(host);
+        tulle_matrix_free(C[1]);
+    }
+    ref_free(&A);
+    ref_free(&B);
+    ref_free(&want);
+    tulle_ctx_free(ctx);
+}
+
 static void reserved_words_of_views_are_refused_here_too(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -704,4 +780,5 @@ TEST_MAIN(
     TEST(plans_take_values_where_their_operands_were),
     TEST(foreign_handles_are_for_their_driver_only),
     TEST(a_child_of_fork_frees_its_device_and_no_more),
-          TEST(reserved_words_of_views_are_refused_here_too))
+          TEST(reserved_words_of_views_are_refused_here_too), TEST(slices_on_the_host_are_as_copies),
+          TEST(slices_on_the_device_are_refused), TEST(a_plan_gives_its_product_on_the_device))

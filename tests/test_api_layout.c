@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_api_layout.c - structures of the public headers as programs were compiled with them: sizes and offsets are
- * what they always were, reserved words that are set are refused, and those of what comes back are zero. */
+ * what they always were (tulle_lab.h promises nothing), reserved words that are set are refused, and those of what comes back are zero. */
 #include "test.h"
 #include "view_entries.h"
+#include "tulle_lab.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -36,8 +37,7 @@ static const struct { const char *name; size_t is, was; } layout[] = {
     AT(tulle_spmm_options, memory_limit, 24) AT(tulle_spmm_options, op_a, 32)
     AT(tulle_spmm_options, threads, 36) AT(tulle_spmm_options, trust_inputs, 40)
     AT(tulle_spmm_options, allow_tf32, 44) AT(tulle_spmm_options, time_stages, 48)
-    AT(tulle_spmm_options, ellr_threads, 52) AT(tulle_spmm_options, ellr_columns, 56)
-    AT(tulle_spmm_options, ellr_block, 60) AT(tulle_spmm_options, reserved, 64)
+    AT(tulle_spmm_options, lab, 56) AT(tulle_spmm_options, reserved, 64)
     SIZE(tulle_share, 32)
     AT(tulle_share, name, 0) AT(tulle_share, rows, 8) AT(tulle_share, products, 16)
     AT(tulle_share, reserved, 24)
@@ -131,6 +131,9 @@ static void options_with_words_that_are_not_known(void)
     EACH(o, "options", tulle_multiply(ctx, &A.view, &A.view, &o, &C), tulle_ctx_error(ctx));
     EACH(s, "options", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
     EACH(s, "options", tulle_spmm_plan_create(ctx, &A.view, &s, &plan), tulle_ctx_error(ctx));
+    tulle_spmm_lab lab = {.ellr_threads = 0};
+    s.lab = &lab;
+    EACH(lab, "lab", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
     EACH(m, "merge options", tulle_merge_trial(ctx, &m, &result), tulle_ctx_error(ctx));
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH

@@ -8,7 +8,7 @@
 #include "ctx.h"
 #include "gpu.h"
 #include "gpu/spmm.h"
-#include "spmm_help.h"
+#include "slices.h"
 
 static const char *const policies[] = {"auto", "ellr"};
 enum { POLICIES = 2 };
@@ -371,7 +371,7 @@ static void bad_arguments_change_nothing(void)
     spmm_refusals(ctx);
     ref A = ref_random(4, 30, 20, 3, REF_REALS, f64);
     tulle_spmm_plan *plan = NULL;
-    tulle_spmm_options o = {.policy = "ellr", .ellr_threads = 3};
+    tulle_spmm_options o = {.policy = "ellr", .lab = &(tulle_spmm_lab){.ellr_threads = 3}};
     CHECK(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_EINVAL && !plan, "%s", "3 threads a row");
     ref_set_col(&A, A.view.nnz - 1, 20);
     CHECK(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_EPATTERN && !plan, "%s", "a column too far");
@@ -451,8 +451,20 @@ static void long_arrays_are_sent(void)
     tulle_ctx_free(ctx);
 }
 
+/* The arrays of a slice are read again at each run. */
+static void slices_in_bands(void)
+{
+    bands_of(3);
+    tulle_ctx *ctx = gpu_ctx();
+    sliced s = sliced_new(f64);
+    slices_spmm(ctx, &s);
+    sliced_free(&s);
+    bands_of(0);
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(every_type_order_and_place), TEST(every_alpha_and_beta), TEST(the_bits_of_a_whole_product),
           TEST(bands_of_every_kind), TEST(limits_are_kept), TEST(two_bands_at_once), TEST(a_row_that_alone_is_too_much),
           TEST(x_in_parts_and_a_in_bands), TEST(requests_that_fail), TEST(memory_failures_leave_y_as_it_was),
           TEST(a_plan_has_values_of_its_own), TEST(bad_arguments_change_nothing), TEST(cancelled_between_bands),
-          TEST(long_arrays_are_sent))
+          TEST(long_arrays_are_sent), TEST(slices_in_bands))

@@ -636,9 +636,8 @@ static void bad_arguments_change_nothing(void)
         {0, 0, 2048, "2048"}, {0, 0, -32, "-32"}, {32, 0, 48, "48"}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         call c = good;
-        c.o.ellr_threads = shapes[i].threads;
-        c.o.ellr_columns = shapes[i].columns;
-        c.o.ellr_block = shapes[i].block;
+        const tulle_spmm_lab lab = {shapes[i].threads, shapes[i].columns, shapes[i].block, {0}};
+        c.o.lab = &lab;
         spmm_refused(ctx, &Y, &c, TULLE_EINVAL, shapes[i].sentence, "ellr");
     }
     /* the same of views over device memory */

@@ -336,6 +336,37 @@ static void special_values_in_a_plan(void)
     tulle_ctx_free(ctx);
 }
 
+/* A matrix of its own: it outlives plan and context, and a second one shares nothing with it. */
+static void a_plan_gives_its_product_as_a_matrix(void)
+{
+    for (int t = 0; t < REF_TYPES; t++) {
+        tulle_ctx *ctx = ctx_with(2);
+        ref A = ref_random(51, 60, 50, 4, REF_INTEGERS, ref_types_at(t)), B = ref_random(52, 50, 40, 4, REF_INTEGERS, ref_types_at(t));
+        ref want = ref_product(&A.view, &B.view);
+        tulle_plan *plan = NULL;
+        tulle_matrix *C = NULL, *D = NULL;
+        REQUIRE(tulle_plan_create(ctx, &A.view, &B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_plan_multiply(plan, A.values, B.values, NULL) == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), "C is NULL"), "%s",
+              tulle_ctx_error(ctx));
+        CHECK(tulle_plan_multiply(plan, NULL, B.values, &C) == TULLE_EINVAL && !C && strstr(tulle_ctx_error(ctx), "a_values is NULL"), "%s",
+              tulle_ctx_error(ctx));
+        CHECK(tulle_plan_multiply(NULL, A.values, B.values, &C) == TULLE_EINVAL && !C, "no plan");
+        REQUIRE(tulle_plan_multiply(plan, A.values, B.values, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        REQUIRE(tulle_plan_multiply(plan, A.values, B.values, &D) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_csr c = tulle_matrix_view(C), d = tulle_matrix_view(D);
+        CHECK(c.values != d.values && c.col_idx != d.col_idx && c.row_ptr != d.row_ptr, "arrays are shared");
+        tulle_matrix_free(D);
+        tulle_plan_free(plan);
+        tulle_ctx_free(ctx);
+        CHECK(ref_same(&c, &want.view, "a plan's product"), "%s", ref_types_name(ref_types_at(t)));
+        tulle_matrix_free(C);
+        ref_free(&A);
+        ref_free(&B);
+        ref_free(&want);
+    }
+}
+
 TEST_MAIN(TEST(plans_of_every_type_and_shape), TEST(plans_of_transposed_operands), TEST(a_run_allocates_nothing),
           TEST(plans_do_not_disturb_each_other), TEST(a_plan_keeps_statistics), TEST(a_plan_names_what_is_wrong),
-          TEST(a_run_can_be_cancelled_and_run_again), TEST(special_values_in_a_plan))
+          TEST(a_run_can_be_cancelled_and_run_again), TEST(special_values_in_a_plan),
+          TEST(a_plan_gives_its_product_as_a_matrix))

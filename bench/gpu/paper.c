@@ -17,6 +17,7 @@
  * unless other recipes are named, then those that are named. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
+#include "tulle_lab.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -84,20 +85,22 @@ static bool run_plan(void *user)
 }
 
 /* star columns are copied and computed at a time; 0: as many as tulle likes. */
-static tulle_spmm_options options_for(const char *policy, int64_t star)
+static tulle_spmm_options options_for(const char *policy, int64_t star, tulle_spmm_lab *lab)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, star);
     if (star) setenv("TULLE_SPMM_CHUNK", text, 1);
     else unsetenv("TULLE_SPMM_CHUNK");
-    return (tulle_spmm_options){.policy = policy, .trust_inputs = 1, .ellr_columns = (int)star};
+    *lab = (tulle_spmm_lab){.ellr_columns = (int)star};
+    return (tulle_spmm_options){.policy = policy, .trust_inputs = 1, .lab = lab};
 }
 
 /* Seconds on the wall for all columns; 0: it failed, and that was said. */
 static double runtime(const paper *p, const experiment *e, const char *policy, int64_t star, int overlap)
 {
     tulle_ctx *ctx = p->ctx[overlap];
-    tulle_spmm_options o = options_for(policy, star);
+    tulle_spmm_lab lab;
+    tulle_spmm_options o = options_for(policy, star, &lab);
     double best = 0;
     job j = {.X = tulle_dense_make(e->A.cols, e->columns, 0, TULLE_BY_COLS, e->x, TULLE_F32),
              .Y = tulle_dense_make(e->A.rows, e->columns, 0, TULLE_BY_COLS, e->y, TULLE_F32)};
@@ -127,7 +130,8 @@ static bool kernels(const paper *p, const experiment *e, int64_t star, double *e
     const char *name = "";
     tulle_matrix *there = NULL;
     bool good = false;
-    tulle_spmm_options o = options_for("ellr", star);
+    tulle_spmm_lab lab;
+    tulle_spmm_options o = options_for("ellr", star, &lab);
     o.time_stages = !device_has_clock(p->own);
     job j = {.X = tulle_dense_make(e->A.cols, star, 0, TULLE_BY_ROWS, NULL, TULLE_F32),
              .Y = tulle_dense_make(e->A.rows, star, 0, TULLE_BY_ROWS, NULL, TULLE_F32)};

@@ -62,8 +62,7 @@ class SpmmOptions(Structure):
     """tulle_spmm_options, of a sparse matrix times a dense one."""
     _fields_ = [("policy", c_char_p), ("alpha", c_void_p), ("beta", c_void_p), ("memory_limit", c_uint64),
                 ("op_a", c_int), ("threads", c_int), ("trust_inputs", c_int), ("allow_tf32", c_int),
-                ("time_stages", c_int), ("ellr_threads", c_int), ("ellr_columns", c_int), ("ellr_block", c_int),
-                ("reserved", c_uint64 * 6)]
+                ("time_stages", c_int), ("lab", c_void_p), ("reserved", c_uint64 * 6)]
 
 
 class Share(Structure):

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tulle.h"
+#include "tulle_lab.h"
 
 #define TL_ERROR_MAX 1024
 

@@ -83,6 +83,14 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
+/* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else *own, which has
+ * pointers of its own, is freed by the caller, and was found without faults in them.  Arrays on a device are not read. */
+tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int threads, tulle_csr *view,
+                          tulle_matrix **own);
+uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: nothing */
+int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, counted as in its arrays */
+const void  *tl_array_from(const void *array, size_t size, int64_t first);          /* NULL stays NULL */
+
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */
 tulle_status tl_csr_sort(tl_base *b, const tulle_csr *A, tulle_matrix **out);

@@ -41,7 +41,7 @@ tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_
     tulle_csr A = {.rows = rows, .cols = cols, .row_ptr = row_ptr, .col_idx = col_idx,
                    .values = values, .ptr_type = ptr_type, .idx_type = idx_type,
                    .val_type = val_type, .place = TULLE_HOST};
-    if (row_ptr && rows >= 0) A.nnz = tl_row_begin(&A, rows);
+    if (row_ptr && rows >= 0) A.nnz = tl_row_begin(&A, rows) - tl_row_begin(&A, 0);
     return A;
 }
 
