@@ -59,7 +59,7 @@ tulle_status tl_fail(tl_base *b, tulle_status status, const char *format, ...)
  * count gives a valid pointer. */
 tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
-/* A block that was just made: is it zero as the system gave it?  Then clearing it would only touch all of it. */
+/* Whether a new block is zero already, fresh from the system: clearing it would only fault in its pages. */
 bool         tl_is_zero(void *p);
 /* b may be NULL when the base is gone: then only the count is missed.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
@@ -87,8 +87,10 @@ static inline uint64_t tl_bytes_of(uint64_t count, uint64_t size)
     return tl_mul_fits(count, size, &bytes) ? bytes : UINT64_MAX;
 }
 
-/* ---- threads.c: a team of threads; fn runs once for each, number 0 by the caller.  It must not wait for a number that may not
- *      have begun: the caller runs those after its own whose threads are asleep. */
+/* ---- threads.c: a team of threads */
+
+/* The work of one thread; number 0 is the caller's.  It must not wait for another number, which may not have
+ * begun: the caller runs the shares of threads that are still asleep after its own. */
 
 typedef void (*tl_work_fn)(void *arg, int thread, int threads);
 

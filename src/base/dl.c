@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * dl.c - libraries that may or may not be on the machine, opened at run time.  The only file of the library that
- * calls dlopen.
+ * dl.c - libraries that may or may not be on the machine, opened at run time.  The only file of the
+ * library that calls dlopen.
  *
  * A library once opened stays in the process: drivers have threads and handlers of their own that do not
- * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so nobody has
- * to keep a handle in a global variable.
+ * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so
+ * nobody has to keep a handle in a global variable.
  *
- * A program that is linked statically has no loader: dlopen there brings a second C library into the process, and drivers'
- * libraries crash in it.  Such a program opens none. */
+ * A program that is linked statically has no loader: dlopen there brings a second C library into the
+ * process, and drivers' libraries crash in it.  Such a program opens none. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <dlfcn.h>
@@ -47,7 +47,8 @@ void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
 {
     bool found = false;
     if (linked_statically()) {
-        snprintf(why, why_bytes, "%s is not opened: this program is statically linked, no devices but the CPU", names[0]);
+        snprintf(why, why_bytes,
+                 "%s is not opened: this program is statically linked, no devices but the CPU", names[0]);
         return NULL;
     }
     for (int i = 0; names[i]; i++) {
