@@ -177,7 +177,7 @@ static bool has_likes(const looks *found)
 
 enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 16 << 10, ROW_PRODUCTS = 640 };
 
-/* Tells rows apart by the columns of their products, relative to the first; 0: a row not worth remembering. */
+/* A hash of the columns of a row's products, relative to the first; 0: a row not worth remembering. */
 static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *seen)
 {
     uint64_t hash = 0;
