@@ -297,7 +297,7 @@ static tulle_status put_into_rows(tl_base *b, build *u, int threads)
     tulle_status status = TULLE_OK;
     TRY(put_into_blocks(b, u, threads));
     TRY(tl_alloc(b, &u->row_ptr, u->rows + 1, tl_index_size(u->ptr_type), "row pointers of a matrix"));
-    if (threads * u->longest > u->nnz / 4) threads = 1;         /* one block is nearly all: spare the memory */
+    if (threads * u->longest > u->nnz / 4) threads = 1; /* one block is nearly all: spare the memory */
     TRY(tl_alloc(b, &u->scratch, threads * u->longest, sizeof(tl_c64), "entries of a block"));
     tl_team_run(b->team, threads, settle_work, u);
     tl_put(u->row_ptr, u->ptr_type, u->rows, u->nnz);

@@ -215,7 +215,8 @@ static void print_name(char *to, size_t room, const char *name)
     if (room > 0) to[n] = 0;
 }
 
-static void note(tl_source *s, const char *name)
+/* Adds a matrix of the archive to the list that a sentence about it has. */
+static void list_matrix(tl_source *s, const char *name)
 {
     int room = (int)sizeof s->matrices - s->matrices_bytes, n = (int)strlen(name) + 2;
     s->matrices_count++;
@@ -269,7 +270,7 @@ static tulle_status look(tl_source *s, search *u)
         TRY(next_member(s, &m));
         if (m.bytes < 0) goto done;
         bool matrix = m.is_file && ends_mtx(m.name);
-        if (matrix && !u->again) note(s, m.name);
+        if (matrix && !u->again) list_matrix(s, m.name);
         if (m.is_file && (u->number >= 0 ? number == u->number : s->member ? is_wanted(m.name, s->member)
                                          : is_main(m.name))) {
             enter(s, &m);
