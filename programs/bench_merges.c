@@ -60,7 +60,7 @@ static void print_row(int length, const row *r)
     fflush(stdout);
 }
 
-/* Why the first one that is left out in a part is. */
+/* Why a cell of this part of the table is empty: the reason of the first one. */
 static void print_why(const row *rows)
 {
     for (int k = 0; k < LENGTHS; k++)

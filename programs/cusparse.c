@@ -124,7 +124,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A call of cuSPARSE or of the runtime; the first that fails ends the run with its words. */
+/* A call of cuSPARSE or of the CUDA runtime; the first that fails ends the run, and its error text is
+ * kept. */
 #define SPARSE(call)                                                                       \
     do {                                                                                   \
         int status_ = p->f->call;                                                          \

@@ -3,7 +3,7 @@
  * spmm.c - `tulle spmm`: a sparse matrix times a dense one, its stages, its check, its file.
  *
  * X is a file or random; Y has its order.  Every product begins with the same Y, so that beta means the
- * same in each.  The check goes another road: Y*w against alpha*A*(X*w) + beta*Y*w for random w, in
+ * same in each.  The check is independent of it: Y*w against alpha*A*(X*w) + beta*Y*w for random w, in
  * double. */
 #include "program.h"
 #include <inttypes.h>

@@ -86,7 +86,7 @@ static int disk_has_room(session *s, const stream *t, const tulle_options *o, co
     if (statvfs(folder, &disk) != 0) goto done;
     /* Text: an index, an index, a number, each of one digit or more, and what stands between them. */
     size_t binary = index_size((int)t->b.idx_type) + type_size((int)t->b.val_type);
-    size_t entry = ends_with(path, ".mtx") ? 6 : binary;        /* "1 1 1" and the end of the line */
+    size_t entry = ends_with(path, ".mtx") ? 6 : binary;
     double bytes = (double)f.nnz_lower * (double)entry, room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (bytes > room)
         code = complain(END_FAILED, "%s: C has at least %" PRId64 " entries, %.0f bytes; there are %.0f free",

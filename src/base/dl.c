@@ -23,7 +23,7 @@
 #endif
 
 #if defined(__linux__)
-/* The first object is the program itself: does it ask for a loader? */
+/* The first object is the program itself; a dynamically linked one names its loader (PT_INTERP). */
 static int look_at_program(struct dl_phdr_info *info, size_t bytes, void *loaded)
 {
     (void)bytes;
@@ -42,7 +42,7 @@ static bool linked_statically(void)
 static bool linked_statically(void) { return false; }
 #endif
 
-/* The first name is the usual one; a later one that is there but cannot be used tells more. */
+/* Of several reasons the sentence has the most telling one: a library that is there but cannot be used. */
 void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
 {
     bool found = false;

@@ -109,7 +109,7 @@ static void map_delete(block *h)
     munmap(h->raw, h->mapped);
 }
 
-/* Gives back what lies behind the first `keep` bytes. */
+/* Unmaps what lies behind the first `keep` bytes. */
 static void map_cut(block *h, uint64_t keep)
 {
     keep = map_size(keep);
@@ -153,8 +153,8 @@ static void pool_drop(tl_pool *pool, int i)
     map_delete(h);
 }
 
-/* The smallest kept block that is large enough, so that a product repeated finds the blocks it had
- * before; one for exact use (not reserved) should not have much more memory behind it than is asked. */
+/* The smallest kept block that is large enough, so that a repeated product finds the blocks it had before.
+ * A block that is not reserved should not hold much more memory than is asked for. */
 static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
 {
     pthread_mutex_lock(&pool->lock);
@@ -243,7 +243,7 @@ static block *hook_new(const tulle_mem *mem, uint64_t bytes)
     return h;
 }
 
-/* Mappings are promised without being there: whoever touches more than the machine has is killed. */
+/* Linux overcommits: a mapping may succeed and the process be killed when it touches more than there is. */
 static bool there_is_room(tl_base *b, uint64_t bytes, uint64_t *have)
 {
     *have = UINT64_MAX;

@@ -133,7 +133,7 @@ static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted,
     return round;
 }
 
-/* Until workers are done with so many shares. */
+/* Waits until workers have finished so many shares. */
 static void wait_for(tl_team *team, int shares)
 {
     for (int i = 0; i < SPINS && atomic_load(&team->finished) < shares; i++) tl_pause();
@@ -147,7 +147,7 @@ static void wait_for(tl_team *team, int shares)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Threads up to the size of the team; false: not all could be had. */
+/* Starts all threads but the caller's, number 0; false: not all could be started. */
 static bool start(tl_team *team)
 {
     team->process = tl_process();
@@ -163,7 +163,7 @@ static bool start(tl_team *team)
     return true;
 }
 
-/* In a child of fork().  Where threads cannot be had the caller does their shares. */
+/* In a child of fork().  Where threads cannot be started the caller does their shares. */
 static void start_again(tl_team *team)
 {
     team->started = 0;

@@ -253,7 +253,7 @@ done:
 
 /* ---- copied */
 
-/* From a pipe: one array behind the other, then nothing more. */
+/* A pipe cannot be read at offsets: the arrays come one behind the other, and nothing may follow. */
 static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;

@@ -214,7 +214,7 @@ done:
 
 /* ---- the end */
 
-/* What is left of a lane, and its checksum. */
+/* Writes the last, partial block of a lane, and makes its checksum. */
 static tulle_status end_lane(tl_binary_rows *r, int array)
 {
     tulle_status status = TULLE_OK;
@@ -252,8 +252,8 @@ static void copy_blocks(void *arg, int thread, int threads)
     }
 }
 
-/* Not needed any more: the file system may have the room back. */
-static void forget(tl_out *out, int64_t at, int64_t bytes)
+/* Punches a hole where the values were copied from, so that the disk has the room back. */
+static void punch_hole(tl_out *out, int64_t at, int64_t bytes)
 {
 #if defined(FALLOC_FL_PUNCH_HOLE)
     (void)!fallocate(out->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
@@ -280,7 +280,7 @@ static tulle_status copy_values(tl_binary_rows *r)
         if (error) TRY(tl_out_fail(r->out, error));
         tl_progress(r->b, "write", (double)c.end / (double)bytes);
         TRY(cancelled(r));
-        forget(&r->later, c.first, c.end - c.first);
+        punch_hole(&r->later, c.first, c.end - c.first);
     }
 done:
     tl_free(r->b, c.buffer);

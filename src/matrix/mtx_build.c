@@ -131,7 +131,8 @@ PASS(values_work, VALUES)
 PASS(columns_work, COLUMNS)
 PASS(rows_work, ROWS)
 
-/* Counts to places: block by block, within a block in the order of the threads, hence of the file. */
+/* Counts become offsets: block by block, and within a block in the order of the threads, which is that of
+ * the file. */
 static void places(build *u, int threads)
 {
     int64_t sum = 0;
@@ -219,7 +220,7 @@ static void ones(void *arg, int thread, int threads)
 
 /* ---- the whole */
 
-/* Into the pool, from where the next array of that size comes without being cleared again. */
+/* Frees an array into the pool; the next one of its size comes from there, its pages already mapped. */
 static void drop(tl_base *b, void **p)
 {
     tl_free(b, *p);

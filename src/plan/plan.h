@@ -12,7 +12,7 @@
 
 /* ---- accumulators: how the products of one row of C are brought together */
 
-/* id, name, where it is to be had, text; those of the CPU come first */
+/* id, name, devices that have it, text; those of the CPU come first */
 enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
 #define TL_ACCUMULATOR_LIST(X)                                                               \
     X(DIRECT, "direct", TL_ON_BOTH,                                                          \
@@ -117,7 +117,8 @@ typedef struct tl_recipe {
     tl_few           few_rows[2];
 } tl_recipe;
 
-/* Is an accumulator to be had there (TL_ON_CPU, TL_ON_GPU)?  If not, a sentence that lists those that are. */
+/* Whether a device (TL_ON_CPU, TL_ON_GPU) has an accumulator.  If not, the check's sentence lists those
+ * that it has. */
 bool         tl_accumulator_on(int accumulator, int where);
 tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device);
 
