@@ -121,7 +121,8 @@ static void make_shuffled(const char *from, const char *path)
         line[k] = line[other];
         line[other] = swap;
     }
-    for (int64_t k = 0; k < count; k++) fwrite(line[k], 1, (size_t)(strchr(line[k], '\n') + 1 - line[k]), out);
+    for (int64_t k = 0; k < count; k++)
+        fwrite(line[k], 1, (size_t)(strchr(line[k], '\n') + 1 - line[k]), out);
     fclose(in);
     if (fclose(out) != 0) stop("a file could not be shuffled");
     free(text);
@@ -195,7 +196,8 @@ static result compare(const char *self, const char *what, const char *path, int 
     snprintf(command, sizeof command, "'%s' --read '%s' %d", self, path, threads);
     if (!ask(command, answer, sizeof answer)
         || sscanf(answer, "%lf %lld %lf", &seconds, &nnz, &r.memory) != 3) stop("tulle could not read it");
-    printf("%-10s %6.1f MB  tulle %7.3f s %6.0f MB/s, memory %.2fx", what, mb, seconds, mb / seconds, r.memory);
+    printf("%-10s %6.1f MB  tulle %7.3f s %6.0f MB/s, memory %.2fx", what, mb, seconds, mb / seconds,
+           r.memory);
     const char *python = getenv("PYTHON"), *slash = strrchr(__FILE__, '/');
     snprintf(command, sizeof command, "'%s' '%.*s/read_scipy.py' '%s' %d %d 2>/dev/null",
              python ? python : "python3", slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".", path,

@@ -2,10 +2,10 @@
  *
  * operands.h - the two matrices of a line of bench_spgemm.
  *
- * A recipe of the gallery gives A*A, or A*A^T where A is rectangular, with values at random so that no library
- * finds them all equal or finds zeros.  "multigrid:S*T", "multigrid:A*P" and "multigrid:R*(A*P)" are the products that
- * smoothed aggregation makes of one level: A is the 7-point Laplacian on 64 x 64 x 64 points, T has one column for
- * each aggregate of 3 x 3 x 3 of them, S = I - 2/3 D^-1 A, P = S*T, R = P^T. */
+ * A recipe of the gallery gives A*A, or A*A^T where A is rectangular, with values at random so that no
+ * library finds them all equal or finds zeros.  "multigrid:S*T", "multigrid:A*P" and "multigrid:R*(A*P)"
+ * are the products that smoothed aggregation makes of one level: A is the 7-point Laplacian on 64^3
+ * points, T has one column for each aggregate of 3^3 of them, S = I - 2/3 D^-1 A, P = S*T, R = P^T. */
 #ifndef TULLE_BENCH_OPERANDS_H
 #define TULLE_BENCH_OPERANDS_H
 #include "tulle.h"

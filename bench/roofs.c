@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * roofs.c - two probes: copy, scale, add and triad of STREAM and reading alone; and products and sums, not fused, of vectors
- * from the first cache.  The three arrays are at least four times as large as the last cache.  A sample is a run of each.  Of the
- * first five the medians since roofs_anew() count, as they do of what is compared with them, and of these the fastest; arithmetic
- * is what cores can do undisturbed, the best there ever was. */
+ * roofs.c - two probes: copy, scale, add and triad of STREAM and reading alone; and products and sums, not
+ * fused, of vectors from the first cache.  The three arrays are at least four times as large as the last
+ * cache.  A sample is a run of each.  A bandwidth is the fastest of the five kernels, each by the median of
+ * its samples since roofs_anew(), as times that are compared with it are medians; the arithmetic rate is the
+ * best sample ever, what the cores can do undisturbed. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <pthread.h>
@@ -36,7 +37,8 @@ static const double moved[MEMORY] = {2, 2, 3, 3, 1};    /* arrays */
 static void move(prober *me, int kind)
 {
     const struct roofs *r = me->r;
-    int64_t from = r->n / r->threads * me->thread, to = me->thread + 1 == r->threads ? r->n : from + r->n / r->threads;
+    int64_t from = r->n / r->threads * me->thread;
+    int64_t to = me->thread + 1 == r->threads ? r->n : from + r->n / r->threads;
     double *a = r->a, *b = r->b, *c = r->c, sum[8] = {0};
     switch (kind) {
     case 0: for (int64_t i = from; i < to; i++) c[i] = a[i]; break;
@@ -161,10 +163,12 @@ double roofs_operations(const roofs *r, bool is_double)
     return r->most[is_double];
 }
 
-/* Values of an array; all three are at most a quarter of the machine's memory.  sysconf() may tell the sum of caches that are not here. */
+/* Values of an array; all three take at most a quarter of the machine's memory, since in a virtual machine
+ * sysconf() may report the cache of the whole host. */
 static int64_t array_length(void)
 {
-    int64_t n = 8 << 20, kilobytes = 0, most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8;
+    int64_t n = 8 << 20, kilobytes = 0;
+    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) / 12 * sysconf(_SC_PAGESIZE) / 8;
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     if (f) {
         if (fscanf(f, "%" SCNd64, &kilobytes) != 1) kilobytes = 0;
@@ -190,7 +194,8 @@ roofs *roofs_open(int threads)
     for (int t = 0; t < threads; t++) r->all[t] = (prober){.r = r, .thread = t};
     pthread_barrier_init(&r->barrier, NULL, (unsigned)threads);
     for (int k = 0; k < 9; k++) roofs_sample(r);
-    printf("bandwidth in GB/s: copy %.1f, scale %.1f, add %.1f, triad %.1f, read %.1f\n", 1e-9 * typical(r, 0, true), 1e-9 * typical(r, 1, true),
+    printf("bandwidth in GB/s: copy %.1f, scale %.1f, add %.1f, triad %.1f, read %.1f\n",
+           1e-9 * typical(r, 0, true), 1e-9 * typical(r, 1, true),
            1e-9 * typical(r, 2, true), 1e-9 * typical(r, 3, true), 1e-9 * typical(r, 4, true));
     printf("arithmetic in GFLOPS: single %.1f, double %.1f\n", 1e-9 * r->most[0], 1e-9 * r->most[1]);
     return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  The first runs
- * warm up and are not counted; the table shows the median and the fastest of the others.  On a GPU the
- * operands are moved to its memory before, and C stays there; on CUDA the same product is timed with cuSPARSE,
- * where it is found. */
+ * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  The first
+ * runs warm up and are not counted; the table shows the median and the fastest of the others.  On a GPU
+ * the operands are moved to its memory before, and C stays there; on CUDA the same product is timed with
+ * cuSPARSE, where it is found. */
 #include "cusparse.h"
 #include "program.h"
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static int time_one(session *s, const pair *p, const work *w, const char *policy
     memcpy(t->product, p->text, sizeof t->product);
     if (!sec) return no_memory("the times of all runs");
     o.policy = policy;
-    for (int i = session_on_gpu(s) ? -2 : -1; i < runs; i++) {     /* the first load kernels, the second memory */
+    for (int i = session_on_gpu(s) ? -2 : -1; i < runs; i++) { /* the first load kernels, the second memory */
         tulle_matrix_free(c);
         c = NULL;
         GO(told(s, tulle_multiply(s->ctx, &w->a, &w->b, &o, &c)));
@@ -156,8 +156,8 @@ static const cusparse_result *time_peer(const session *s, const work *w, cuspars
 static void print_head(const session *s)
 {
     if (session_on_gpu(s)) printf("on %s, operands and C in its memory\n", tulle_ctx_device(s->ctx));
-    printf("%-24s %-6s %-10s %16s %7s %12s %12s %8s %12s %12s\n", "matrix", "", "policy", "products", "compr.",
-           "median ms", "fastest ms", "GFLOPS", "peak memory", "workspace");
+    printf("%-24s %-6s %-10s %16s %7s %12s %12s %8s %12s %12s\n", "matrix", "", "policy", "products",
+           "compr.", "median ms", "fastest ms", "GFLOPS", "peak memory", "workspace");
 }
 
 static void print_line(const timing *t)
@@ -189,7 +189,8 @@ static void print_peer(const timing *t)
     printf("%-24s %-6s %-10s %16s %7.2f %12s %12s %8.3f %12s %12s   %s\n", t->matrix, t->product, "cuSPARSE",
            count_text(products, t->stats.products), ratio((double)t->stats.products, (double)l->c_nnz),
            ms_text(median, 1e-3 * l->ms), ms_text(best, 1e-3 * l->best_ms),
-           ratio(2e-6 * (double)t->stats.products, l->ms), "", bytes_text(workspace, l->buffer_bytes), l->name);
+           ratio(2e-6 * (double)t->stats.products, l->ms), "", bytes_text(workspace, l->buffer_bytes),
+           l->name);
     fflush(stdout);
 }
 
@@ -328,11 +329,11 @@ int run_bench(const options *o)
         rest.operands--;
         memmove(rest.operand, rest.operand + 1, (size_t)rest.operands * sizeof *rest.operand);
         if (rest.operands > kinds[i].most)
-            return complain(END_USAGE, "bench %s: \"%s\" is one operand too many; usage: tulle bench %s%s", kinds[i].word,
-                            rest.operand[kinds[i].most], kinds[i].word, kinds[i].operands);
+            return complain(END_USAGE, "bench %s: \"%s\" is one operand too many; usage: tulle bench %s%s",
+                            kinds[i].word, rest.operand[kinds[i].most], kinds[i].word, kinds[i].operands);
         if (rest.operands < kinds[i].least)
-            return complain(END_USAGE, "bench %s needs an operand; usage: tulle bench %s%s", kinds[i].word, kinds[i].word,
-                            kinds[i].operands);
+            return complain(END_USAGE, "bench %s needs an operand; usage: tulle bench %s%s", kinds[i].word,
+                            kinds[i].word, kinds[i].operands);
         char name[32];
         snprintf(name, sizeof name, "bench %s", kinds[i].word);
         int code = check_given(o, kinds[i].bit, name);

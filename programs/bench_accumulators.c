@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_accumulators.c - `tulle bench accumulators`: how many products a second each accumulator of the device brings
- * together, over the size of rows (products, 2 to 16384) and compression (products for an entry of C, 1 to 32).
+ * bench_accumulators.c - `tulle bench accumulators`: how many products a second each accumulator of the
+ * device brings together, over the size of rows (products, 2 to 16384) and compression (products for an
+ * entry of C, 1 to 32).
  *
- * The matrices are made here so that every row of C is alike: a cluster of k rows of B has m entries each, and covers
- * u = k*m/c columns, each of them c times; a row of A names the k rows of a cluster, and eight rows of A share one.
- * Columns of a cluster lie 16 apart on average, at places that a hash of their number decides.  Counted is the time of
- * the stages that accumulate (on a CPU the numeric step), the median of the runs; a cell stays empty where the
- * accumulator was not the one that took the rows.  With -o FILE.png the tables become a picture, a panel an accumulator, all on one logarithmic scale: dark
- * is slow, light is fast. */
+ * The matrices are made here so that every row of C is alike: a cluster of k rows of B has m entries each,
+ * and covers u = k*m/c columns, each of them c times; a row of A names the k rows of a cluster, and eight
+ * rows of A share one.  Columns of a cluster lie 16 apart on average, at places that a hash of their
+ * number decides.  Counted is the time of the stages that accumulate (on a CPU the numeric step), the
+ * median of the runs; a cell stays empty where the accumulator was not the one that took the rows.  With
+ * -o FILE.png the tables become a picture, a panel an accumulator, all on one logarithmic scale: dark is
+ * slow, light is fast. */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +55,8 @@ static void made_free(made *m)
 static int made_new(int64_t rows, int64_t cols, int64_t each, int type, made *m)
 {
     int64_t nnz = rows * each;
-    *m = (made){.ptr = malloc((size_t)(rows + 1) * sizeof *m->ptr), .col = malloc((size_t)nnz * sizeof *m->col),
+    *m = (made){.ptr = malloc((size_t)(rows + 1) * sizeof *m->ptr),
+                .col = malloc((size_t)nnz * sizeof *m->col),
                 .val = malloc((size_t)nnz * type_size(type))};
     if (!m->ptr || !m->col || !m->val) {
         made_free(m);
@@ -68,8 +71,9 @@ static int made_new(int64_t rows, int64_t cols, int64_t each, int type, made *m)
         if (type == TULLE_F64 || type == TULLE_CF64) f64[i] = (double)(i % 7 - 3);
         else f32[i] = (float)(i % 7 - 3);
     }
-    m->view = (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = m->ptr, .col_idx = m->col, .values = m->val,
-                          .ptr_type = TULLE_I64, .idx_type = TULLE_I32, .val_type = (tulle_type)type};
+    m->view = (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = m->ptr, .col_idx = m->col,
+                          .values = m->val, .ptr_type = TULLE_I64, .idx_type = TULLE_I32,
+                          .val_type = (tulle_type)type};
     return END_OK;
 }
 
@@ -197,7 +201,8 @@ static int fastest(const column *columns, int count, int i, int r)
 {
     int best = -1;
     for (int k = 0; k < count; k++)
-        if (columns[k].at[i][r].seconds > 0 && (best < 0 || speed(&columns[k].at[i][r]) > speed(&columns[best].at[i][r])))
+        if (columns[k].at[i][r].seconds > 0
+            && (best < 0 || speed(&columns[k].at[i][r]) > speed(&columns[best].at[i][r])))
             best = k;
     return best;
 }
@@ -268,8 +273,9 @@ enum { PIXEL = 16, GAP = 12, FONT_W = 4, FONT_H = 6, SHADES = 64, INK = SHADES +
 static int glyph(char c)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-    static const uint16_t form[] = {025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227, 011152, 055655, 044447, 057755,
-                                    065555, 025552, 065644, 025563, 065655, 034216, 072222, 055557, 055552, 055775, 055255, 055222, 071247};
+    static const uint16_t form[] = {025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227,
+                                    011152, 055655, 044447, 057755, 065555, 025552, 065644, 025563, 065655,
+                                    034216, 072222, 055557, 055552, 055775, 055255, 055222, 071247};
     const char *at = c ? strchr(letters, c) : NULL;
     return at ? form[at - letters] : 0;
 }
@@ -281,8 +287,10 @@ static void write_word(uint8_t *pixels, int width, int x, int y, const char *wor
             int bits = glyph(*word) >> 3 * (4 - line) & 7;
             for (int bit = 0; bit < 3; bit++)
                 if (bits >> (2 - bit) & 1)
-                    for (int d = 0; d < 4; d++)
-                        pixels[(size_t)(y + 2 * line + d / 2) * (size_t)width + (size_t)(x + 2 * bit + d % 2)] = INK;
+                    for (int d = 0; d < 4; d++) {       /* a dot is 2 x 2 pixels */
+                        size_t down = (size_t)(y + 2 * line + d / 2), right = (size_t)(x + 2 * bit + d % 2);
+                        pixels[down * (size_t)width + right] = INK;
+                    }
         }
 }
 
@@ -309,7 +317,8 @@ static int write_picture(session *s, const char *path, const column *columns, in
         double t = (double)c / (SHADES - 1);
         palette[c][0] = (uint8_t)(20 + 235 * (t < 0.6 ? t / 0.6 : 1));
         palette[c][1] = (uint8_t)(20 + 220 * (t < 0.4 ? 0 : (t - 0.4) / 0.6));
-        palette[c][2] = (uint8_t)(t < 0.5 ? 60 + 160 * t : 140 - 120 * (t - 0.5) * 2 + 60 * (t > 0.8 ? (t - 0.8) * 5 : 0));
+        palette[c][2] = (uint8_t)(t < 0.5 ? 60 + 160 * t
+                                  : 140 - 120 * (t - 0.5) * 2 + 60 * (t > 0.8 ? (t - 0.8) * 5 : 0));
     }
     memset(palette[SHADES], 255, 3);
     memset(palette[INK], 0, 3);
@@ -322,7 +331,8 @@ static int write_picture(session *s, const char *path, const column *columns, in
                 double v = speed(&columns[k].at[i / PIXEL][r / PIXEL]);
                 if (v <= 0 || i % PIXEL == PIXEL - 1 || r % PIXEL == PIXEL - 1) continue;
                 double t = most > least ? log(v / least) / log(most / least) : 1;
-                pixels[(size_t)(top + i) * (size_t)width + (size_t)(x + r)] = (uint8_t)(t * (SHADES - 1) + 0.5);
+                uint8_t shade = (uint8_t)(t * (SHADES - 1) + 0.5);
+                pixels[(size_t)(top + i) * (size_t)width + (size_t)(x + r)] = shade;
             }
         x += RATES * PIXEL + GAP;
     }
@@ -340,7 +350,8 @@ int bench_accumulators(const options *o)
     GO(output_name(o->output, PICTURE_FILE));
     for (int i = 0; tulle_accumulator_name(i) && count < WORDS_MAX; i++) {
         const char *name = tulle_accumulator_name(i);
-        if (!o->product.accumulator || strcmp(o->product.accumulator, name) == 0) columns[count++].name = name;
+        if (!o->product.accumulator || strcmp(o->product.accumulator, name) == 0)
+            columns[count++].name = name;
     }
     GO(session_open(&s, o));
     GO(output_place(&s, o->output));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_memory.c - `tulle bench memory`: what a product takes when memory for C is found in three ways, as in bhSPARSE's
- * Figure 5 (Liu and Vinter, IPDPS 2014).
+ * bench_memory.c - `tulle bench memory`: what a product takes when memory for C is found in three ways, as
+ * in bhSPARSE's Figure 5 (Liu and Vinter, IPDPS 2014).
  *
  *     precise      A, B and C: the entries of C are counted before
  *     hybrid       A, B and the most that policy bhsparse held on the GPU, C included; measured
@@ -45,7 +45,8 @@ static int measure(session *s, const pair *p, line *l)
     tulle_ctx_stats(s->ctx, &stats);
     tulle_csr c = tulle_matrix_view(C);
     *l = (line){.matrix = p->a.name, .products = stats.products, .c_nnz = c.nnz, .a = bytes_as(w.a, o.op_a),
-                .b = bytes_as(w.b, o.op_b), .c = csr_bytes(&c), .hybrid = session_on_gpu(s) ? stats.peak_bytes : 0};
+                .b = bytes_as(w.b, o.op_b), .c = csr_bytes(&c),
+                .hybrid = session_on_gpu(s) ? stats.peak_bytes : 0};
     tulle_csr all = c;                  /* C with every product an entry */
     all.nnz = stats.products;
     l->products_bytes = csr_bytes(&all);
@@ -58,8 +59,8 @@ done:
 
 static void print_head(void)
 {
-    printf("%-24s %-6s %16s %7s %14s %14s %14s %14s\n", "matrix", "", "products", "compr.", "precise", "hybrid", "upper bound",
-           "hybrid/precise");
+    printf("%-24s %-6s %16s %7s %14s %14s %14s %14s\n", "matrix", "", "products", "compr.", "precise",
+           "hybrid", "upper bound", "hybrid/precise");
 }
 
 static void print_line(const line *l)

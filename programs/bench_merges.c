@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_merges.c - `tulle bench merges`: five algorithms merge two sorted sequences of 2^5 to 2^12 entries in a GPU's
- * shared memory, keys alone, with 32-bit and with 64-bit values; the table of bhSPARSE's Figure 4 (Liu and Vinter, IPDPS
- * 2014) for the device at hand. */
+ * bench_merges.c - `tulle bench merges`: five algorithms merge two sorted sequences of 2^5 to 2^12 entries
+ * in a GPU's shared memory, keys alone, with 32-bit and with 64-bit values; the table of bhSPARSE's Figure
+ * 4 (Liu and Vinter, IPDPS 2014) for the device at hand. */
 #include "program.h"
 #include <string.h>
 
@@ -27,8 +27,8 @@ static int time_row(session *s, int length, int value_bytes, row *r)
     r->best = -1;
     for (int i = 0; i < ALGORITHMS && tulle_merge_name(i); i++) {
         cell *c = &r->cell[i];
-        tulle_merge_options o = {.algorithm = tulle_merge_name(i), .value_bytes = value_bytes, .length = length,
-                                 .runs = s->o->repeat, .entries = s->o->quick ? QUICK : 0};
+        tulle_merge_options o = {.algorithm = tulle_merge_name(i), .value_bytes = value_bytes,
+                                 .length = length, .runs = s->o->repeat, .entries = s->o->quick ? QUICK : 0};
         tulle_status status = tulle_merge_trial(s->ctx, &o, &c->result);
         if (status == TULLE_ELIMIT) {
             snprintf(c->why, sizeof c->why, "%.250s", tulle_ctx_error(s->ctx));
@@ -60,7 +60,7 @@ static void print_row(int length, const row *r)
     fflush(stdout);
 }
 
-/* Why the first one that is left out in a part is. */
+/* Why a cell of this part of the table is empty: the reason of the first one. */
 static void print_why(const row *rows)
 {
     for (int k = 0; k < LENGTHS; k++)
@@ -122,7 +122,9 @@ int bench_merges(const options *o)
     bool table = !o->json && !o->quiet;
     GO(session_open(&s, o));
     if (!session_on_gpu(&s)) {
-        code = complain(END_USAGE, "bench merges needs a GPU; --device names one, \"tulle devices\" lists those there are");
+        code = complain(END_USAGE,
+                        "bench merges needs a GPU; --device names one, \"tulle devices\" lists those there "
+                        "are");
         goto done;
     }
     if (table) printf("on %s, million entries merged a second; * is the fastest\n", tulle_ctx_device(s.ctx));

@@ -8,8 +8,8 @@ static void print_cache(const tulle_cache *c, bool cleared)
     if (!c->path[0]) {
         printf("cache      none: set TULLE_CACHE, XDG_CACHE_HOME or HOME\n");
     } else if (cleared) {
-        printf("removed    %s entries, %s, from %s\n", count_text(count, c->entries), bytes_text(size, c->bytes),
-               c->path);
+        printf("removed    %s entries, %s, from %s\n", count_text(count, c->entries),
+               bytes_text(size, c->bytes), c->path);
     } else {
         printf("cache      %s\n", c->path);
         printf("entries    %s\n", count_text(count, c->entries));
@@ -63,7 +63,8 @@ static int warm(const options *o)
     tulle_kernels k;
     GO(session_open_on(&s, o, o->device));
     if (!session_on_gpu(&s)) {
-        code = complain(END_USAGE, "cache --warm: the CPU has no kernels to compile; name a GPU with --device");
+        code = complain(END_USAGE,
+                        "cache --warm: the CPU has no kernels to compile; name a GPU with --device");
         goto done;
     }
     GO(told(&s, tulle_cache_warm(s.ctx, o->type ? (tulle_type)o->type : TULLE_F64,

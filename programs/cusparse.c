@@ -38,8 +38,9 @@ enum {
     X(int, cusparseDestroy, (cusparseHandle_t))                                                     \
     X(int, cusparseGetVersion, (cusparseHandle_t, int *version))                                    \
     X(const char *, cusparseGetErrorString, (int status))                                           \
-    X(int, cusparseCreateCsr, (cusparseSpMatDescr_t *, int64_t rows, int64_t cols, int64_t nnz, void *row_ptr, \
-                               void *col_idx, void *values, int ptr_type, int idx_type, int base, int type)) \
+    X(int, cusparseCreateCsr, (cusparseSpMatDescr_t *, int64_t rows, int64_t cols, int64_t nnz,     \
+                               void *row_ptr, void *col_idx, void *values, int ptr_type, int idx_type, \
+                               int base, int type))                                                 \
     X(int, cusparseDestroySpMat, (cusparseSpMatDescr_t))                                            \
     X(int, cusparseSpMatGetSize, (cusparseSpMatDescr_t, int64_t *rows, int64_t *cols, int64_t *nnz))\
     X(int, cusparseCsrSetPointers, (cusparseSpMatDescr_t, void *row_ptr, void *col_idx, void *values)) \
@@ -64,14 +65,15 @@ static const struct { const char *name; int algorithm; bool estimates; } algorit
 
 /* ---- the libraries; they stay open until the command ends */
 
-bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table, char *why,
-                        size_t bytes)
+bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table,
+                        char *why, size_t bytes)
 {
     static const char *const cusparse[] = {"libcusparse.so.12", "libcusparse.so.13", "libcusparse.so", NULL};
     static const char *const cudart[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so", NULL};
     const char *const *names = which == CUSPARSE_ITSELF ? cusparse : cudart;
     const char *only = getenv(which == CUSPARSE_ITSELF ? "TULLE_LIBCUSPARSE" : "TULLE_LIBCUDART");
-    const char *home = getenv("CUDA_HOME"), *roots[] = {"", home ? home : "/usr/local/cuda", "/usr/local/cuda"};
+    const char *home = getenv("CUDA_HOME");
+    const char *roots[] = {"", home ? home : "/usr/local/cuda", "/usr/local/cuda"};
     char path[1024];
     void *library = NULL;
     library = dlopen(only ? only : names[0], RTLD_NOW | RTLD_LOCAL);
@@ -122,7 +124,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A call of cuSPARSE or of the runtime; the first that fails ends the run with its words. */
+/* A call of cuSPARSE or of the CUDA runtime; the first that fails ends the run, and its error text is
+ * kept. */
 #define SPARSE(call)                                                                       \
     do {                                                                                   \
         int status_ = p->f->call;                                                          \
@@ -144,7 +147,7 @@ static double now(void)
 #define STEPS p->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, p->one, p->A,   \
               p->B, p->zero, p->C, p->type, algorithm, p->work
 
-/* cudaMalloc gives NULL for no bytes, which to cuSPARSE means a question for the size: always at least one. */
+/* At least one byte: cudaMalloc returns NULL for none, which cuSPARSE takes as the question for the size. */
 static int allocate(product *p, void **to, size_t bytes)
 {
     *to = NULL;
@@ -263,7 +266,8 @@ static void *written(const void *p)             /* operands are not; the declara
     return (void *)(uintptr_t)p;
 }
 
-int cusparse_time(const tulle_csr *A, const tulle_csr *B, int device, int warm, int runs, cusparse_result *out)
+int cusparse_time(const tulle_csr *A, const tulle_csr *B, int device, int warm, int runs,
+                  cusparse_result *out)
 {
     static const double one64 = 1, zero64 = 0;
     static const float one32 = 1, zero32 = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * cusparse.h - the same product by cuSPARSE, timed beside ours.  Needs nothing of CUDA to build: cuSPARSE and
- * the CUDA runtime are opened where they are installed ($TULLE_LIBCUSPARSE and $TULLE_LIBCUDART name others). */
+ * cusparse.h - the same product by cuSPARSE, timed beside ours.  Needs nothing of CUDA to build: cuSPARSE
+ * and the CUDA runtime are opened where they are installed ($TULLE_LIBCUSPARSE and $TULLE_LIBCUDART name
+ * others). */
 #ifndef TULLE_CUSPARSE_H
 #define TULLE_CUSPARSE_H
 #include <stdbool.h>
@@ -26,17 +27,18 @@ typedef struct cusparse_result {
 } cusparse_result;
 
 /* C = A*B with every algorithm of cusparseSpGEMM; A and B lie on CUDA device number `device` (place
- * TULLE_DEVICE), f32 or f64, 32-bit indices.  Timed with the device idle before and after: work buffers and
- * C's arrays allocated, all steps, buffers freed; C itself is freed outside.  Each algorithm runs `warm` times
- * uncounted, then `runs` times.  0: at least one worked. */
-int cusparse_time(const tulle_csr *A, const tulle_csr *B, int device, int warm, int runs, cusparse_result *out);
+ * TULLE_DEVICE), f32 or f64, 32-bit indices.  Timed with the device idle before and after: work buffers
+ * and C's arrays allocated, all steps, buffers freed; C itself is freed outside.  Each algorithm runs
+ * `warm` times uncounted, then `runs` times.  0: at least one worked. */
+int cusparse_time(const tulle_csr *A, const tulle_csr *B, int device, int warm, int runs,
+                  cusparse_result *out);
 
-/* Functions of one of the two libraries by name, each to its place in a table of pointers; false: why says what is missing.
- * A library stays open until the process ends. */
+/* Functions of one of the two libraries by name, each to its place in a table of pointers; false: why says
+ * what is missing.  A library stays open until the process ends. */
 typedef enum cusparse_library { CUSPARSE_ITSELF, CUSPARSE_CUDART } cusparse_library;
 typedef struct cusparse_entry { const char *name; size_t offset; } cusparse_entry;
-bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table, char *why,
-                        size_t bytes);
+bool cusparse_functions(cusparse_library which, const cusparse_entry *entries, int count, void *table,
+                        char *why, size_t bytes);
 
 /* result, name, arguments: those of the runtime that both kinds of product need. */
 #define CUDART_FUNCTIONS(X)                                                                         \

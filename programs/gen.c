@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * gen.c - `tulle gen`: a recipe of the gallery, cooked into a file. */
+ * gen.c - `tulle gen`: a matrix of the gallery, made and written to a file. */
 #include "program.h"
 #include <string.h>
 

@@ -48,7 +48,7 @@ static void look_at_rows(const tulle_csr *A, facts *f)
     }
 }
 
-/* Too large is no failure of `info`: the rest is known all the same. */
+/* Too little memory for one part is no failure of `info`: the others are shown. */
 static int unless_too_large(session *s, tulle_status status, char *why, size_t bytes)
 {
     if (status != TULLE_ENOMEM && status != TULLE_ELIMIT) return told(s, status);

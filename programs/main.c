@@ -10,9 +10,11 @@ const command commands[] = {
      "C = A*B.  A alone is multiplied by itself: A*A when it is square, else A*A^T.\n"
      "A product that a memory limit refuses is written in blocks of rows when -o names a .mtx file.\n"},
     {"spmm", FOR_SPMM, run_spmm, 1, 2, "A [X]", "multiply a sparse matrix by a dense one",
-     "Y = alpha*A*X + beta*Y.  X is a .npy file or an array in a Matrix Market file; without it X is random.\n"},
+     "Y = alpha*A*X + beta*Y.  X is a .npy file or an array in a Matrix Market file; without it X is "
+     "random.\n"},
     {"tune", FOR_TUNE, run_tune, 1, 1, "A", "find the best shape of a sparse times dense product on a GPU",
-     "Times --policy ellr (FastSpMM) with every number of threads a row, columns at a time and threads of a block, and\n"
+     "Times --policy ellr (FastSpMM) with every number of threads a row, columns at a time and threads of a "
+     "block, and\n"
      "--policy auto beside it.  A, X and Y are on the device before; the times are those of the device.\n"},
     {"info", FOR_INFO, run_info, 1, 1, "A", "what a matrix looks like",
      "Shape, types, row lengths, bandwidth, symmetry, and what its product with itself would take.\n"},
@@ -24,10 +26,12 @@ const command commands[] = {
      ""},
     {"spy", FOR_SPY, run_spy, 1, 1, "A [-o FILE.png]", "draw where the entries of a matrix are",
      "Without -o the picture is drawn in characters.\n"},
-    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX, "A... | merges | memory A... | accumulators", "time repeated products",
+    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX, "A... | merges | memory A... | accumulators",
+     "time repeated products",
      "Each operand is multiplied by itself, or by its transpose when it is not square.\n"
      "merges: five ways to merge sorted sequences in a GPU's shared memory.\n"
-     "memory: bytes of the product when C is counted first, when it grows, and when all products are stored.\n"
+     "memory: bytes of the product when C is counted first, when it grows, and when all products are "
+     "stored.\n"
      "accumulators: products a second of each, by size of rows and compression; -o FILE.png draws it.\n"},
     {"devices", FOR_DEVICES, run_devices, 0, 0, "", "list where products can be computed", ""},
     {"cache", FOR_CACHE, run_cache, 0, 0, "", "show, make or clear the kernels kept on disk",

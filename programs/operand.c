@@ -40,7 +40,7 @@ int64_t csr_col(const tulle_csr *A, int64_t k)
 
 /* ---- one operand */
 
-/* A word that cannot be a recipe, so that a missing file is called one. */
+/* Whether a word can only be a file's name, so that the sentence says that the file is missing. */
 static bool names_file(const char *name)
 {
     static const char *const end[] = {".mtx", ".gz", ".tulle", ".tar", ".tgz", ".mm", ".txt", ".csv", ".npy"};

@@ -100,7 +100,7 @@ typedef struct command {
 
 int  parse_options(const command *command, int argc, char **argv, options *o);
 void print_options(unsigned bit, FILE *out);
-/* Were only options given that the one named takes? */
+/* Whether the command line has only options that this bench takes. */
 int  check_given(const options *o, unsigned bit, const char *name);
 /* Are --policy, --accumulator and --policies names that the library knows? */
 int  check_names(const options *o);
@@ -110,7 +110,7 @@ int  check_spmm_policy(const options *o);
 
 void signal_watch(void);
 int  signal_caught(void);                       /* 0, or the number of the signal          */
-/* A tulle_partial_fn: what is there is removed if we must leave at once. */
+/* A tulle_partial_fn: a signal that ends the program at once removes these files. */
 void signal_guard(void *user, const char *path, int there);
 int  signal_end(void);                          /* the exit code of the caught signal      */
 

@@ -42,7 +42,7 @@ static void on_signal(int which)
     caught_at = now;
 }
 
-/* Whoever started us with the signal ignored (a shell's background job) wants it ignored. */
+/* A signal that is ignored at the start (as in a shell's background job) stays ignored. */
 static void watch(int which)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = 0}, before;

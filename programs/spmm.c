@@ -2,8 +2,9 @@
  *
  * spmm.c - `tulle spmm`: a sparse matrix times a dense one, its stages, its check, its file.
  *
- * X is a file or random; Y has its order.  Every product begins with the same Y, so that beta means the same in each.
- * The check goes another road: Y*w against alpha*A*(X*w) + beta*Y*w for random w, in double. */
+ * X is a file or random; Y has its order.  Every product begins with the same Y, so that beta means the
+ * same in each.  The check is independent of it: Y*w against alpha*A*(X*w) + beta*Y*w for random w, in
+ * double. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>
@@ -53,16 +54,19 @@ static double random_at(uint64_t seed, uint64_t i)
 
 /* ---- operands */
 
-static int random_dense(session *s, int64_t rows, int64_t cols, int type, uint64_t seed, tulle_dense_matrix **out)
+static int random_dense(session *s, int64_t rows, int64_t cols, int type, uint64_t seed,
+                        tulle_dense_matrix **out)
 {
-    int code = told(s, tulle_dense_create(s->ctx, rows, cols, s->o->column_major ? TULLE_BY_COLS : TULLE_BY_ROWS,
+    int code = told(s, tulle_dense_create(s->ctx, rows, cols,
+                                          s->o->column_major ? TULLE_BY_COLS : TULLE_BY_ROWS,
                                           (tulle_type)type, out));
     if (code != END_OK) return code;
     tulle_dense M = tulle_dense_view(*out);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             uint64_t k = 2 * ((uint64_t)i * (uint64_t)cols + (uint64_t)j);
-            put_value(M.values, type, dense_place(&M, i, j), (number){random_at(seed, k), random_at(seed, k + 1)});
+            put_value(M.values, type, dense_place(&M, i, j),
+                      (number){random_at(seed, k), random_at(seed, k + 1)});
         }
     return END_OK;
 }
@@ -89,10 +93,12 @@ static int load_x(session *s, outcome *r)
     double begun = seconds();
     if (o->operands < 2) {
         r->x_name = "random";
-        return random_dense(s, rows, o->columns ? o->columns : 32, (int)A->val_type, (uint64_t)o->seed, &r->x_own);
+        return random_dense(s, rows, o->columns ? o->columns : 32, (int)A->val_type, (uint64_t)o->seed,
+                            &r->x_own);
     }
     if (o->columns) return complain(END_USAGE, "-n is for a random X; \"%s\" has its columns", o->operand[1]);
-    if (o->seed && (!o->beta || o->y)) return complain(END_USAGE, "--seed is for a random X or Y, and none is random");
+    if (o->seed && (!o->beta || o->y))
+        return complain(END_USAGE, "--seed is for a random X or Y, and none is random");
     r->x_name = o->operand[1];
     GO(dense_load(s, r->x_name, &r->x_own));
     tulle_dense X = tulle_dense_view(r->x_own);
@@ -124,15 +130,17 @@ static int scalar(const char *name, const char *text, int type, double otherwise
             ok = end != im;
         }
         if (!ok || *end)
-            return complain(END_USAGE, "--%s takes a number such as 1.5, or 1.5,-2 for 1.5-2i, not \"%s\"", name, text);
+            return complain(END_USAGE, "--%s takes a number such as 1.5, or 1.5,-2 for 1.5-2i, not \"%s\"",
+                            name, text);
         if (value->im != 0 && type < TULLE_CF32)
-            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type cf64 makes them so", name,
-                            text);
+            return complain(END_USAGE, "--%s %s is complex, the matrices are not; --type cf64 makes them so",
+                            name, text);
     }
     number given = *value;
     put_value(to, type, 0, given);
     *value = value_at(to, type, 0);             /* rounded to the type */
-    if ((isinf(value->re) && !isinf(given.re)) || (isinf(value->im) && !isinf(given.im)) || (text && lost(given, *value)))
+    if ((isinf(value->re) && !isinf(given.re)) || (isinf(value->im) && !isinf(given.im))
+        || (text && lost(given, *value)))
         return complain(END_USAGE, "--%s %s is out of the range of %s", name, text, type_name(type));
     return END_OK;
 }
@@ -162,8 +170,8 @@ static int load_y(session *s, outcome *r)
     GO(settle(s, &r->old_own, type, r->x.order));
     r->old = tulle_dense_view(r->old_own);
     if (r->old.rows != rows || r->old.cols != r->x.cols)
-        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", Y is %" PRId64 " x %" PRId64, o->y, r->old.rows,
-                        r->old.cols, rows, r->x.cols);
+        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", Y is %" PRId64 " x %" PRId64, o->y,
+                        r->old.rows, r->old.cols, rows, r->x.cols);
 done:
     return code;
 }
@@ -182,7 +190,8 @@ static int shape_of(const options *o, tulle_spmm_lab *lab)
     for (int i = 0; i < 3; i++) {
         long n = strtol(at, &end, 10);
         if (end == at || n < 0 || n > 1024 || (*end && (*end != ',' || i == 2)))
-            return complain(END_USAGE, "--shape takes up to three numbers such as 8,16,128, not \"%s\"", o->shape);
+            return complain(END_USAGE, "--shape takes up to three numbers such as 8,16,128, not \"%s\"",
+                            o->shape);
         *to[i] = (int)n;
         if (!*end) break;
         at = end + 1;
@@ -195,15 +204,16 @@ static int multiply(session *s, outcome *r)
     const options *o = s->o;
     int code = END_OK, runs = o->repeat ? o->repeat : 1;
     tulle_spmm_lab lab = {.ellr_threads = 0};
-    tulle_spmm_options how = {.policy = o->product.policy, .alpha = r->alpha, .beta = r->beta, .op_a = o->product.op_a,
-                              .memory_limit = o->product.memory_limit, .allow_tf32 = o->allow_tf32, .time_stages = 1,
-                              .lab = &lab};
+    tulle_spmm_options how = {.policy = o->product.policy, .alpha = r->alpha, .beta = r->beta,
+                              .op_a = o->product.op_a, .memory_limit = o->product.memory_limit,
+                              .allow_tf32 = o->allow_tf32, .time_stages = 1, .lab = &lab};
     tulle_stats *stats = malloc((size_t)runs * sizeof *stats);
     if (!stats) return no_memory("the times of all runs");
     GO(shape_of(o, &lab));
     for (int i = 0; i < runs; i++) {
         if (r->old_own)
-            memcpy(r->y.values, r->old.values, (size_t)(r->y.rows * r->y.cols) * type_size((int)r->y.val_type));
+            memcpy(r->y.values, r->old.values,
+                   (size_t)(r->y.rows * r->y.cols) * type_size((int)r->y.val_type));
         GO(told(s, tulle_spmm(s->ctx, &r->a.view, &r->x, &r->y, &how)));
         tulle_ctx_stats(s->ctx, &stats[i]);
     }
@@ -215,7 +225,8 @@ done:
 
 /* ---- the check */
 
-typedef struct vector { number *v; double *size; int64_t n; } vector;   /* values, and sums of absolute values */
+/* A vector, and for each value the sum of the absolute values that were added up for it. */
+typedef struct vector { number *v; double *size; int64_t n; } vector;
 
 static bool vector_make(vector *x, int64_t n)
 {
@@ -260,7 +271,8 @@ static int check(session *s, outcome *r)
     int code = END_OK;
     static const number one = {1, 0};
     vector x = {0}, want = {0}, got = {0};
-    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32, tf32 = strstr(r->stats.policy, "tf32") != NULL;
+    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32;
+    bool tf32 = strstr(r->stats.policy, "tf32") != NULL;
     double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of what is added up */
     if (!vector_make(&x, r->x.rows) || !vector_make(&want, r->y.rows) || !vector_make(&got, r->y.rows)) {
         code = no_memory("the check");
@@ -281,8 +293,8 @@ static int check(session *s, outcome *r)
     r->checked = true;
     r->right = worst <= allowed;
     if (!r->right)
-        code = complain(END_CHECK, "Y*w differs from alpha*A*(X*w) + beta*Y*w by %.3g, %.0e is allowed", worst,
-                        allowed);
+        code = complain(END_CHECK, "Y*w differs from alpha*A*(X*w) + beta*Y*w by %.3g, %.0e is allowed",
+                        worst, allowed);
 done:
     vector_free(&x);
     vector_free(&want);
@@ -296,16 +308,17 @@ static void print_report(const options *o, const outcome *r, const char *text)
 {
     const tulle_stats *t = &r->stats;
     figure x, y;
-    double bytes = (double)t->a_nnz * (double)(type_size((int)r->y.val_type) + index_size((int)r->a.view.idx_type))
-                   + (double)(t->b_nnz + (r->old_own ? 2 : 1) * t->c_nnz) * (double)type_size((int)r->y.val_type);
+    double value = (double)type_size((int)r->y.val_type), index = (double)index_size((int)r->a.view.idx_type);
+    double bytes = (double)t->a_nnz * (value + index)
+                   + (double)(t->b_nnz + (r->old_own ? 2 : 1) * t->c_nnz) * value;
     print_operand("A", &r->a);
     print_dense("X", r->x_name, &r->x);
     print_dense("Y", text, &r->y);
     printf("\n");
     print_stages(t);
     if (o->repeat > 1)
-        printf("repeated %d times in one process: median %s ms, fastest %s ms\n", o->repeat, ms_text(x, r->median),
-               ms_text(y, r->best));
+        printf("repeated %d times in one process: median %s ms, fastest %s ms\n", o->repeat,
+               ms_text(x, r->median), ms_text(y, r->best));
     printf("\n%-14s %14s\n", "products", count_text(x, t->products));
     printf("%-14s %14.3f   2 * products / time\n", "GFLOPS", ratio(2e-9 * (double)t->products, r->median));
     printf("%-14s %14.3f   A, X and Y once / time\n", "GB/s", ratio(1e-9 * bytes, r->median));

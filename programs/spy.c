@@ -46,7 +46,7 @@ static int cells(int64_t length, int64_t longest, int size, int *scale, bool *st
     return n;
 }
 
-/* Of so many; an index beyond 2^53 is rounded, and may be that of the end. */
+/* The cell of an index, out of so many; an index beyond 2^53 is rounded, and may be one too large. */
 static int cell_of(int64_t index, double scale, int count)
 {
     int cell = (int)(((double)index + 0.5) * scale);

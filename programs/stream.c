@@ -68,7 +68,8 @@ static int take_block(void *user, int64_t first, const tulle_csr *block)
     return t->code != END_OK;
 }
 
-/* Whether the disk could hold C at all, by the fewest entries it can have.  A file system that does not tell is no reason. */
+/* Refuses a C that the disk cannot hold even with the fewest entries it can have.  A file system that does
+ * not say how much is free is no reason. */
 static int disk_has_room(session *s, const stream *t, const tulle_options *o, const char *path)
 {
     tulle_forecast f = {0};
@@ -84,11 +85,12 @@ static int disk_has_room(session *s, const stream *t, const tulle_options *o, co
     GO(told(s, tulle_estimate(s->ctx, &t->a, &t->b, o, &f)));
     if (statvfs(folder, &disk) != 0) goto done;
     /* Text: an index, an index, a number, each of one digit or more, and what stands between them. */
-    size_t entry = ends_with(path, ".mtx") ? 6 : index_size((int)t->b.idx_type) + type_size((int)t->b.val_type);
+    size_t binary = index_size((int)t->b.idx_type) + type_size((int)t->b.val_type);
+    size_t entry = ends_with(path, ".mtx") ? 6 : binary;
     double bytes = (double)f.nnz_lower * (double)entry, room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (bytes > room)
-        code = complain(END_FAILED, "%s: C has at least %" PRId64 " entries, %.0f bytes; there are %.0f free", path,
-                        f.nnz_lower, bytes, room);
+        code = complain(END_FAILED, "%s: C has at least %" PRId64 " entries, %.0f bytes; there are %.0f free",
+                        path, f.nnz_lower, bytes, room);
 done:
     return code;
 }
@@ -99,7 +101,8 @@ static int transposed(session *s, tulle_csr *view, tulle_op op, tulle_options *o
     int code = END_OK;
     if (op == TULLE_KEEP) return END_OK;
     uint64_t ptr = (uint64_t)(view->cols + 1) * index_size((int)view->ptr_type);
-    uint64_t bytes = ptr + (uint64_t)view->nnz * (index_size((int)view->idx_type) + type_size((int)view->val_type));
+    uint64_t entry = index_size((int)view->idx_type) + type_size((int)view->val_type);
+    uint64_t bytes = ptr + (uint64_t)view->nnz * entry;
     if (o->memory_limit && bytes >= o->memory_limit)
         GO(complain(END_MEMORY, "a transposed operand needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
                     (uint64_t)o->memory_limit));

@@ -63,9 +63,9 @@ void print_operand(const char *letter, const operand *a)
 
 void print_stages(const tulle_stats *t)
 {
-    const tulle_stage whole[] = {{"compile", t->sec_compile}, {"check", t->sec_check}, {"analyze", t->sec_analyze},
-                                 {"symbolic", t->sec_symbolic}, {"numeric", t->sec_numeric},
-                                 {"finish", t->sec_finish}};
+    const tulle_stage whole[] = {{"compile", t->sec_compile},   {"check", t->sec_check},
+                                 {"analyze", t->sec_analyze},   {"symbolic", t->sec_symbolic},
+                                 {"numeric", t->sec_numeric},   {"finish", t->sec_finish}};
     bool detailed = t->stages > 0;
     const tulle_stage *stage = detailed ? t->stage : whole;
     int stages = detailed ? t->stages : (int)(sizeof whole / sizeof *whole);
@@ -74,7 +74,7 @@ void print_stages(const tulle_stats *t)
     printf("%-14s %14s\n", "stage", "ms");
     for (int i = 0; i < stages; i++) {
         rest -= stage[i].seconds;
-        bool device = t->threads == 0 || i == 0;                /* a CPU compiles nothing, a device does not time all */
+        bool device = t->threads == 0 || i == 0; /* a CPU compiles nothing, a device does not time all */
         if (!detailed && device && stage[i].seconds == 0) continue;
         printf("%-14s %14s %7s\n", stage[i].name, ms_text(ms, stage[i].seconds),
                percent_text(part, stage[i].seconds, t->sec_total));
@@ -82,7 +82,8 @@ void print_stages(const tulle_stats *t)
     if (detailed)
         printf("%-14s %14s %7s\n", "the rest", ms_text(ms, rest > 0 ? rest : 0),
                percent_text(part, rest > 0 ? rest : 0, t->sec_total));
-    printf("%-14s %14s %7s\n", "total", ms_text(ms, t->sec_total), percent_text(part, t->sec_total, t->sec_total));
+    printf("%-14s %14s %7s\n", "total", ms_text(ms, t->sec_total),
+           percent_text(part, t->sec_total, t->sec_total));
 }
 
 void print_shares(const tulle_share *share, int shares)

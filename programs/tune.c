@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * tune.c - `tulle tune`: which shape of FastSpMM (Ortega et al., The Computer Journal 2014) is the fastest for a matrix and a
- * number of columns on this GPU, what the model's own choice loses against it, and what --policy auto takes.
+ * tune.c - `tulle tune`: which shape of FastSpMM (Ortega et al., The Computer Journal 2014) is the fastest
+ * for a matrix and a number of columns on this GPU, what the model's own choice loses against it, and what
+ * --policy auto takes.
  *
- * A shape is T threads a row, Lc columns at a time and the threads of a block.  Each is a plan of its own, run once to
- * warm up and then --repeat times; A, X and Y are on the device.  What the model chose, and why a matrix is not put into
- * ELLPACK-R, are told by trace lines. */
+ * A shape is T threads a row, Lc columns at a time and the threads of a block.  Each is a plan of its own,
+ * run once to warm up and then --repeat times; A, X and Y are on the device.  What the model chose, and
+ * why a matrix is not put into ELLPACK-R, are told by trace lines. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ typedef struct tuning {
     timing              shape[SHAPES];  /* the fastest first    */
     int                 shapes;
     timing              model, plain;   /* plain: policy auto   */
-    timing              told;           /* by the last trace line about a shape */
+    timing              traced;         /* the shape of the last trace line     */
     char                why_not[TEXT];  /* A is not in ELLPACK-R */
 } tuning;
 
@@ -38,7 +39,7 @@ static void listen(void *user, const char *line)
 {
     tuning *t = user;
     const char *at = strstr(line, "in the shape ");
-    if (at) sscanf(at, "in the shape %d,%d,%d", &t->told.threads, &t->told.columns, &t->told.block);
+    if (at) sscanf(at, "in the shape %d,%d,%d", &t->traced.threads, &t->traced.columns, &t->traced.block);
     at = strstr(line, "not in ELLPACK-R: ");
     if (at) snprintf(t->why_not, sizeof t->why_not, "%s", at + strlen("not in ELLPACK-R: "));
     progress_erase(&t->s.bar);
@@ -64,7 +65,8 @@ static int dense_there(tuning *t, int64_t rows, bool filled, tulle_dense_matrix 
     int code = END_OK;
     session *s = &t->s;
     tulle_dense_matrix *host = NULL;
-    GO(told(s, tulle_dense_create(s->ctx, rows, s->o->columns ? s->o->columns : 32, TULLE_BY_ROWS, t->A.val_type, &host)));
+    GO(told(s, tulle_dense_create(s->ctx, rows, s->o->columns ? s->o->columns : 32, TULLE_BY_ROWS,
+                                  t->A.val_type, &host)));
     tulle_dense view = tulle_dense_view(host);
     if (filled) fill(&view);
     GO(told(s, tulle_dense_move(s->ctx, &view, TULLE_DEVICE, out)));
@@ -151,7 +153,7 @@ static int time_all(tuning *t)
     int code = END_OK;
     GO(time_one(t, "auto", &t->plain));
     GO(time_one(t, "ellr", &t->model));
-    t->model = (timing){t->told.threads, t->told.columns, t->told.block, t->model.seconds};
+    t->model = (timing){t->traced.threads, t->traced.columns, t->traced.block, t->model.seconds};
     if (!t->why_not[0]) GO(time_shapes(t));
 done:
     return code;
@@ -181,8 +183,10 @@ static void print_report(const tuning *t)
     double best = t->shapes ? t->shape[0].seconds : 0;
     figure rows;
     print_operand("A", &t->a);
-    printf("X = %s x %" PRId64 ", by rows; all on %s\n\n", count_text(rows, t->x.rows), t->x.cols, tulle_ctx_device(t->s.ctx));
-    printf("%-10s %4s %4s %6s %12s %10s%s\n", "", "T", "Lc", "block", "ms", "GFLOPS", best > 0 ? "    of best" : "");
+    printf("X = %s x %" PRId64 ", by rows; all on %s\n\n", count_text(rows, t->x.rows), t->x.cols,
+           tulle_ctx_device(t->s.ctx));
+    printf("%-10s %4s %4s %6s %12s %10s%s\n", "", "T", "Lc", "block", "ms", "GFLOPS",
+           best > 0 ? "    of best" : "");
     for (int i = 0; i < t->shapes && i < SHOWN; i++) print_timing(t, i ? "" : "ellr", &t->shape[i], best);
     if (t->shapes) print_timing(t, "the model", &t->model, best);
     print_timing(t, "auto", &t->plain, best);
@@ -192,7 +196,8 @@ static void print_report(const tuning *t)
                 && t->model.block == t->shape[0].block;
     double loss = 100 * (ratio(t->model.seconds, best) - 1);
     if (same) printf("\nof %d shapes; the model's own is the best\n", t->shapes);
-    else printf("\nof %d shapes; the model's own is %.1f%% slower than the best\n", t->shapes, loss > 0 ? loss : 0.0);
+    else printf("\nof %d shapes; the model's own is %.1f%% slower than the best\n", t->shapes,
+                loss > 0 ? loss : 0.0);
     printf("to use it: tulle spmm %s -n %" PRId64 " --policy ellr --shape %d,%d,%d\n", t->a.name, t->x.cols,
            t->shape[0].threads, t->shape[0].columns, t->shape[0].block);
 }
@@ -233,7 +238,8 @@ int run_tune(const options *o)
     tuning t = {0};
     GO(session_open(&t.s, o));
     if (!session_on_gpu(&t.s)) {
-        code = complain(END_USAGE, "tune needs a GPU; --device names one, \"tulle devices\" lists those there are");
+        code = complain(END_USAGE,
+                        "tune needs a GPU; --device names one, \"tulle devices\" lists those there are");
         goto done;
     }
     tulle_ctx_set_trace(t.s.ctx, listen, &t);

@@ -4,7 +4,7 @@
 # check_sources.sh ROOT - what every source file keeps:
 #   an SPDX line near its head; memory from base/mem.c only; the environment from base/env.c only; nothing
 #   printed and no exit from within the library; no code switched off with #if 0; no tabs in C; at most 110
-#   columns where that is so already.
+#   columns and 80 lines a function, but for files that are named below.
 # And: every file that names TULLE_I32_LIMIT is compiled with a lower one for test_*limits.c.
 set -euo pipefail
 cd "${1:?usage: check_sources.sh ROOT}"
@@ -56,12 +56,20 @@ for file in "${limited[@]}"; do
 done
 [ ${#limited[@]} -gt 1 ] || complain "no file names TULLE_I32_LIMIT"
 
-# Folders and files with at most 110 columns so far; those that are cleaned join the list.
-narrow=(include/tulle.h include/tulle_lab.h include/tulle_cuda.h include/tulle_opencl.h programs/dense.c programs/info.c programs/operand.c
-        programs/output.c programs/png.c programs/program.h programs/spy.c programs/text.c
-        src/matrix/mtx_symmetric.c src/matrix/mtx_write.c)
-long=$(find "${narrow[@]}" -name '*.[ch]' -print0 | xargs -0 awk 'length > 110 {print FILENAME ":" FNR ": " length " columns"}')
+# At most 110 columns and 80 lines a function.  Not yet wrapped: what a record of a GPU depends on, which changes
+# only together with that record, and what is being rewritten.
+frozen='^src/(gpu|jit|kernels)/|^src/plan/policy_'
+unwrapped='^src/cpu/|^src/(dist|mpi)/|^src/petsc/|^src/[^/]*$|^src/matrix/(check|own|types)[.]c$'
+unwrapped+='|^programs/(ranks|options)[.]c$|^bench/mpi/|^bench/bench_(spgemm|spmm)[.]c$'
+mapfile -t narrow < <(find src include programs bench -type f -name '*.[ch]' | grep -vE "$frozen|$unwrapped" | sort)
+[ ${#narrow[@]} -gt 100 ] || complain "only ${#narrow[@]} files are looked at for long lines"
+long=$(awk 'length > 110 {print FILENAME ":" FNR ": " length " columns"}' "${narrow[@]}")
 [ -z "$long" ] || complain "$long"$'\n'"    at most 110"
+long=$(awk 'FNR == 1 {from = 0}
+            /^\{/ {from = FNR}
+            /^\}/ && from {if (FNR - from + 1 > 80) print FILENAME ":" from ": " FNR - from + 1 " lines"; from = 0}' \
+           "${narrow[@]}")
+[ -z "$long" ] || complain "$long"$'\n'"    a function has at most 80 lines"
 
 echo "${#sources[@]} files, $bad complaints"
 [ $bad -eq 0 ]

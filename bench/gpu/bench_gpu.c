@@ -5,21 +5,24 @@
  *     bench_gpu [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash, speck+dense: all rows
- *                         that way; speck+balance, speck+plain: load balancing always, never
+ *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash and
+ *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
+ *                         balancing always, never
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least so many (7) after 2 that are not counted
- *     --anchors FILE      lines "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..." to compare with
+ *     --anchors FILE      to compare with: lines
+ *                         "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..."
  *     --pieces FILE       one JSON object a product is added, for record.c
  *     --only PART         of a folder, matrices whose name has it (or one of several, between commas)
  *     --no-check --no-cusparse --trace
  *     --first             only the first product of a fresh process: seconds from start to C
  *     --small             only products of at most 20,000 products, in microseconds
  *
- * A lies on the device and is trusted, as with the peers; C is left there.  Timed: one call of tulle_multiply, by
- * the clock on the wall, C's allocation included, its freeing not.  The median counts.  One more run tells
- * the stages, one the time with the check of A.  Values are whole numbers, so that sums are exact in any order: the first
- * C of a matrix and way comes to the host and must have the CPU engine's bits (f32, cf32: its pattern, and pass tulle_product_check). */
+ * A lies on the device and is trusted, as with the peers; C stays there.  Timed: the wall clock of one call
+ * of tulle_multiply, with C's allocation, without its freeing.  The median counts.  One more run times the
+ * stages, one the product with the check of A.  Values are whole numbers, so that sums are exact in any
+ * order: the first C of a matrix and way is copied to the host and must have the CPU engine's bits (f32, cf32:
+ * its pattern, and pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
@@ -41,10 +44,12 @@ typedef struct settings {
 } settings;
 
 static const struct { const char *name, *policy, *accumulator, *balance; } known_ways[] = {
-    {"speck", "speck", NULL, NULL},         {"auto", "auto", NULL, NULL},           {"speck+hash", "speck", "hash", NULL},
-    {"bhsparse", "bhsparse", NULL, NULL},   {"regsort", "regsort", NULL, NULL},     {"regmerge", "regmerge", NULL, NULL},
-    {"reghash", "reghash", NULL, NULL},
-    {"speck+dense", "speck", "dense", NULL}, {"speck+balance", "speck", NULL, "on"}, {"speck+plain", "speck", NULL, "off"}};
+    {"speck", "speck", NULL, NULL},          {"auto", "auto", NULL, NULL},
+    {"speck+hash", "speck", "hash", NULL},   {"bhsparse", "bhsparse", NULL, NULL},
+    {"regsort", "regsort", NULL, NULL},      {"regmerge", "regmerge", NULL, NULL},
+    {"reghash", "reghash", NULL, NULL},      {"speck+dense", "speck", "dense", NULL},
+    {"speck+balance", "speck", NULL, "on"},  {"speck+plain", "speck", NULL, "off"},
+};
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };
 
@@ -107,7 +112,8 @@ static void problem_free(problem *p)
 
 /* ---- one product on the device */
 
-static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tulle_csr *there, const char *way)
+static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tulle_csr *there,
+                     const char *way)
 {
     tulle_matrix *C = NULL;
     double error = 0;
@@ -118,10 +124,13 @@ static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tul
     bool right = c.rows == w.rows && c.nnz == w.nnz && c.ptr_type == w.ptr_type && c.idx_type == w.idx_type
               && memcmp(c.row_ptr, w.row_ptr, (size_t)(c.rows + 1) * ptr) == 0
               && memcmp(c.col_idx, w.col_idx, (size_t)c.nnz * idx) == 0;
-    if (!right) printf("WRONG: %s, %s: another pattern than the CPU's (%" PRId64 " entries, %" PRId64 ")\n", p->name, way,
+    if (!right)
+        printf("WRONG: %s, %s: another pattern than the CPU's (%" PRId64 " entries, %" PRId64 ")\n",
+               p->name, way,
                        c.nnz, w.nnz);
     bool exact = c.val_type == TULLE_F64 || c.val_type == TULLE_CF64;
-    if (right && exact && memcmp(c.values, w.values, (size_t)c.nnz * (c.val_type == TULLE_F64 ? 8 : 16)) != 0) {
+    size_t value = c.val_type == TULLE_F64 ? 8 : 16;
+    if (right && exact && memcmp(c.values, w.values, (size_t)c.nnz * value) != 0) {
         printf("WRONG: %s, %s: other values than the CPU's\n", p->name, way);
         right = false;
     }
@@ -138,7 +147,8 @@ static bool time_cusparse(tulle_ctx *gpu, const settings *s, problem *p)
 {
     tulle_matrix *a = NULL, *b = NULL;
     cusparse_result r = {.best = -1};
-    if (strncmp(s->device, "cuda", 4) != 0) return printf("cuSPARSE is not measured: %s is not on CUDA\n", s->device), false;
+    if (strncmp(s->device, "cuda", 4) != 0)
+        return printf("cuSPARSE is not measured: %s is not on CUDA\n", s->device), false;
     int index = s->device[4] == ':' ? atoi(s->device + 5) : 0;
     if (tulle_csr_move(gpu, &p->A, TULLE_DEVICE, &a) != TULLE_OK
         || (p->own_b && tulle_csr_move(gpu, &p->B, TULLE_DEVICE, &b) != TULLE_OK)) {
@@ -233,17 +243,22 @@ static void write_piece(const settings *s, const problem *p, int way, const timi
 {
     FILE *f = s->pieces;
     if (!f) return;
-    fprintf(f, "{\"section\": \"product\", \"driver\": \"%.*s\", \"matrix\": \"%s\", \"operation\": \"%s\", \"policy\": \"%s\", "
-            "\"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_checked\": %.5g, \"stages\": {", (int)strcspn(s->device, ":"),
-            s->device, p->name, p->operation, known_ways[way].name, s->type, t->ms, t->least, t->checked_ms);
+    fprintf(f, "{\"section\": \"product\", \"driver\": \"%.*s\", \"matrix\": \"%s\", \"operation\": \"%s\", "
+            "\"policy\": \"%s\", \"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_checked\": %.5g, "
+            "\"stages\": {", (int)strcspn(s->device, ":"), s->device, p->name, p->operation,
+            known_ways[way].name, s->type, t->ms, t->least, t->checked_ms);
     for (int i = 0; i < t->staged.stages; i++)
-        fprintf(f, "%s\"%s\": %.4g", i ? ", " : "", t->staged.stage[i].name, 1e3 * t->staged.stage[i].seconds);
+        fprintf(f, "%s\"%s\": %.4g", i ? ", " : "", t->staged.stage[i].name,
+                1e3 * t->staged.stage[i].seconds);
     fprintf(f, "}, \"cusparse_ms\": ");
-    if (p->cusparse_ms > 0) fprintf(f, "%.5g, \"cusparse_algorithm\": \"%s\"", p->cusparse_ms, p->cusparse_name);
+    if (p->cusparse_ms > 0)
+        fprintf(f, "%.5g, \"cusparse_algorithm\": \"%s\"", p->cusparse_ms, p->cusparse_name);
     else fputs("null", f);
-    fprintf(f, ", \"products\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"c_nnz\": %" PRId64 ", \"peak_bytes\": %" PRIu64
-            ", \"a_bytes\": %" PRIu64 ", \"c_bytes\": %" PRIu64 ", \"waits\": %d, \"runs\": %d}\n", t->stats.products, p->A.nnz,
-            t->stats.c_nnz, t->stats.peak_bytes, t->a_bytes, t->c_bytes, t->stats.waits, t->runs);
+    fprintf(f, ", \"products\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"c_nnz\": %" PRId64, t->stats.products,
+            p->A.nnz, t->stats.c_nnz);
+    fprintf(f, ", \"peak_bytes\": %" PRIu64 ", \"a_bytes\": %" PRIu64 ", \"c_bytes\": %" PRIu64
+            ", \"waits\": %d, \"runs\": %d}\n", t->stats.peak_bytes, t->a_bytes, t->c_bytes, t->stats.waits,
+            t->runs);
     fflush(f);
 }
 
@@ -256,7 +271,8 @@ static void number(double v, const char *format)
 static void print_line(const problem *p, int way, const timing *t, const anchor *a, tally *all)
 {
     double memory = (double)(t->a_bytes + t->stats.peak_bytes) / (double)(t->a_bytes + t->c_bytes);
-    printf("%-20s %-14s %11" PRId64 " %9.4f %9.4f", p->name, known_ways[way].name, t->stats.products, t->ms, t->checked_ms);
+    printf("%-20s %-14s %11" PRId64 " %9.4f %9.4f", p->name, known_ways[way].name, t->stats.products, t->ms,
+           t->checked_ms);
     number(a ? a->speck : 0, " %8.4f");
     number(a ? a->speck / t->ms : 0, " %8.2f");
     number(p->cusparse_ms, " %8.4f");
@@ -280,16 +296,16 @@ static void print_line(const problem *p, int way, const timing *t, const anchor 
 static void print_tally(const settings *s, int way, const tally *t)
 {
     static const char *const what[] = {"original_speck", "cusparse_anchor", "cusparse_now"};
-    printf("%s on %s: %d matrices, %d failed, most memory %.3f of A+C (%s)\n", known_ways[way].name, s->device, t->done,
-           t->failed, t->memory, t->memory_name);
+    printf("%s on %s: %d matrices, %d failed, most memory %.3f of A+C (%s)\n", known_ways[way].name,
+           s->device, t->done, t->failed, t->memory, t->memory_name);
     for (int i = 0; i < 3; i++)
         if (t->to[i].count > 0)
-            printf("    against %s: geomean=%.3f min=%.3f (%s) matrices=%d\n", what[i], suite_geomean(&t->to[i]),
-                   exp(t->to[i].worst), t->to[i].worst_name, t->to[i].count);
+            printf("    against %s: geomean=%.3f min=%.3f (%s) matrices=%d\n", what[i],
+                   suite_geomean(&t->to[i]), exp(t->to[i].worst), t->to[i].worst_name, t->to[i].count);
     if (!s->pieces || t->done == 0) return;
-    fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"suite %s %s\", \"driver\": \"%.*s\", \"matrices\": %d, \"failed\": %d, "
-            "\"memory_max\": %.4g", known_ways[way].name, s->type, (int)strcspn(s->device, ":"), s->device, t->done, t->failed,
-            t->memory);
+    fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"suite %s %s\", \"driver\": \"%.*s\", "
+            "\"matrices\": %d, \"failed\": %d, \"memory_max\": %.4g", known_ways[way].name, s->type,
+            (int)strcspn(s->device, ":"), s->device, t->done, t->failed, t->memory);
     for (int i = 0; i < 3; i++)
         if (t->to[i].count > 0)
             fprintf(s->pieces, ", \"%s_geomean\": %.4g, \"%s_min\": %.4g, \"%s_min_at\": \"%s\"", what[i],
@@ -313,8 +329,9 @@ static int first_product(const settings *s, double start)
     double seconds = suite_now() - start;
     printf("first product on %s: %.3f s, of which the context %.3f s\n", s->device, seconds, opened);
     if (s->pieces)
-        fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"first product\", \"driver\": \"%.*s\", \"seconds\": %.4g, "
-                "\"seconds_context\": %.4g}\n", (int)strcspn(s->device, ":"), s->device, seconds, opened);
+        fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"first product\", \"driver\": \"%.*s\", "
+                "\"seconds\": %.4g, \"seconds_context\": %.4g}\n", (int)strcspn(s->device, ":"), s->device,
+                seconds, opened);
     tulle_matrix_free(A);
     tulle_matrix_free(C);
     tulle_ctx_free(ctx);
@@ -323,7 +340,8 @@ static int first_product(const settings *s, double start)
 
 static int small_products(const settings *s)
 {
-    static const char *const recipes[] = {"tridiagonal:2000", "poisson2d:28", "er:800,per_row=4", "arrow:120"};
+    static const char *const recipes[] = {"tridiagonal:2000", "poisson2d:28", "er:800,per_row=4",
+                                          "arrow:120"};
     tulle_ctx *ctx = suite_open(s->device);
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         tulle_matrix *A = NULL, *there = NULL;
@@ -345,12 +363,13 @@ static int small_products(const settings *s)
             us[trusted] = 1e6 * suite_median(sec, MAX_RUNS);
         }
         tulle_ctx_stats(ctx, &stats);
-        printf("%-18s %6" PRId64 " products: %.1f us, with the check of A %.1f us%s\n", recipes[i], stats.products, us[1], us[0],
-               stats.products > SMALL_PRODUCTS ? " (not small)" : "");
+        printf("%-18s %6" PRId64 " products: %.1f us, with the check of A %.1f us%s\n", recipes[i],
+               stats.products, us[1], us[0], stats.products > SMALL_PRODUCTS ? " (not small)" : "");
         if (s->pieces)
-            fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"small %s\", \"driver\": \"%.*s\", \"products\": %" PRId64
-                    ", \"microseconds\": %.4g, \"microseconds_checked\": %.4g}\n", recipes[i], (int)strcspn(s->device, ":"),
-                    s->device, stats.products, us[1], us[0]);
+            fprintf(s->pieces,
+                    "{\"section\": \"measure\", \"name\": \"small %s\", \"driver\": \"%.*s\", "
+                    "\"products\": %" PRId64 ", \"microseconds\": %.4g, \"microseconds_checked\": %.4g}\n",
+                    recipes[i], (int)strcspn(s->device, ":"), s->device, stats.products, us[1], us[0]);
         tulle_matrix_free(A);
         tulle_matrix_free(there);
     }
@@ -368,7 +387,9 @@ static int read_anchors(const char *path, anchor *list, int room)
     if (path && !f) suite_stop("%s cannot be opened", path);
     while (f && count < room && fgets(line, sizeof line, f)) {
         anchor *a = &list[count];
-        if (sscanf(line, "%63[^,],%*[^,],%lf,%*[^,],%lf,%lf", a->name, &a->best_peer, &a->cusparse, &a->speck) == 4) count++;
+        if (sscanf(line, "%63[^,],%*[^,],%lf,%*[^,],%lf,%lf", a->name, &a->best_peer, &a->cusparse,
+                   &a->speck) == 4)
+            count++;
     }
     if (f) fclose(f);
     return count;
@@ -380,7 +401,7 @@ static int all_matrices(const settings *s)
     tally all[WAYS] = {{.done = 0}};
     tulle_ctx *ctx[WAYS] = {NULL}, *cpu = suite_open("cpu");
     int known = read_anchors(s->anchors, anchors, SUITE_MATRICES), wrong = 0;
-    for (int w = 0; w < WAYS; w++) {                            /* one context serves all but the balanced ones */
+    for (int w = 0; w < WAYS; w++) { /* one context serves all but the balanced ones */
         if (known_ways[w].balance) setenv("TULLE_GPU_BALANCE", known_ways[w].balance, 1);
         for (int k = 0; k < s->ways; k++)
             if (strcmp(s->way[k], known_ways[w].name) == 0 && (known_ways[w].balance || !ctx[0])) {
@@ -389,8 +410,8 @@ static int all_matrices(const settings *s)
         unsetenv("TULLE_GPU_BALANCE");
     }
     bool rival = s->cusparse;
-    printf("%-20s %-14s %11s %9s %9s %8s %8s %8s %8s %8s %8s %6s\n", "matrix", "way", "products", "ms", "checked", "spECK'20",
-           "ratio", "cuSPARSE", "ratio", "r.anchor", "r.best", "memory");
+    printf("%-20s %-14s %11s %9s %9s %8s %8s %8s %8s %8s %8s %6s\n", "matrix", "way", "products", "ms",
+           "checked", "spECK'20", "ratio", "cuSPARSE", "ratio", "r.anchor", "r.best", "memory");
     for (int m = 0; m < s->matrices.count; m++) {
         problem p;
         if (!problem_load(cpu, s->matrices.path[m], s, &p)) {
@@ -442,10 +463,12 @@ int main(int argc, char **argv)
 {
     double start = suite_now();
     suite_program = "bench_gpu";
-    settings s = {.device = "cuda:0", .type = "f64", .runs = 7, .ways = 1, .way = {"speck"}, .check = true, .cusparse = true};
+    settings s = {.device = "cuda:0", .type = "f64", .runs = 7, .ways = 1, .way = {"speck"}, .check = true,
+                  .cusparse = true};
     char *ways = NULL;
     const suite_option options[] = {
-        {"--device", .word = &s.device}, {"--ways", .list = &ways}, {"--type", .word = &s.type}, {"--runs", .runs = &s.runs},
+        {"--device", .word = &s.device}, {"--ways", .list = &ways}, {"--type", .word = &s.type},
+        {"--runs", .runs = &s.runs},
         {"--anchors", .word = &s.anchors}, {"--pieces", .file = &s.pieces}, {"--only", .word = &s.only},
         {"--no-check", .off = &s.check}, {"--no-cusparse", .off = &s.cusparse}, {"--trace", .on = &s.trace},
         {"--first", .on = &s.first}, {"--small", .on = &s.small}};

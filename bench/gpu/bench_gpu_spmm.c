@@ -10,17 +10,18 @@
  *     --columns LIST      8,32,128 (default)
  *     --runs N            20 (default) after 3 that are not counted; the median counts
  *     --anchors FILE      lines "matrix,N,type,best_full_precision_ms,its name,best_cusparse_ms,its name,
- *                         best_tf32_ms,its name" to compare with, the last two empty where there is none; of a folder only the
- *                         matrices it names are measured then
+ *                         best_tf32_ms,its name" to compare with, the last two empty where there is none; of
+ *                         a folder only the matrices it names are measured then
  *     --pieces FILE       one JSON object a case is added, for record.c
  *     --only PARTS        of a folder, matrices whose name has one of these
  *     --no-check --no-cusparse --trace
  *     --paper             the experiments of FastSpMM's paper instead (paper.c)
  *
  * A, X and Y lie on the device, X and Y by rows; values are random in [0.5, 1.5).  Timed: the kernels of one
- * tulle_spmm_plan_run by events around it in a stream of the caller, with the plan made before, caches warm; on OpenCL
- * the stage "numeric" that tulle tells.  cuSPARSE's SpMM runs on the same operands in the same way, preprocessed.
- * Every Y must be the CPU engine's within the rounding of its sums, and a second one must have the same bits. */
+ * tulle_spmm_plan_run by events around it in a stream of the caller, with the plan made before and warm
+ * caches; on OpenCL tulle's stage "numeric".  cuSPARSE's SpMM runs on the same operands in the same way,
+ * preprocessed.  Every Y must agree with the CPU engine's within the rounding of its sums, and a second run
+ * must give the same bits. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include <inttypes.h>
@@ -54,7 +55,8 @@ typedef struct anchor {
 } anchor;
 
 enum { TO_BEST, TO_CUSPARSE, TO_NOW, TO_TF32, RIVALS };        /* TO_TF32: what is in TF32 itself */
-static const char *const rivals[RIVALS] = {"best_full_precision", "best_cusparse", "cusparse_now", "best_tf32"};
+static const char *const rivals[RIVALS] = {"best_full_precision", "best_cusparse", "cusparse_now",
+                                           "best_tf32"};
 
 typedef struct tally {
     suite_ratio to[RIVALS], part[MAX_LIST][MAX_LIST];           /* part: to the best, by type and columns */
@@ -83,8 +85,8 @@ static const char *type_name(tulle_type t)
 
 /* ---- operands */
 
-static bool operands_make(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, const char *path, tulle_type type,
-                          operands *o)
+static bool operands_make(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, const char *path,
+                          tulle_type type, operands *o)
 {
     suite_matrix m;
     int64_t widest = 1;
@@ -101,7 +103,8 @@ static bool operands_make(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const setti
     if (!good) return false;
     o->host = tulle_matrix_view(o->own);
     suite_random(tulle_matrix_values(o->own), type, o->host.nnz);
-    size_t x_bytes = (size_t)(o->host.cols * widest) * o->size, y_bytes = (size_t)(o->host.rows * widest) * o->size;
+    size_t x_bytes = (size_t)(o->host.cols * widest) * o->size;
+    size_t y_bytes = (size_t)(o->host.rows * widest) * o->size;
     o->x = malloc(x_bytes + 1);
     if (s->check) o->want = malloc(y_bytes + 1), o->got = malloc(y_bytes + 1), o->again = malloc(y_bytes + 1);
     if (!o->x || (s->check && (!o->want || !o->got || !o->again))) suite_stop("no memory");
@@ -127,8 +130,8 @@ static void operands_free(device *d, operands *o)
 
 static tulle_dense dense_at(int64_t rows, int64_t n, void *values, tulle_type type, tulle_place place)
 {
-    return (tulle_dense){.rows = rows, .cols = n, .ld = n, .val_type = type, .order = TULLE_BY_ROWS, .values = values,
-                         .place = place};
+    return (tulle_dense){.rows = rows, .cols = n, .ld = n, .val_type = type, .order = TULLE_BY_ROWS,
+                         .values = values, .place = place};
 }
 
 /* ---- is it right? */
@@ -148,8 +151,8 @@ static bool is_right(const operands *o, int64_t n, double rounding, const char *
         for (int64_t k = i * n; k < (i + 1) * n; k++) {
             double want = value_at(o->want, o->type, k), got = value_at(o->got, o->type, k);
             if (fabs(got - want) <= allowed * want) continue;   /* not for NaN */
-            printf("WRONG: %s, %" PRId64 " columns, %s, %s: (%" PRId64 ",%" PRId64 ") is %.9g, should be %.9g\n", o->name, n,
-                   type_name(o->type), who, i, k - i * n, got, want);
+            printf("WRONG: %s, %" PRId64 " columns, %s, %s: (%" PRId64 ",%" PRId64 ") is %.9g, "
+                   "should be %.9g\n", o->name, n, type_name(o->type), who, i, k - i * n, got, want);
             return false;
         }
     }
@@ -158,15 +161,16 @@ static bool is_right(const operands *o, int64_t n, double rounding, const char *
 
 /* ---- cuSPARSE */
 
-double spmm_cusparse(device *d, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y, int runs, const char **name,
-                     char *why, size_t bytes)
+double spmm_cusparse(device *d, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y, int runs,
+                     const char **name, char *why, size_t bytes)
 {
     double best = 0, ms[MAX_RUNS];
     *name = "";
     for (int w = 0; w < CUSPARSE_SPMM_WAYS; w++) {
         cusparse_spmm *p = cusparse_spmm_open(A, X, Y, device_index(d), device_stream(d), w, why, bytes);
         if (!p) continue;
-        if (!device_times(d, cusparse_spmm_run, p, WARM, runs, ms)) snprintf(why, bytes, "cusparseSpMM failed");
+        if (!device_times(d, cusparse_spmm_run, p, WARM, runs, ms))
+            snprintf(why, bytes, "cusparseSpMM failed");
         else {
             double m = suite_median(ms, runs);
             if (best == 0 || m < best) best = m, *name = cusparse_spmm_name(w);
@@ -192,7 +196,8 @@ static void time_cusparse(device *d, const settings *s, const operands *o, int64
     if (r->cusparse_ms == 0) {
         printf("%s: no time of cuSPARSE: %s\n", o->name, why);
         *there = false;
-    } else if (s->check && n == s->width[0] && device_get(d, o->got, o->y_there, (size_t)(o->host.rows * n) * o->size)) {
+    } else if (s->check && n == s->width[0]
+               && device_get(d, o->got, o->y_there, (size_t)(o->host.rows * n) * o->size)) {
         is_right(o, n, 0, "cuSPARSE");
     }
 }
@@ -214,7 +219,8 @@ static void print_trace(void *user, const char *line)
 }
 
 /* False: it was wrong or failed, and that was said. */
-static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands *o, int64_t n, int way, result *r)
+static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands *o, int64_t n, int way,
+                    result *r)
 {
     double ms[MAX_RUNS];
     size_t bytes = (size_t)(o->host.rows * n) * o->size;
@@ -224,7 +230,7 @@ static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands
     tulle_spmm_options options = {.policy = ways[way].policy, .trust_inputs = 1, .allow_tf32 = ways[way].tf32,
                                   .time_stages = !device_has_clock(d)};
     tulle_ctx_set_trace(gpu, s->trace ? print_trace : NULL, NULL);
-    if (tulle_spmm_plan_create(gpu, &o->A, &options, &j.plan) != TULLE_OK) goto failed;       /* kernels are loaded */
+    if (tulle_spmm_plan_create(gpu, &o->A, &options, &j.plan) != TULLE_OK) goto failed; /* loads kernels */
     device_wait(d);
     tulle_spmm_plan_free(j.plan);
     j.plan = NULL;
@@ -239,10 +245,12 @@ static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands
     if (s->check) {
         if (!device_get(d, o->got, o->y_there, bytes)) goto failed;
         if (!is_right(o, n, ways[way].rounding, ways[way].name)) goto done;
-        if (!device_spoil(d, o->y_there, bytes) || !run_plan(&j) || !device_get(d, o->again, o->y_there, bytes)) goto failed;
+        if (!device_spoil(d, o->y_there, bytes) || !run_plan(&j)
+            || !device_get(d, o->again, o->y_there, bytes))
+            goto failed;
         if (memcmp(o->got, o->again, bytes) != 0) {
-            printf("WRONG: %s, %" PRId64 " columns, %s, %s: a second run gave other bits\n", o->name, n, type_name(o->type),
-                   ways[way].name);
+            printf("WRONG: %s, %" PRId64 " columns, %s, %s: a second run gave other bits\n", o->name, n,
+                   type_name(o->type), ways[way].name);
             goto done;
         }
     }
@@ -261,7 +269,8 @@ static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands
     good = true;
     goto done;
 failed:
-    printf("FAILED: %s, %" PRId64 " columns, %s, %s: %s\n", o->name, n, type_name(o->type), ways[way].name, tulle_ctx_error(gpu));
+    printf("FAILED: %s, %" PRId64 " columns, %s, %s: %s\n", o->name, n, type_name(o->type), ways[way].name,
+           tulle_ctx_error(gpu));
 done:
     tulle_ctx_set_trace(gpu, NULL, NULL);
     device_wait(d);
@@ -292,30 +301,38 @@ static void print_line(const operands *o, int64_t n, int way, const result *r, c
     number(r->cusparse_ms, " %8.4f");
     number(r->cusparse_ms / r->ms, " %8.3f");
     number(a ? a->cusparse / r->ms : 0, " %8.3f");
-    printf(" %8.1f %9.1f %8.3f  %s %s\n", 1e-6 * traffic(o, n) / r->ms, 2e-6 * (double)(o->host.nnz * n) / r->ms, r->plan_ms,
+    printf(" %8.1f %9.1f %8.3f  %s %s\n", 1e-6 * traffic(o, n) / r->ms,
+           2e-6 * (double)(o->host.nnz * n) / r->ms, r->plan_ms,
            a ? a->peer : "", r->cusparse_ms > 0 ? r->cusparse_name : "");
-    if (ways[way].tf32 && a && a->tf32 > 0) printf("%41s %8.4f %8.3f  %s\n", "in TF32", a->tf32, a->tf32 / r->ms, a->tf32_peer);
+    if (ways[way].tf32 && a && a->tf32 > 0)
+        printf("%41s %8.4f %8.3f  %s\n", "in TF32", a->tf32, a->tf32 / r->ms, a->tf32_peer);
     fflush(stdout);
 }
 
-static void write_piece(const settings *s, const operands *o, int64_t n, int way, const result *r, const anchor *a)
+static void write_piece(const settings *s, const operands *o, int64_t n, int way, const result *r,
+                        const anchor *a)
 {
     FILE *f = s->pieces;
     if (!f) return;
-    fprintf(f, "{\"section\": \"spmm\", \"driver\": \"%.*s\", \"matrix\": \"%s\", \"columns\": %" PRId64 ", \"policy\": \"%s\", "
-            "\"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_plan\": %.4g, \"gb_per_s\": %.4g, \"cusparse_ms\": ",
-            (int)strcspn(s->device, ":"), s->device, o->name, n, ways[way].name, type_name(o->type), r->ms, r->least, r->plan_ms,
-            1e-6 * traffic(o, n) / r->ms);
-    if (r->cusparse_ms > 0) fprintf(f, "%.5g, \"cusparse_algorithm\": \"%s\"", r->cusparse_ms, r->cusparse_name);
+    fprintf(f, "{\"section\": \"spmm\", \"driver\": \"%.*s\", \"matrix\": \"%s\", \"columns\": %" PRId64
+            ", \"policy\": \"%s\", \"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_plan\": %.4g, "
+            "\"gb_per_s\": %.4g, \"cusparse_ms\": ", (int)strcspn(s->device, ":"), s->device, o->name, n,
+            ways[way].name, type_name(o->type), r->ms, r->least, r->plan_ms, 1e-6 * traffic(o, n) / r->ms);
+    if (r->cusparse_ms > 0)
+        fprintf(f, "%.5g, \"cusparse_algorithm\": \"%s\"", r->cusparse_ms, r->cusparse_name);
     else fputs("null", f);
-    if (a) fprintf(f, ", \"anchor_best_ms\": %.5g, \"anchor_best\": \"%s\", \"anchor_cusparse_ms\": %.5g", a->best, a->peer, a->cusparse);
-    if (a && a->tf32 > 0) fprintf(f, ", \"anchor_tf32_ms\": %.5g, \"anchor_tf32\": \"%s\"", a->tf32, a->tf32_peer);
-    fprintf(f, ", \"rows\": %" PRId64 ", \"cols\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"runs\": %d}\n", o->host.rows,
-            o->host.cols, o->host.nnz, s->runs);
+    if (a)
+        fprintf(f, ", \"anchor_best_ms\": %.5g, \"anchor_best\": \"%s\", \"anchor_cusparse_ms\": %.5g",
+                a->best, a->peer, a->cusparse);
+    if (a && a->tf32 > 0)
+        fprintf(f, ", \"anchor_tf32_ms\": %.5g, \"anchor_tf32\": \"%s\"", a->tf32, a->tf32_peer);
+    fprintf(f, ", \"rows\": %" PRId64 ", \"cols\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"runs\": %d}\n",
+            o->host.rows, o->host.cols, o->host.nnz, s->runs);
     fflush(f);
 }
 
-static void count_case(const settings *s, const operands *o, int type, int width, int way, const result *r, const anchor *a, tally *t)
+static void count_case(const settings *s, const operands *o, int type, int width, int way, const result *r,
+                       const anchor *a, tally *t)
 {
     char name[96];
     snprintf(name, sizeof name, "%s %" PRId64 " %s", o->name, s->width[width], type_name(o->type));
@@ -330,19 +347,22 @@ static void count_case(const settings *s, const operands *o, int type, int width
 
 static void print_tally(const settings *s, int way, const tally *t)
 {
-    printf("%s on %s: %d cases, %d failed, %d below 0.9 of the best\n", ways[way].name, s->device, t->done, t->failed, t->slow);
+    printf("%s on %s: %d cases, %d failed, %d below 0.9 of the best\n", ways[way].name, s->device, t->done,
+           t->failed, t->slow);
     for (int i = 0; i < RIVALS; i++)
         if (t->to[i].count > 0)
-            printf("    against %s: geomean=%.3f min=%.3f (%s) cases=%d\n", rivals[i], suite_geomean(&t->to[i]),
-                   exp(t->to[i].worst), t->to[i].worst_name, t->to[i].count);
+            printf("    against %s: geomean=%.3f min=%.3f (%s) cases=%d\n", rivals[i],
+                   suite_geomean(&t->to[i]), exp(t->to[i].worst), t->to[i].worst_name, t->to[i].count);
     for (int k = 0; k < s->types; k++)
         for (int w = 0; w < s->widths; w++)
             if (t->part[k][w].count > 0)
-                printf("    %s, %" PRId64 " columns, against the best: geomean=%.3f min=%.3f (%s)\n", type_name(s->type[k]),
-                       s->width[w], suite_geomean(&t->part[k][w]), exp(t->part[k][w].worst), t->part[k][w].worst_name);
+                printf("    %s, %" PRId64 " columns, against the best: geomean=%.3f min=%.3f (%s)\n",
+                       type_name(s->type[k]), s->width[w], suite_geomean(&t->part[k][w]),
+                       exp(t->part[k][w].worst), t->part[k][w].worst_name);
     if (!s->pieces || t->done == 0) return;
-    fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"spmm suite %s\", \"driver\": \"%.*s\", \"cases\": %d, \"failed\": %d, "
-            "\"below_0.9\": %d", ways[way].name, (int)strcspn(s->device, ":"), s->device, t->done, t->failed, t->slow);
+    fprintf(s->pieces, "{\"section\": \"measure\", \"name\": \"spmm suite %s\", \"driver\": \"%.*s\", "
+            "\"cases\": %d, \"failed\": %d, \"below_0.9\": %d", ways[way].name, (int)strcspn(s->device, ":"),
+            s->device, t->done, t->failed, t->slow);
     for (int i = 0; i < RIVALS; i++)
         if (t->to[i].count > 0)
             fprintf(s->pieces, ", \"%s_geomean\": %.4g, \"%s_min\": %.4g, \"%s_min_at\": \"%s\"", rivals[i],
@@ -362,7 +382,8 @@ static int read_anchors(const char *path, anchor *list, int room)
     while (f && count < room && fgets(line, sizeof line, f)) {
         anchor *a = &list[count];
         *a = (anchor){.tf32 = 0};
-        int got = sscanf(line, "%63[^,],%" SCNd64 ",%7[^,],%lf,%63[^,],%lf,%31[^,\n],%lf,%63[^,\n]", a->name, &a->columns, a->type,
+        int got = sscanf(line, "%63[^,],%" SCNd64 ",%7[^,],%lf,%63[^,],%lf,%31[^,\n],%lf,%63[^,\n]", a->name,
+                         &a->columns, a->type,
                          &a->best, a->peer, &a->cusparse, a->variant, &a->tf32, a->tf32_peer);
         if (got >= 7) count++;
     }
@@ -372,15 +393,17 @@ static int read_anchors(const char *path, anchor *list, int room)
 
 static const anchor *find(const anchor *list, int count, const char *name, int64_t columns, tulle_type type)
 {
-    for (int i = 0; i < count; i++)
-        if (strcmp(list[i].name, name) == 0 && (columns == 0 || (list[i].columns == columns
-                                                                && strcmp(list[i].type, type_name(type)) == 0))) return &list[i];
+    for (int i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) != 0) continue;
+        if (columns == 0) return &list[i];
+        if (list[i].columns == columns && strcmp(list[i].type, type_name(type)) == 0) return &list[i];
+    }
     return NULL;
 }
 
 /* One matrix in one type; how many cases were wrong. */
-static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, const char *path, int type, const anchor *list,
-                  int known, bool *rival, tally *all)
+static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, const char *path, int type,
+                  const anchor *list, int known, bool *rival, tally *all)
 {
     operands o;
     int wrong = 0;
@@ -393,8 +416,10 @@ static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, 
         result r = {.cusparse_name = ""};
         const anchor *a = find(list, known, o.name, n, o.type);
         if (s->check) {
-            tulle_dense X = dense_at(o.host.cols, n, o.x, o.type, TULLE_HOST), Y = dense_at(o.host.rows, n, o.want, o.type, TULLE_HOST);
-            if (tulle_spmm(cpu, &o.host, &X, &Y, NULL) != TULLE_OK) suite_stop("%s: %s", o.name, tulle_ctx_error(cpu));
+            tulle_dense X = dense_at(o.host.cols, n, o.x, o.type, TULLE_HOST);
+            tulle_dense Y = dense_at(o.host.rows, n, o.want, o.type, TULLE_HOST);
+            if (tulle_spmm(cpu, &o.host, &X, &Y, NULL) != TULLE_OK)
+                suite_stop("%s: %s", o.name, tulle_ctx_error(cpu));
         }
         time_cusparse(d, s, &o, n, rival, &r);
         for (int k = 0; k < s->ways; k++) {
@@ -424,12 +449,13 @@ static int all_matrices(const settings *s)
     device *d = device_open(gpu, why, sizeof why);
     if (!d) suite_stop("%s: %s", s->device, why);
     bool rival = s->cusparse;
-    printf("%-20s %-5s %4s %s %9s %8s %8s %8s %8s %8s %8s %9s %8s\n", "matrix", "way", "N", "typ", "ms", "best", "ratio", "cuSPARSE",
-           "ratio", "r.anchor", "GB/s", "GFLOPS", "plan ms");
+    printf("%-20s %-5s %4s %s %9s %8s %8s %8s %8s %8s %8s %9s %8s\n", "matrix", "way", "N", "typ", "ms",
+           "best", "ratio", "cuSPARSE", "ratio", "r.anchor", "GB/s", "GFLOPS", "plan ms");
     for (int m = 0; m < s->matrices.count; m++) {
         suite_name(s->matrices.path[m], name, sizeof name);
         if (known && strchr(s->matrices.path[m], '/') && !find(list, known, name, 0, TULLE_F32)) continue;
-        for (int t = 0; t < s->types; t++) wrong += matrix(cpu, gpu, d, s, s->matrices.path[m], t, list, known, &rival, all);
+        for (int t = 0; t < s->types; t++)
+            wrong += matrix(cpu, gpu, d, s, s->matrices.path[m], t, list, known, &rival, all);
     }
     for (int w = 0; w < WAYS; w++)
         if (all[w].done + all[w].failed > 0) print_tally(s, w, &all[w]);
@@ -465,8 +491,8 @@ static void set_lists(settings *s, const char *option, char *words)
 
 int main(int argc, char **argv)
 {
-    settings s = {.device = "cuda:0", .runs = 20, .ways = 1, .types = 2, .type = {TULLE_F32, TULLE_F64}, .widths = 3,
-                  .width = {8, 32, 128}, .check = true, .cusparse = true};
+    settings s = {.device = "cuda:0", .runs = 20, .ways = 1, .types = 2, .type = {TULLE_F32, TULLE_F64},
+                  .widths = 3, .width = {8, 32, 128}, .check = true, .cusparse = true};
     char *list[3] = {NULL};
     const suite_option options[] = {
         {"--ways", .list = &list[0]}, {"--types", .list = &list[1]}, {"--columns", .list = &list[2]},

@@ -2,8 +2,8 @@
  *
  * device.c - a caller's own memory, stream and events, by CUDA's driver or OpenCL; see device.h.
  *
- * Before runs are timed, a function on the host is put into the stream that returns when all of them are queued, or after
- * 50 ms, should one of them wait for the device. */
+ * Before runs are timed, a function on the host is put into the stream that returns when all of them are
+ * queued, or after 50 ms, should one of them wait for the device. */
 #define _POSIX_C_SOURCE 200809L
 #include "device.h"
 #include <dlfcn.h>
@@ -40,15 +40,17 @@ static const double hold_seconds = 0.05;
     X(int, cuEventDestroy_v2, (CUevent))                                        \
     X(int, cuEventRecord, (CUevent, CUstream))                                  \
     X(int, cuEventElapsedTime, (float *ms, CUevent from, CUevent to))
-#define OPENCL_FUNCTIONS(X)                                                                                         \
-    X(void *, clCreateBuffer, (struct _cl_context *, uint64_t flags, size_t bytes, void *host, int *error))         \
-    X(int, clReleaseMemObject, (void *))                                                                            \
-    X(int, clEnqueueWriteBuffer, (struct _cl_command_queue *, void *to, uint32_t blocking, size_t offset, size_t bytes, \
-                                  const void *from, uint32_t waits, const void *wait, void *event))                 \
-    X(int, clEnqueueReadBuffer, (struct _cl_command_queue *, void *from, uint32_t blocking, size_t offset, size_t bytes, \
-                                 void *to, uint32_t waits, const void *wait, void *event))                          \
-    X(int, clEnqueueFillBuffer, (struct _cl_command_queue *, void *to, const void *pattern, size_t pattern_bytes,   \
-                                 size_t offset, size_t bytes, uint32_t waits, const void *wait, void *event))       \
+#define OPENCL_FUNCTIONS(X)                                                                                 \
+    X(void *, clCreateBuffer, (struct _cl_context *, uint64_t flags, size_t bytes, void *host, int *error)) \
+    X(int, clReleaseMemObject, (void *))                                                                    \
+    X(int, clEnqueueWriteBuffer, (struct _cl_command_queue *, void *to, uint32_t blocking, size_t offset,   \
+                                  size_t bytes, const void *from, uint32_t waits, const void *wait,         \
+                                  void *event))                                                             \
+    X(int, clEnqueueReadBuffer, (struct _cl_command_queue *, void *from, uint32_t blocking, size_t offset,  \
+                                 size_t bytes, void *to, uint32_t waits, const void *wait, void *event))    \
+    X(int, clEnqueueFillBuffer, (struct _cl_command_queue *, void *to, const void *pattern,                 \
+                                 size_t pattern_bytes, size_t offset, size_t bytes, uint32_t waits,         \
+                                 const void *wait, void *event))                                            \
     X(int, clFinish, (struct _cl_command_queue *))
 
 typedef struct api {
@@ -76,8 +78,8 @@ struct device {
     atomic_bool       queued;                   /* all runs are in the stream */
 };
 
-static bool load(const char *variable, const char *name, const struct entry *entries, size_t count, api *f, char *why,
-                 size_t bytes)
+static bool load(const char *variable, const char *name, const struct entry *entries, size_t count, api *f,
+                 char *why, size_t bytes)
 {
     const char *other = getenv(variable);
     void *library = dlopen(other ? other : name, RTLD_NOW | RTLD_LOCAL);
@@ -97,20 +99,22 @@ device *device_open(tulle_ctx *ctx, char *why, size_t bytes)
     d->ctx = ctx;
     d->cuda = strncmp(tulle_ctx_device(ctx), "cuda", 4) == 0;
     if (!d->cuda) {
-        if (load("TULLE_LIBOPENCL", "libOpenCL.so.1", opencl_entries, sizeof opencl_entries / sizeof *opencl_entries, &d->f, why,
-                 bytes)
+        if (load("TULLE_LIBOPENCL", "libOpenCL.so.1", opencl_entries,
+                 sizeof opencl_entries / sizeof *opencl_entries, &d->f, why, bytes)
             && tulle_opencl_context(ctx)) return d;
-        if (!tulle_opencl_context(ctx)) snprintf(why, bytes, "%s is neither on CUDA nor on OpenCL", tulle_ctx_device(ctx));
+        if (!tulle_opencl_context(ctx))
+            snprintf(why, bytes, "%s is neither on CUDA nor on OpenCL", tulle_ctx_device(ctx));
         free(d);
         return NULL;
     }
     d->context = tulle_cuda_context(ctx);
-    bool good = load("TULLE_LIBCUDA", "libcuda.so.1", cuda_entries, sizeof cuda_entries / sizeof *cuda_entries, &d->f, why,
-                     bytes);
+    bool good = load("TULLE_LIBCUDA", "libcuda.so.1", cuda_entries,
+                     sizeof cuda_entries / sizeof *cuda_entries, &d->f, why, bytes);
     if (good) {
         good = d->context && d->f.cuCtxSetCurrent(d->context) == 0
             && d->f.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING) == 0;
-        for (int i = 0; good && i < 2 * MOST_RUNS; i++) good = d->f.cuEventCreate(&d->event[i], CU_EVENT_DEFAULT) == 0;
+        for (int i = 0; good && i < 2 * MOST_RUNS; i++)
+            good = d->f.cuEventCreate(&d->event[i], CU_EVENT_DEFAULT) == 0;
         if (!good) snprintf(why, bytes, "CUDA gives no stream or no events");
     }
     if (good && tulle_cuda_set_stream(ctx, d->stream) != TULLE_OK) {
@@ -148,7 +152,9 @@ void *device_alloc(device *d, size_t bytes)
 {
     CUdeviceptr p = 0;
     int error = 0;
-    if (!d->cuda) return d->f.clCreateBuffer(tulle_opencl_context(d->ctx), CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
+    if (!d->cuda)
+        return d->f.clCreateBuffer(tulle_opencl_context(d->ctx), CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL,
+                                   &error);
     d->f.cuCtxSetCurrent(d->context);
     return d->f.cuMemAlloc_v2(&p, bytes ? bytes : 1) == 0 ? (void *)(uintptr_t)p : NULL;
 }
@@ -171,14 +177,19 @@ bool device_wait(device *d)
 bool device_put(device *d, void *to, const void *from, size_t bytes)
 {
     if (bytes == 0) return true;
-    if (!d->cuda) return d->f.clEnqueueWriteBuffer(tulle_opencl_queue(d->ctx), to, 1, 0, bytes, from, 0, NULL, NULL) == 0;
-    return device_wait(d) && d->f.cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)to, from, bytes) == 0 && device_wait(d);
+    if (!d->cuda)
+        return d->f.clEnqueueWriteBuffer(tulle_opencl_queue(d->ctx), to, 1, 0, bytes, from, 0, NULL,
+                                         NULL) == 0;
+    return device_wait(d) && d->f.cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)to, from, bytes) == 0
+        && device_wait(d);
 }
 
 bool device_get(device *d, void *to, void *from, size_t bytes)
 {
     if (bytes == 0) return true;
-    if (!d->cuda) return d->f.clEnqueueReadBuffer(tulle_opencl_queue(d->ctx), from, 1, 0, bytes, to, 0, NULL, NULL) == 0;
+    if (!d->cuda)
+        return d->f.clEnqueueReadBuffer(tulle_opencl_queue(d->ctx), from, 1, 0, bytes, to, 0, NULL,
+                                        NULL) == 0;
     return device_wait(d) && d->f.cuMemcpyDtoH_v2(to, (CUdeviceptr)(uintptr_t)from, bytes) == 0;
 }
 
@@ -187,8 +198,10 @@ bool device_spoil(device *d, void *p, size_t bytes)
     const unsigned char ones = 0xff;
     if (bytes == 0) return true;
     if (!d->cuda)
-        return d->f.clEnqueueFillBuffer(tulle_opencl_queue(d->ctx), p, &ones, 1, 0, bytes, 0, NULL, NULL) == 0 && device_wait(d);
-    return device_wait(d) && d->f.cuMemsetD8_v2((CUdeviceptr)(uintptr_t)p, ones, bytes) == 0 && device_wait(d);
+        return d->f.clEnqueueFillBuffer(tulle_opencl_queue(d->ctx), p, &ones, 1, 0, bytes, 0, NULL, NULL) == 0
+            && device_wait(d);
+    return device_wait(d) && d->f.cuMemsetD8_v2((CUdeviceptr)(uintptr_t)p, ones, bytes) == 0
+        && device_wait(d);
 }
 
 /* ---- the clock */

@@ -166,7 +166,8 @@ static json *value_at(const char **p, int depth)
         return v;
     }
     for (int i = 0; i < 3; i++)
-        if (strncmp(*p, words[i], strlen(words[i])) == 0) return *p += strlen(words[i]), json_new('w', NULL, words[i]);
+        if (strncmp(*p, words[i], strlen(words[i])) == 0)
+            return *p += strlen(words[i]), json_new('w', NULL, words[i]);
     return number(p);
 }
 

@@ -13,8 +13,8 @@ typedef struct json {
     struct json *first, *last, *next;
 } json;
 
-/* One value from the text; NULL and the place in *wrong where it is none.  Spaces around it are skipped; *end,
- * where not NULL, is what follows, else nothing may follow. */
+/* One value from the text; NULL and the place in *wrong where it is none.  Spaces around it are skipped;
+ * *end, where not NULL, is what follows, else nothing may follow. */
 json       *json_parse(const char *text, const char **end, const char **wrong);
 json       *json_new(char kind, const char *key, const char *text);
 void        json_add(json *parent, json *child);                /* the parent owns it */

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * paper.c - the experiments of FastSpMM (Ortega, Vazquez, Garcia, Garzon; The Computer Journal 57, 2014) with policy ellr.
+ * paper.c - the experiments of FastSpMM (Ortega, Vazquez, Garcia, Garzon; The Computer Journal 57, 2014) with
+ * policy ellr.
  *
- *   Figure 3   GFLOP/s as a function of L* = L_GPU = Lc = 1, 2, 4 ... 32: columns that are copied, and computed, at a time
- *   Table 3    was about how Fermi divides on-chip memory between cache and scratchpad.  On CUDA partial sums are exchanged by
- *              shuffles and no scratchpad is used: nothing to divide.  On OpenCL they pass through the scratchpad, so that
- *              PT of Table 4 on both, for one GPU, is what is left to compare
- *   Table 4    PT (kernels alone), CT (copies alone: what is left of the runtime without overlap), runtimes without and with
- *              overlap, AF (their ratio), at the L* that is the best over all matrices in Figure 3
- *   Figure 4   GFLOP/s of cuSPARSE and of a set of products with one vector, both with copies that overlap nothing, of ellr
- *              without and with overlap, all at that L*; and of policy auto, free in what it does
+ *   Figure 3   GFLOP/s as a function of L* = L_GPU = Lc = 1, 2, 4 ... 32: columns copied, and computed, at
+ *              a time
+ *   Table 3    was about how Fermi divides on-chip memory between cache and scratchpad.  On CUDA partial sums
+ *              are exchanged by shuffles and no scratchpad is used: nothing to divide.  On OpenCL they pass
+ *              through the scratchpad, so that PT of Table 4 on both, for one GPU, is what is left to compare
+ *   Table 4    PT (kernels alone), CT (copies alone: the runtime without overlap minus PT), runtimes without
+ *              and with overlap, AF (their ratio), at the L* that is the best over all matrices in Figure 3
+ *   Figure 4   GFLOP/s of cuSPARSE and of a set of products with one vector, both with copies that overlap
+ *              nothing, of ellr without and with overlap, all at that L*; and of policy auto, which chooses
+ *              freely
  *
- * float, X and Y on the host by columns.  The paper takes as many columns as rows; here there are at most 512, and at most
- * 256 MB of X.  Runtimes are of the wall clock, the best of 3 after 1, A's way to the device not included: it is made once
- * for all columns.  Kernels are timed on the device, X and Y by rows there.  Matrices: two tridiagonal and two dense ones,
- * unless other recipes are named, then those that are named. */
+ * float, X and Y on the host by columns.  The paper takes as many columns as rows; here there are at most
+ * 512, and at most 256 MB of X.  Runtimes are of the wall clock, the best of 3 after 1, without the copy of A
+ * to the device, which is made once for all columns.  Kernels are timed on the device, X and Y by rows there.
+ * Matrices: two tridiagonal and two dense ones, or those that are named. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include "tulle_lab.h"
@@ -23,7 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARS = 6, RUNS = 3, KERNEL_RUNS = 10, MOST_COLUMNS = 512, MOST_BYTES = 256 << 20, MOST_MATRICES = 64 };
+enum { STARS = 6, RUNS = 3, KERNEL_RUNS = 10 };
+enum { MOST_COLUMNS = 512, MOST_BYTES = 256 << 20, MOST_MATRICES = 64 };
 static const int64_t stars[STARS] = {1, 2, 4, 8, 16, 32};
 
 typedef struct paper {
@@ -140,7 +144,8 @@ static bool kernels(const paper *p, const experiment *e, int64_t star, double *e
     j.X.values = device_alloc(p->own, (size_t)(e->A.cols * star) * 4);
     j.Y.values = device_alloc(p->own, (size_t)(e->A.rows * star) * 4);
     *ellr = *cusparse = 0;
-    if (!j.X.values || !j.Y.values || !device_put(p->own, j.X.values, e->x, (size_t)(e->A.cols * star) * 4)) goto failed;
+    if (!j.X.values || !j.Y.values || !device_put(p->own, j.X.values, e->x, (size_t)(e->A.cols * star) * 4))
+        goto failed;
     if (tulle_csr_move(p->ctx[1], &e->A, TULLE_DEVICE, &there) != TULLE_OK) goto failed;
     tulle_csr A = tulle_matrix_view(there);
     if (tulle_spmm_plan_create(p->ctx[1], &A, &o, &j.plan) != TULLE_OK) goto failed;
@@ -183,8 +188,9 @@ static double gflops(const experiment *e, double seconds)
 static bool figure3(const paper *p, const experiment *e, double *sums, FILE *out)
 {
     printf("%-20s %6" PRId64, e->name, e->columns);
-    if (out) fprintf(out, "{\"section\": \"measure\", \"name\": \"FastSpMM figure 3 %s\", \"driver\": \"%.*s\", \"columns\": %" PRId64,
-                     e->name, (int)strcspn(p->device, ":"), p->device, e->columns);
+    if (out)
+        fprintf(out, "{\"section\": \"measure\", \"name\": \"FastSpMM figure 3 %s\", \"driver\": \"%.*s\", "
+                "\"columns\": %" PRId64, e->name, (int)strcspn(p->device, ":"), p->device, e->columns);
     bool good = true;
     for (int i = 0; i < STARS; i++) {
         double g = gflops(e, runtime(p, e, "ellr", stars[i], 1));
@@ -203,28 +209,32 @@ static bool table4(const paper *p, const experiment *e, int64_t star, FILE *out)
 {
     double pt, sparse;
     bool good = kernels(p, e, star, &pt, &sparse);
-    double alone = runtime(p, e, "ellr", star, 0), both = runtime(p, e, "ellr", star, 1), set = runtime(p, e, "ellr", 1, 0);
+    double alone = runtime(p, e, "ellr", star, 0), both = runtime(p, e, "ellr", star, 1);
+    double set = runtime(p, e, "ellr", 1, 0);
     double free_run = runtime(p, e, "auto", 0, 1), ct = alone > pt ? alone - pt : 0;
     double mean = (double)e->A.nnz / (double)(e->A.rows ? e->A.rows : 1);
     if (!good || alone <= 0 || both <= 0) return false;
-    printf("%-20s %8.1f %7" PRId64 " %9.3f %9.3f %6.1f %9.3f %9.3f %6.2f | %9.2f %9.2f %9.2f %9.2f %9.2f\n", e->name, mean, e->longest,
-           1e3 * pt, 1e3 * ct, 100 * ct / alone, 1e3 * alone, 1e3 * both, alone / both, sparse > 0 ? gflops(e, sparse + ct) : 0,
+    printf("%-20s %8.1f %7" PRId64 " %9.3f %9.3f %6.1f %9.3f %9.3f %6.2f | %9.2f %9.2f %9.2f %9.2f %9.2f\n",
+           e->name, mean, e->longest, 1e3 * pt, 1e3 * ct, 100 * ct / alone, 1e3 * alone, 1e3 * both,
+           alone / both, sparse > 0 ? gflops(e, sparse + ct) : 0,
            gflops(e, set), gflops(e, alone), gflops(e, both), gflops(e, free_run));
     fflush(stdout);
     if (out)
-        fprintf(out, "{\"section\": \"measure\", \"name\": \"FastSpMM table 4 %s\", \"driver\": \"%.*s\", \"columns\": %" PRId64
-                ", \"columns_at_a_time\": %" PRId64 ", \"pt_ms\": %.4g, \"ct_ms\": %.4g, \"runtime_alone_ms\": %.4g, "
-                "\"runtime_overlapped_ms\": %.4g, \"af\": %.4g, \"gflops_cusparse\": %.4g, \"gflops_set_of_spmv\": %.4g, "
+        fprintf(out, "{\"section\": \"measure\", \"name\": \"FastSpMM table 4 %s\", \"driver\": \"%.*s\", "
+                "\"columns\": %" PRId64 ", \"columns_at_a_time\": %" PRId64 ", \"pt_ms\": %.4g, "
+                "\"ct_ms\": %.4g, \"runtime_alone_ms\": %.4g, \"runtime_overlapped_ms\": %.4g, \"af\": %.4g, "
+                "\"gflops_cusparse\": %.4g, \"gflops_set_of_spmv\": %.4g, "
                 "\"gflops_alone\": %.4g, \"gflops_overlapped\": %.4g, \"gflops_auto\": %.4g}\n", e->name,
-                (int)strcspn(p->device, ":"), p->device, e->columns, star, 1e3 * pt, 1e3 * ct, 1e3 * alone, 1e3 * both,
-                alone / both, sparse > 0 ? gflops(e, sparse + ct) : 0, gflops(e, set), gflops(e, alone), gflops(e, both),
-                gflops(e, free_run));
+                (int)strcspn(p->device, ":"), p->device, e->columns, star, 1e3 * pt, 1e3 * ct, 1e3 * alone,
+                1e3 * both, alone / both, sparse > 0 ? gflops(e, sparse + ct) : 0, gflops(e, set),
+                gflops(e, alone), gflops(e, both), gflops(e, free_run));
     return true;
 }
 
 int spmm_paper(const char *where, const suite *matrices, FILE *pieces)
 {
-    static const char *const usual[] = {"tridiagonal:200000", "tridiagonal:500000", "dense:2000", "dense:5000"};
+    static const char *const usual[] = {"tridiagonal:200000", "tridiagonal:500000", "dense:2000",
+                                        "dense:5000"};
     suite all = {.count = 0};
     double sums[STARS] = {0};
     char why[256] = "";
@@ -240,7 +250,8 @@ int spmm_paper(const char *where, const suite *matrices, FILE *pieces)
     bool others = false;
     for (int i = 0; i < matrices->count; i++) others = others || !strchr(matrices->path[i], '/');
     for (int i = 0; i < 4 && !others; i++) all.path[all.count++] = usual[i];
-    for (int i = 0; i < matrices->count && all.count < MOST_MATRICES; i++) all.path[all.count++] = matrices->path[i];
+    for (int i = 0; i < matrices->count && all.count < MOST_MATRICES; i++)
+        all.path[all.count++] = matrices->path[i];
     printf("Figure 3: GFLOP/s as a function of L*\n%-20s %6s", "matrix", "L");
     for (int i = 0; i < STARS; i++) printf(" %8" PRId64, stars[i]);
     printf("\n");
@@ -253,8 +264,9 @@ int spmm_paper(const char *where, const suite *matrices, FILE *pieces)
         if (sums[i] > sums[best]) best = i;
     printf("Table 3: partial sums pass %s: compare PT on CUDA and on OpenCL\n",
            device_has_clock(p.own) ? "by shuffles" : "through the scratchpad");
-    printf("Table 4 (ms) and Figure 4 (GFLOP/s), L* = %" PRId64 "\n%-20s %8s %7s %9s %9s %6s %9s %9s %6s | %9s %9s %9s %9s %9s\n",
-           stars[best], "matrix", "mean", "longest", "PT", "CT", "%Com", "alone", "overlap", "AF", "cuSPARSE", "SpMVs", "alone",
+    printf("Table 4 (ms) and Figure 4 (GFLOP/s), L* = %" PRId64 "\n", stars[best]);
+    printf("%-20s %8s %7s %9s %9s %6s %9s %9s %6s | %9s %9s %9s %9s %9s\n", "matrix",
+           "mean", "longest", "PT", "CT", "%Com", "alone", "overlap", "AF", "cuSPARSE", "SpMVs", "alone",
            "overlap", "auto");
     for (int m = 0; m < all.count; m++) {
         experiment e;

@@ -7,15 +7,15 @@
  *
  * A piece is one JSON object; its "section" says what it is:
  *
- *     {"section": "record", "device": ..., "driver": ..., "date": ..., "gpu_sources_sha256": ...}      one, first
+ *     {"section": "record", "device": ..., "driver": ..., "date": ..., "gpu_sources_sha256": ...}, once
  *     {"section": "test", "driver": "cuda", "program": ..., "passed": 20, "failed": 0}
  *     {"section": "sanitizer", "tool": "memcheck", "result": "clean", ...}
  *     {"section": "measure", "name": ..., ...}
  *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *
- * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either kind by
- * its five names, a driver's tests all together.  Of other sources nothing is kept. */
+ * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either
+ * kind by its five names, a driver's tests all together.  From a record of other sources nothing is kept. */
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
@@ -136,7 +136,8 @@ static int write_record(const char *path)
     json *old = text ? json_parse(text, NULL, NULL) : NULL;
     if (in) fclose(in);
     free(text);
-    bool kept = old && strcmp(json_word(old, "gpu_sources_sha256"), json_word(record, "gpu_sources_sha256")) == 0;
+    bool kept = old && strcmp(json_word(old, "gpu_sources_sha256"),
+                              json_word(record, "gpu_sources_sha256")) == 0;
     const json empty = {.kind = '{'};
     json none = empty;
     keep_others(record, kept ? old : &none, "tests", one_name);
@@ -185,29 +186,35 @@ static int check_record(const char *path, const char *hash)
     for (int i = 0; i < 4; i++)
         if (!*json_word(record, words[i])) faults += bad(path, "has no text", words[i]);
     for (int i = 0; i < 3; i++)
-        if (!json_get(record, lists[i]) || !json_get(record, lists[i])->first) faults += bad(path, "has none", lists[i]);
+        if (!json_get(record, lists[i]) || !json_get(record, lists[i])->first)
+            faults += bad(path, "has none", lists[i]);
     const json *tests = json_get(record, "tests"), *tools = json_get(record, "sanitizers"),
                *products = json_get(record, "products"), *spmm = json_get(record, "spmm");
     for (const json *t = tests ? tests->first : NULL; t; t = t->next)
         if (json_number(t, "failed") != 0 || json_number(t, "passed") <= 0)
             faults += bad(path, "tests failed, or none ran", json_word(t, "driver"));
     for (const json *t = tools ? tools->first : NULL; t; t = t->next)
-        if (strcmp(json_word(t, "result"), "clean") != 0 && strncmp(json_word(t, "result"), "unavailable", 11) != 0) faults += bad(path, "found something", json_word(t, "tool"));
+        if (strcmp(json_word(t, "result"), "clean") != 0
+            && strncmp(json_word(t, "result"), "unavailable", 11) != 0)
+            faults += bad(path, "found something", json_word(t, "tool"));
     for (const json *p = products ? products->first : NULL; p; p = p->next) {
         for (const char *const *n = product_names; *n; n++)
             if (!*json_word(p, *n)) faults += bad(path, "a product has no name for", *n);
         for (int i = 0; i < 4; i++)
             if (!json_get(p, numbers[i]) || json_number(p, numbers[i]) < 0)
                 faults += bad(path, json_word(p, "matrix"), numbers[i]);
-        if (!json_get(p, "stages") || !json_get(p, "stages")->first) faults += bad(path, "no stages", json_word(p, "matrix"));
+        if (!json_get(p, "stages") || !json_get(p, "stages")->first)
+            faults += bad(path, "no stages", json_word(p, "matrix"));
     }
     for (const json *p = spmm ? spmm->first : NULL; p; p = p->next) {
         for (const char *const *n = spmm_names; *n; n++)
             if (!*json_word(p, *n)) faults += bad(path, "a sparse times dense has no name for", *n);
-        if (json_number(p, "ms") <= 0) faults += bad(path, json_word(p, "matrix"), "ms of sparse times dense");
+        if (json_number(p, "ms") <= 0)
+            faults += bad(path, json_word(p, "matrix"), "ms of sparse times dense");
     }
     if (strcmp(json_word(record, "gpu_sources_sha256"), hash) != 0)
-        faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine", NULL);
+        faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine",
+                      NULL);
     json_free(record);
     free(text);
     return faults ? 1 : 0;

@@ -7,9 +7,9 @@
 #include "device.h"
 #include "suite.h"
 
-/* The best of cuSPARSE's algorithms on what lies on the device: its milliseconds, or 0 and why; *name: which. */
-double spmm_cusparse(device *d, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y, int runs, const char **name,
-                     char *why, size_t bytes);
+/* The best of cuSPARSE's algorithms on operands of the device: its milliseconds and *name, or 0 and why. */
+double spmm_cusparse(device *d, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y, int runs,
+                     const char **name, char *why, size_t bytes);
 /* The experiments of FastSpMM's paper; 0: all went well. */
 int    spmm_paper(const char *where, const suite *matrices, FILE *pieces);
 

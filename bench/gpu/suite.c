@@ -56,7 +56,8 @@ tulle_ctx *suite_open(const char *device)
 {
     tulle_ctx *ctx = NULL;
     char why[256];
-    if (tulle_ctx_create_why(device, NULL, &ctx, why, sizeof why) != TULLE_OK) suite_stop("%s: %s", device, why);
+    if (tulle_ctx_create_why(device, NULL, &ctx, why, sizeof why) != TULLE_OK)
+        suite_stop("%s: %s", device, why);
     return ctx;
 }
 
@@ -70,7 +71,8 @@ static void set(const suite_option *o, char *value)
     else if (!(*o->file = fopen(value, "a"))) suite_stop("%s cannot be written", value);
 }
 
-void suite_options(int argc, char **argv, const suite_option *options, int count, const char *const *only, suite *matrices)
+void suite_options(int argc, char **argv, const suite_option *options, int count, const char *const *only,
+                   suite *matrices)
 {
     const char *paths[SUITE_MATRICES];
     int found = 0;

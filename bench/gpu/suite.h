@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * suite.h - what the benchmarks on a GPU share: options, matrices by path, folder or recipe, medians, and ratios to other
- * codes. */
+ * suite.h - what the benchmarks on a GPU share: options, matrices by path, folder or recipe, medians, and
+ * ratios to other codes. */
 #ifndef TULLE_BENCH_SUITE_H
 #define TULLE_BENCH_SUITE_H
 #include <stdio.h>
@@ -42,20 +42,23 @@ extern const char *suite_program;           /* its name, for complaints      */
 
 void       suite_stop(const char *format, ...);
 /* What is no option is a matrix or a folder of them, of which those that `only` names are taken. */
-void       suite_options(int argc, char **argv, const suite_option *options, int count, const char *const *only, suite *matrices);
+void       suite_options(int argc, char **argv, const suite_option *options, int count,
+                         const char *const *only, suite *matrices);
 double     suite_now(void);
 double     suite_median(double *v, int n);
 tulle_type suite_type(const char *name);                        /* "f64"; another word ends the program */
 tulle_ctx *suite_open(const char *device);                      /* or the program ends                  */
-/* A file or recipe, or the matrices of a folder; of these only those whose name has a part of `only` (NULL: all; parts
- * between commas). */
+/* A file or recipe, or the matrices of a folder; of these only those whose name has a part of `only`
+ * (NULL: all; parts between commas). */
 void       suite_add(suite *s, const char *path, const char *only);
 void       suite_name(const char *path, char *name, size_t room);
 /* Whole numbers as values, of this type.  False: the reason was printed; unload all the same. */
 bool       suite_load(tulle_ctx *cpu, const char *path, tulle_type type, suite_matrix *m);
 void       suite_unload(suite_matrix *m);
-void       suite_random(void *values, tulle_type type, int64_t n);  /* f32 or f64, in [0.5, 1.5) by their place */
-void       suite_compare(suite_ratio *r, double theirs, double mine, const char *name);     /* theirs 0: unknown */
+/* n values of f32 or f64 in [0.5, 1.5), by a hash of their place. */
+void       suite_random(void *values, tulle_type type, int64_t n);
+/* Adds theirs / mine to a geometric mean; theirs 0: not known, not added. */
+void       suite_compare(suite_ratio *r, double theirs, double mine, const char *name);
 double     suite_geomean(const suite_ratio *r);
 
 #endif

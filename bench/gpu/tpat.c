@@ -72,7 +72,8 @@ static FILE *unpacked(const char *path, bool *pipe)
     FILE *there = fopen(path, "rb");
     if (!there || strchr(path, '\'')) return there ? (fclose(there), NULL) : NULL;
     fclose(there);
-    snprintf(command, sizeof command, "if command -v xz >/dev/null; then exec xz -dc '%s'; fi; exec python3 -c 'import lzma, "
+    snprintf(command, sizeof command,
+             "if command -v xz >/dev/null; then exec xz -dc '%s'; fi; exec python3 -c 'import lzma, "
              "shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' '%s'", path, path);
     return popen(command, "r");
 }
@@ -94,8 +95,10 @@ bool tpat_read(const char *path, tpat *A)
             A->row_ptr = malloc((size_t)(rows + 1) * sizeof *A->row_ptr);
             A->col_idx = malloc((size_t)(nnz + 1) * sizeof *A->col_idx);
             A->values = malloc((size_t)(nnz + 1) * sizeof *A->values);
-            good = A->row_ptr && A->col_idx && A->values && rows_of(in, A, (int64_t)rows, (int64_t)cols, (int64_t)nnz);
-            if (good) A->view = tulle_csr_f64_i32((int64_t)rows, (int64_t)cols, A->row_ptr, A->col_idx, A->values);
+            good = A->row_ptr && A->col_idx && A->values
+                && rows_of(in, A, (int64_t)rows, (int64_t)cols, (int64_t)nnz);
+            if (good)
+                A->view = tulle_csr_f64_i32((int64_t)rows, (int64_t)cols, A->row_ptr, A->col_idx, A->values);
         }
     }
     if (pipe) pclose(in);

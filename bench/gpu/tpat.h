@@ -2,9 +2,10 @@
  *
  * tpat.h - packed patterns of matrices, NAME.tpat or NAME.tpat.xz.
  *
- * After 8 bytes "TPAT1" follow LEB128 numbers: rows, columns, entries; the length of each row; then for each row
- * its first column as a zigzag difference to the first column of the last row that had one, and each further
- * column as its distance minus one.  Values are drawn from a fixed hash of an entry's place, in [0.5, 1.5). */
+ * After 8 bytes "TPAT1" follow LEB128 numbers: rows, columns, entries; the length of each row; then for
+ * each row its first column as a zigzag difference to the first column of the last row that had one, and
+ * each further column as its distance minus one.  Values are drawn from a fixed hash of an entry's place,
+ * in [0.5, 1.5). */
 #ifndef TULLE_BENCH_TPAT_H
 #define TULLE_BENCH_TPAT_H
 #include <stdbool.h>

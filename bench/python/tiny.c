@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * tiny.c - microseconds of one product of 100 rows in C, of a matrix with itself and with a copy of it, the least of many
- * rounds: what the Python package adds is measured against it. */
+ *
+ * tiny.c - microseconds of one product of 100 rows in C, of a matrix with itself and with a copy of it, the
+ * least of many rounds: what the Python package adds is measured against it. */
 #define _POSIX_C_SOURCE 200809L
 #include "tulle.h"
 #include <stdio.h>
@@ -35,7 +36,9 @@ int main(int argc, char **argv)
     const char *recipe = argc > 1 ? argv[1] : "er:100,per_row=3";
     tulle_ctx *ctx = NULL;
     tulle_matrix *A = NULL, *B = NULL;
-    if (tulle_ctx_create("cpu", NULL, &ctx) || tulle_gallery(ctx, recipe, &A) || tulle_gallery(ctx, recipe, &B)) return 1;
+    if (tulle_ctx_create("cpu", NULL, &ctx) || tulle_gallery(ctx, recipe, &A)
+        || tulle_gallery(ctx, recipe, &B))
+        return 1;
     const tulle_csr a = tulle_matrix_view(A), b = tulle_matrix_view(B);
     printf("%.3f %.3f\n", product(ctx, &a, &a), product(ctx, &a, &b));
     tulle_matrix_free(A);

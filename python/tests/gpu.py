@@ -229,7 +229,7 @@ def test_torch_layer():
     T = torch_csr(A)
     X = torch.rand(60, 8, device=DEVICE, requires_grad=True)
     torch.manual_seed(1)
-    Y = space["SparseTimesDense"].apply(T, X)
+    Y = space["SparseLayer"](T)(X)
     (Y * Y).sum().backward()
     grad, X.grad = X.grad, None
     Z = torch.from_numpy(A.toarray()).to(DEVICE) @ X

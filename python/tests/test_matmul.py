@@ -254,6 +254,20 @@ REFUSED = [
     (lambda A: tulle.matmul(A, A, transpose_a="T"), tulle.InvalidError, "transpose_a is 'T'"),
     (lambda A: tulle.matmul(A, A, out=np.zeros((30, 30))), tulle.InvalidError, "out is for dense results"),
     (lambda A: tulle.matmul(A, np.ones((30, 2)), drop_zeros=True), tulle.InvalidError, "two sparse"),
+    (lambda A: tulle.matmul(A, 2.0), tulle.DtypeError, "B is a builtins.float"),
+    (lambda A: tulle.matmul(A, np.array(2.0)), tulle.ShapeError, "X has 0 dimensions"),
+    (lambda A: tulle.matmul(A, np.ones((30, 2), "M8[s]")), tulle.DtypeError, "no type in common"),
+    (lambda A: tulle.matmul(A, np.ma.masked_array(np.ones((30, 2)), [[True, False]] * 30)), tulle.DtypeError, "masked array"),
+    (lambda A: tulle.matmul(A, A, policy=3), tulle.InvalidError, "policy is 3"),
+    (lambda A: tulle.matmul(A, A, policy="auto\0x"), tulle.InvalidError, "cannot be a name"),
+    (lambda A: tulle.matmul(A, A, accumulator=b"hash"), tulle.InvalidError, "accumulator is b'hash'"),
+    (lambda A: tulle.matmul(A, A, device="cpu\0x"), tulle.InvalidError, "device is"),
+    (lambda A: tulle.gallery("poisson2d:9\0x"), tulle.InvalidError, "recipe is"),
+    (lambda A: tulle.read("A.mtx\0x"), tulle.InvalidError, "the name of a file"),
+    (lambda A: tulle.write("A.mtx\0.tulle", A), tulle.InvalidError, "the name of a file"),
+    (lambda A: tulle.verify(A, A, A.toarray()), tulle.DtypeError, "C is dense"),
+    (lambda A: tulle.spmm(A, np.ones(30), alpha=10**400), tulle.DtypeError, "larger than any float64"),
+    (lambda A: tulle.spmm(A, np.ones(30), alpha=np.complex64(1)), tulle.DtypeError, "alpha is"),
 ]
 
 
@@ -287,7 +301,16 @@ def test_damaged_operands_are_refused():
 
     def few(A):
         A.indptr = A.indptr[:-1]
-    for change in (index, negative, pointer, short, count, few):
+
+    def below(A):
+        A.indptr[-1] = -5
+
+    def pairs(A):
+        A.data = np.stack([A.data, A.data], axis=1)
+
+    def column(A):
+        A.indices = A.indices[:, None]
+    for change in (index, negative, pointer, short, count, few, below, pairs, column):
         with pytest.raises(ValueError) as error:
             tulle.matmul(broken(change), whole((30, 30)))
         assert len(str(error.value)) > 20

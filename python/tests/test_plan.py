@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import DTYPES, same, whole
 
 import tulle
@@ -76,6 +77,18 @@ def test_refused():
     for thing in (plan, tulle.Context("cpu")):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(thing)
+
+
+def test_values_in_another_order_than_the_plans_are_refused():
+    A = whole((20, 20))
+    order = np.random.default_rng(3).permutation(A.nnz)
+    C = A.tocoo()
+    shuffled = sp.coo_array((C.data[order], (C.row[order], C.col[order])), shape=A.shape)
+    plan = tulle.Plan(shuffled, A)
+    same(plan(), A.toarray() @ A.toarray())
+    same(plan(b_values=2 * A.data), 2 * (A.toarray() @ A.toarray()))
+    with pytest.raises(tulle.InvalidError, match="a_values: the operand was no CSR or CSC"):
+        plan(shuffled.data)
 
 
 def test_estimate_and_explain():

@@ -40,6 +40,30 @@ def test_dense_and_coo():
     np.testing.assert_array_equal(tulle.matmul(coo, tensor(A.T)).to_dense().numpy(), A.toarray() @ A.toarray().T)
 
 
+def test_blocks_and_types_that_numpy_lacks():
+    A = whole((20, 30))
+    T = tensor(A)
+    C = tulle.matmul(T.to_sparse_bsr((2, 3)), tensor(A.T))
+    np.testing.assert_array_equal(C.to_dense().numpy(), A.toarray() @ A.toarray().T)
+    for call in (lambda: tulle.matmul(T, torch.ones(30, 2, dtype=torch.bfloat16)), lambda: tulle.matmul(T.to(torch.bfloat16), T)):
+        with pytest.raises(tulle.DtypeError, match="bfloat16"):
+            call()
+
+
+def test_plan_of_sparse_times_dense():
+    A = whole((20, 30))
+    T, X = tensor(A), torch.arange(60.0, dtype=torch.float64).reshape(20, 3)
+    plan = tulle.SpmmPlan(T, op=True)
+    Y = torch.empty(30, 3, dtype=torch.float64)
+    assert plan(X, out=Y) is Y and isinstance(plan(X[:, 0]), torch.Tensor)
+    np.testing.assert_array_equal(Y.numpy(), A.toarray().T @ X.numpy())
+    np.testing.assert_array_equal(plan(X[:, :1].expand(20, 4)).numpy(), A.toarray().T @ X[:, :1].expand(20, 4).numpy())
+    plan.set_values(2 * T.values())
+    np.testing.assert_array_equal(plan(X).numpy(), 2 * Y.numpy())
+    with pytest.raises(tulle.DtypeError, match="A is PyTorch's and B is SciPy's"):
+        plan(X.numpy())
+
+
 def test_plan():
     A = whole((20, 20))
     T = tensor(A)

@@ -189,10 +189,14 @@ def common_dtype(a: np.dtype, b: np.dtype, out: Any = None) -> np.dtype:
     if out is None:
         if a is b and a in TYPE:
             return a
-        found = np.result_type(a, b)
+        try:
+            found = np.result_type(a, b)
+        except TypeError:
+            raise DtypeError(f"tulle multiplies {NAMES}; these are {a} and {b} values, which have no type in common") from None
         if found not in TYPE:
             both = f"{a} values" if a == b else f"{a} and {b} values, which NumPy makes {found}"
-            raise DtypeError(f"tulle multiplies {NAMES}; these are {both}: out_dtype=numpy.float64 would convert them")
+            hint = ": out_dtype=numpy.float64 would convert them" if a.kind in "biuf" and b.kind in "biuf" else ""
+            raise DtypeError(f"tulle multiplies {NAMES}; these are {both}{hint}")
         return found if found.isnative else found.newbyteorder("=")
     try:
         found = np.dtype(out)
@@ -225,6 +229,9 @@ def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list)
     indptr, ptr_type = _indices(xp, indptr, "row pointers", name)
     indices, idx_type = _indices(xp, indices, "indices", name)
     values = 0
+    for x, what in ((indptr, "row pointers"), (indices, "indices"), (data, "values")):
+        if len(x.shape) != 1:
+            raise PatternError(f"{name}: its {what} are an array of {len(x.shape)} dimensions, they must be one of 1")
     if dtype is not None:
         if xp.dtype(data) != dtype:
             data = xp.cast(data, dtype)
@@ -251,11 +258,12 @@ def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional
     if ptr_type is None or idx_type is None or data.dtype is not dtype or len(indptr) != rows + 1:
         return None
     nnz = indptr.item(-1)
-    if nnz > len(indices) or nnz > len(data):
-        return None
     try:
+        (count,), (values,) = indices.shape, data.shape
+        if nnz > count or nnz > values:
+            return None
         p, i, d = addressof(_buffer(indptr)), addressof(_buffer(indices)), addressof(_buffer(data))
-    except (TypeError, ValueError):     # with gaps, read-only, or empty
+    except (TypeError, ValueError):     # of two dimensions, with gaps, read-only, or empty
         return None
     if (p | i | d) & 7:                 # perhaps not aligned
         return None

@@ -106,7 +106,7 @@ class Context:
         self.progress = progress
         why = ctypes.create_string_buffer(1024)
         core = Core()
-        name = None if device is None else str(device).encode()
+        name = None if device is None else _name(str(device), "device")
         status = tl.ctx_create_why(name, None, ctypes.byref(core.handle), why, len(why))
         if status:
             raise error_of(status, _text(why.value))
@@ -287,6 +287,15 @@ def _checked(context: Context, at: Optional[str]) -> Context:
     if at is not None and context.device != at:
         raise DeviceError(f"the operands lie on {at}, but the device asked for is {context.device}")
     return context
+
+
+def _name(word: Optional[str], what: str) -> Optional[bytes]:
+    """A name of a caller as C has it, where a zero would be its end."""
+    if word is None or word == "":
+        return None
+    if not isinstance(word, str) or "\0" in word:
+        raise InvalidError(f"{what} is {word!r}, which cannot be a name")
+    return word.encode()
 
 
 def _whole(number, what: str) -> int:

@@ -11,15 +11,23 @@ import numpy as np
 from . import _lib
 from ._arrays import csr_view, wrapped
 from ._arrays import NUMPY
-from ._context import Context, Progress, context_for
+from ._context import Context, Progress, _name, context_for
 from ._csr import Csr
 from ._kinds import kind_of
 from ._lib import tl
 from ._memory import TYPE, Owned
-from .errors import DtypeError
+from .errors import DtypeError, InvalidError
 
 Path = Union[str, bytes, "os.PathLike[str]"]
 LONG = 1 << 20                          # a file, a recipe: may take long
+
+
+def _path(path: Path) -> bytes:
+    """A file's name as C has it, where a zero would be its end."""
+    name = os.fsencode(path)
+    if not name or b"\0" in name:
+        raise InvalidError(f"{path!r} cannot be the name of a file")
+    return name
 
 
 def _sparse(owner: Owned) -> Any:
@@ -52,7 +60,7 @@ def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] 
     context = context_for(device)
     owner = Owned()
     function = tl.read_mapped if mapped else tl.read
-    context.run(LONG, function, context.handle, os.fsencode(path), byref(owner.handle), progress=progress)
+    context.run(LONG, function, context.handle, _path(path), byref(owner.handle), progress=progress)
     result = _sparse(owner)
     if mapped:                          # a write into the mapping would end the program
         for array in (result.data, result.indices, result.indptr):
@@ -78,12 +86,12 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
     view = csr_view(xp, parts, _kept(xp, parts.data), "A", keep)
     context = context_for(device, xp.place(keep[0]))
     stream = xp.stream(keep[0])
-    status = context.run(LONG, tl.write, context.handle, os.fsencode(path), view, allow=_lib.EPATTERN, progress=progress,
+    status = context.run(LONG, tl.write, context.handle, _path(path), view, allow=_lib.EPATTERN, progress=progress,
                          stream=stream)
     if status:                          # rows out of order
         owner = Owned()
         context.run(LONG, tl.csr_sort, context.handle, view, byref(owner.handle), progress=progress, stream=stream)
-        context.run(LONG, tl.write, context.handle, os.fsencode(path), owner.view(), progress=progress)
+        context.run(LONG, tl.write, context.handle, _path(path), owner.view(), progress=progress)
 
 
 def _kept(xp, data) -> np.dtype:
@@ -111,7 +119,7 @@ def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress:
     """
     context = context_for(device)
     owner = Owned()
-    context.run(LONG, tl.gallery, context.handle, str(recipe).encode(), byref(owner.handle), progress=progress)
+    context.run(LONG, tl.gallery, context.handle, _name(recipe, "recipe"), byref(owner.handle), progress=progress)
     return _sparse(owner)
 
 

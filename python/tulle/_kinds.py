@@ -40,6 +40,10 @@ class Kind:
         """The only width of index that results of this kind can have, or 0."""
         return 0
 
+    def compressed(self, A) -> bool:
+        """Whether it is stored as CSR or CSC, so that its values have the order of ``parts``."""
+        return A.format in ("csr", "csc")
+
 
 # --------------------------------------------------------------------------------------------- SciPy
 
@@ -134,7 +138,7 @@ class CupyKind(Kind):
 
 
 class TorchKind(Kind):
-    """PyTorch's sparse CSR and CSC tensors, on the CPU or on CUDA; coalesced COO becomes CSR."""
+    """PyTorch's sparse CSR and CSC tensors, on the CPU or on CUDA; COO and blocks become CSR."""
     family = "PyTorch"
 
     def arrays(self, A):
@@ -149,7 +153,7 @@ class TorchKind(Kind):
             pointers, indices, by_columns = A.ccol_indices(), A.row_indices(), True
         else:
             if A.layout is not torch.sparse_csr:
-                A = A.to_sparse_csr()
+                A = A.to_sparse_coo().to_sparse_csr()       # blocks have no way of their own
             pointers, indices, by_columns = A.crow_indices(), A.col_indices(), False
         return Parts(A.shape[0], A.shape[1], *(_torch_host(A, x) for x in (pointers, indices, A.values())), by_columns)
 
@@ -158,6 +162,10 @@ class TorchKind(Kind):
         indices = {torch.sparse_csr: "col_indices", torch.sparse_csc: "row_indices"}.get(A.layout)
         wide = indices is None or getattr(A, indices)().dtype is torch.int64
         return _arrays.INDEX[np.dtype("int64" if wide else "int32")]
+
+    def compressed(self, A) -> bool:
+        import torch
+        return A.layout in (torch.sparse_csr, torch.sparse_csc)
 
     def build(self, like, shape, indptr, indices, data, by_columns: bool):
         import torch
@@ -178,8 +186,13 @@ def _torch_arrays(A):
 
 def _torch_host(A, x):
     """A tensor of the host as an array of NumPy over the same memory; one of CUDA as it is."""
-    x = x.detach()
-    return x.resolve_conj().resolve_neg().numpy() if A.device.type == "cpu" else x.resolve_conj().resolve_neg()
+    x = x.detach().resolve_conj().resolve_neg()
+    if A.device.type != "cpu":
+        return x
+    try:
+        return x.numpy()
+    except TypeError:                   # a type that NumPy does not have
+        raise DtypeError(f"a tensor of {x.dtype}: tulle multiplies {_arrays.NAMES}") from None
 
 
 def _no_gradient(x) -> None:
@@ -220,6 +233,8 @@ class DenseKind(Kind):
         if self.family == "PyTorch":
             _no_gradient(A)
             return _torch_host(A, A)
+        if isinstance(A, np.ma.MaskedArray) and np.ma.is_masked(A):
+            raise DtypeError("a masked array hides some of its values, and a product would use them: give A.filled(0)")
         return np.asarray(A) if self.family == "SciPy" else A
 
     def give(self, like, y):

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import common_dtype, csr_view, shapes_meet, wrapped
-from ._context import Context, Progress, _whole, context_for
+from ._context import Context, Progress, _name, _whole, context_for
 from ._kinds import Kind, _tuple, kind_of, same_family
 from ._lib import tl
 from ._memory import Owned
@@ -52,8 +52,7 @@ class Pair(NamedTuple):
         if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
                 or trust):
             return None
-        return _lib.Options(policy=policy.encode() if policy else None,
-                            accumulator=accumulator.encode() if accumulator else None,
+        return _lib.Options(policy=_name(policy, "policy"), accumulator=_name(accumulator, "accumulator"),
                             threads=_whole(threads, "threads") if threads is not None else 0,
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
                             op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
@@ -204,6 +203,8 @@ def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) 
     """
     from ctypes import c_double
     kind_c = kind_of(C, "C")
+    if not kind_c.sparse:
+        raise DtypeError("C is dense: verify is for the product of two sparse matrices")
     pair = pair_of(A, B, kind_of(A, "A"), kind_of(B, "B"))
     c = kind_c.parts(C)
     if (c.rows, c.cols) != pair.shape or c.by_columns != pair.swapped:

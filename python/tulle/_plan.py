@@ -31,8 +31,11 @@ class PlanCore:
             self.context.drop(self.free, self.handle)
 
 
-def given_values(xp, values, count: int, dtype: np.dtype, name: str):
+def given_values(xp, values, count: int, dtype: np.dtype, name: str, compressed: bool = True):
     """Values of a caller: as many as the operand has entries, of the plan's type."""
+    if not compressed:
+        raise InvalidError(f"{name}: the operand was no CSR or CSC matrix, so nobody knows where values of another order belong; "
+                           f"make the plan of one that is")
     if not xp.on_device and type(values).__module__.startswith("torch"):
         values = values.detach().resolve_conj().numpy()
     if not hasattr(values, "shape") or not hasattr(values, "dtype"):
@@ -78,6 +81,7 @@ class Plan:
         pair = pair_of(A, B, kind_a, kind_b, out_dtype, op_a, op_b)
         self._pair, self._like, self._xp = pair, A, pair.xp
         self._values = (kind_a.parts(A).data, kind_b.parts(B).data)
+        self._compressed = (kind_a.compressed(A), kind_b.compressed(B))
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
         options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
@@ -125,8 +129,9 @@ class Plan:
         if self._core is None:
             raise InvalidError("this plan is closed")
         xp, pair = self._xp, self._pair
-        a, b = (given_values(xp, now if given is None else given, len(now), self.dtype, name)
-                for given, now, name in zip((a_values, b_values), self._values, ("a_values", "b_values")))
+        a, b = (given_values(xp, now if given is None else given, len(now), self.dtype, name, given is None or compressed)
+                for given, now, name, compressed in zip((a_values, b_values), self._values, ("a_values", "b_values"),
+                                                        self._compressed))
         result, data = self._target(out)
         first, second = (b, a) if pair.swapped else (a, b)
         self._context.run(self._size, tl.plan_run, self._core.handle, xp.address(first), xp.address(second), xp.address(data),

@@ -12,8 +12,13 @@ from __future__ import annotations
 import signal
 import threading
 
-_NUMBERS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1",
-                                                    "SIGUSR2", "SIGVTALRM", "SIGPROF") if hasattr(signal, name))
+try:                                    # without the enums of the module signal, which take 20 us a call
+    from _signal import getsignal as _get, signal as _set
+except ImportError:
+    from signal import getsignal as _get, signal as _set
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGPROF")
+_NUMBERS = tuple(int(getattr(signal, name)) for name in _NAMES if hasattr(signal, name))
 
 
 def in_main_thread() -> bool:
@@ -42,15 +47,15 @@ class Held:
     def __enter__(self) -> Held:
         if in_main_thread():
             for number in _NUMBERS:
-                handler = signal.getsignal(number)
+                handler = _get(number)
                 if callable(handler):
                     self._handlers[number] = handler
-                    signal.signal(number, self._note)
+                    _set(number, self._note)
         return self
 
     def __exit__(self, kind, error, trace) -> None:
         for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._note:      # a handler may have set another one
-                signal.signal(number, handler)
+            if _get(number) == self._note:      # a handler may have set another one
+                _set(number, handler)
         if kind is None:
             self.run()

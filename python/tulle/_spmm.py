@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import common_dtype, csr_view, dense_view, shapes_meet
-from ._context import Context, Progress, _whole, context_for
+from ._context import Context, Progress, _name, _whole, context_for
 from ._kinds import DenseKind, Kind, kind_of, same_family
 from ._lib import tl
 from ._matmul import flipped, op_of
@@ -113,7 +113,7 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
     y, view_y = target(xp, x, y, (a.cols if op else a.rows, x.shape[1]), dtype, beta, keep)
     alpha, beta = (factor(f, default, dtype, word, keep) for f, default, word in ((alpha, 1, "alpha"), (beta, 0, "beta")))
     options = _lib.SpmmOptions(
-        policy=policy.encode() if policy else None, alpha=alpha, beta=beta,
+        policy=_name(policy, "policy"), alpha=alpha, beta=beta,
         memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
         op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
         trust_inputs=int(trust), allow_tf32=int(allow_tf32))
@@ -152,6 +152,9 @@ def factor(value, default: int, dtype: np.dtype, word: str, keep: list):
         raise DtypeError(f"{word} is {value!r}, which is no factor for {dtype} values")
     if value == default:
         return None
-    number = np.asarray(value, dtype)
+    try:
+        number = np.asarray(value, dtype)
+    except OverflowError:               # an integer beyond every double
+        raise DtypeError(f"{word} is larger than any {dtype} value") from None
     keep.append(number)
     return number.__array_interface__["data"][0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import common_dtype, csr_view, dense_view, shapes_meet
-from ._context import Context, Progress, Stats, _whole, context_for, stats_of
+from ._context import Context, Progress, Stats, _name, _whole, context_for, stats_of
 from ._kinds import kind_of, same_family
 from ._lib import tl
 from ._matmul import flipped, op_of
@@ -60,7 +60,7 @@ class SpmmPlan:
         view = csr_view(xp, a, self.dtype, "A", keep)
         self.nnz: int = view.nnz
         options = _lib.SpmmOptions(
-            policy=policy.encode() if policy else None, op_a=flipped(number, a.by_columns, self.dtype),
+            policy=_name(policy, "policy"), op_a=flipped(number, a.by_columns, self.dtype),
             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
             threads=_whole(threads, "threads") if threads is not None else 0, trust_inputs=int(trust),
             allow_tf32=int(allow_tf32))
@@ -95,7 +95,7 @@ class SpmmPlan:
         copied.
         """
         core, xp = self._open(), self._xp
-        values = given_values(xp, a_values, self.nnz, self.dtype, "a_values")
+        values = given_values(xp, a_values, self.nnz, self.dtype, "a_values", self._kind.compressed(self._like))
         self._context.run(self.nnz, tl.spmm_plan_set_values, core.handle, xp.address(values), progress=self._progress,
                           stream=xp.stream(core.keep[0]))
 

@@ -63,16 +63,16 @@ tulle_status tl_reserved_check(tl_base *b, const char *name, const uint64_t *res
  * count gives a valid pointer. */
 tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
-/* A block that was just made: is it zero as the system gave it?  Then clearing it would only touch all of it. */
+/* Whether a new block is zero already, fresh from the system: clearing it would only fault in its pages. */
 bool         tl_is_zero(void *p);
-/* b may be NULL when the base is gone: then only the count is missed.  p may be NULL. */
+/* b is NULL where the base is gone; otherwise its count of bytes goes down.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
 /* Address space for at most count * size bytes, paid for only where it is touched; TULLE_ENOMEM
  * without a sentence where that cannot be had (memory hooks, no such system): use tl_alloc then. */
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
-/* The first `used` bytes of a reserved block were touched and stay; the rest goes back. */
+/* Keeps the first `used` bytes of a reserved block, which were touched, and gives the rest back. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);
-/* A block of which only the first `used` bytes are still needed: what can go back goes. */
+/* Only the first `used` bytes are still needed: gives the rest back to the system where that is possible. */
 void         tl_shrink(tl_base *b, void *p, uint64_t used);
 void         tl_pool_trim(tl_pool *pool);
 /* Bytes the machine (or the container) can still give. */
@@ -91,8 +91,10 @@ static inline uint64_t tl_bytes_of(uint64_t count, uint64_t size)
     return tl_mul_fits(count, size, &bytes) ? bytes : UINT64_MAX;
 }
 
-/* ---- threads.c: a team of threads; fn runs once for each, number 0 by the caller.  It must not wait for a number that may not
- *      have begun: the caller runs those after its own whose threads are asleep. */
+/* ---- threads.c: a team of threads */
+
+/* The work of one thread; number 0 is the caller's.  It must not wait for another number, which may not have
+ * begun: the caller runs the shares of threads that are still asleep after its own. */
 
 typedef void (*tl_work_fn)(void *arg, int thread, int threads);
 
@@ -142,7 +144,7 @@ void   tl_trace(tl_base *b, const char *format, ...)
 bool   tl_progress(tl_base *b, const char *stage, double fraction);
 double tl_now(void);                                    /* seconds, monotonic */
 const char *tl_env(const char *name);                   /* NULL when not set  */
-/* Whether a variable has a value that it may not have; why gets the sentence. */
+/* Whether a variable has a value that is not allowed; why gets the sentence. */
 bool   tl_env_wrong(char *why, size_t bytes);
 
 #endif

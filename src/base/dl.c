@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * dl.c - libraries that may or may not be on the machine, opened at run time.  The only file of the library that
- * calls dlopen.
+ * dl.c - libraries that may or may not be on the machine, opened at run time.  The only file of the
+ * library that calls dlopen.
  *
  * A library once opened stays in the process: drivers have threads and handlers of their own that do not
- * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so nobody has
- * to keep a handle in a global variable.
+ * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so
+ * nobody has to keep a handle in a global variable.
  *
- * A program that is linked statically has no loader: dlopen there brings a second C library into the process, and drivers'
- * libraries crash in it.  Such a program opens none. */
+ * A program that is linked statically has no loader: dlopen there brings a second C library into the
+ * process, and drivers' libraries crash in it.  Such a program opens none. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 #endif
 
 #if defined(__linux__)
-/* The first object is the program itself: does it ask for a loader? */
+/* The first object is the program itself; a dynamically linked one names its loader (PT_INTERP). */
 static int look_at_program(struct dl_phdr_info *info, size_t bytes, void *loaded)
 {
     (void)bytes;
@@ -42,12 +42,13 @@ static bool linked_statically(void)
 static bool linked_statically(void) { return false; }
 #endif
 
-/* The first name is the usual one; a later one that is there but cannot be used tells more. */
+/* Of several reasons the sentence has the most telling one: a library that is there but cannot be used. */
 void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
 {
     bool found = false;
     if (linked_statically()) {
-        snprintf(why, why_bytes, "%s is not opened: this program is statically linked, no devices but the CPU", names[0]);
+        snprintf(why, why_bytes,
+                 "%s is not opened: this program is statically linked, no devices but the CPU", names[0]);
         return NULL;
     }
     for (int i = 0; names[i]; i++) {

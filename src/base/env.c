@@ -2,9 +2,10 @@
  *
  * env.c - the only place that reads the environment, and the table of all that is read there.
  *
- * A value that the table does not allow fails tulle_ctx_create(): what somebody set and nobody heeds would be a
- * wrong answer in silence.  So those are looked at there that are read later, too.  A variable that is set to
- * nothing is not set.  tests/check_env.sh compares the table with the source and the documents. */
+ * A value that the table does not allow fails tulle_ctx_create(): a setting that is
+ * ignored would be a wrong answer in silence.  All variables are checked there, those that are read later
+ * included.  An empty variable counts as not set.  tests/check_env.sh compares the table with the source and
+ * the documents. */
 #include "base/base.h"
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ typedef struct variable {
 
 static const variable table[] = {
     {"TULLE_DEVICE", NULL, 0, 0, FOR_USERS, "the device where none is named"},
-    {"TULLE_ISA", NULL, 0, 0, FOR_USERS, "older instructions than the processor has (cpu/dispatch.c knows the names)"},
+    {"TULLE_ISA", NULL, 0, 0, FOR_USERS, "an older instruction set than the processor's (cpu/dispatch.c)"},
     {"TULLE_CACHE", NULL, 0, 0, FOR_USERS, "the folder for compiled kernels"},
     {"TULLE_IMAGES", "on off", 0, 0, FOR_USERS, "kernels that came with the library"},
     {"TULLE_LIBCUDA", NULL, 0, 0, FOR_USERS, "the library of CUDA's driver"},
@@ -92,8 +93,8 @@ bool tl_env_wrong(char *why, size_t bytes)
             at += length;
         }
         if (v->most && n >= 0 && (size_t)n < bytes)
-            snprintf(why + n, bytes - (size_t)n, "%sa whole number from %lld to %lld", v->words ? ", or " : "",
-                     (long long)v->least, (long long)v->most);
+            snprintf(why + n, bytes - (size_t)n, "%sa whole number from %lld to %lld",
+                     v->words ? ", or " : "", (long long)v->least, (long long)v->most);
         return true;
     }
     return false;

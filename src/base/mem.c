@@ -6,11 +6,11 @@
  * outlive the context it came from.  There are three kinds:
  *   hook   through the caller's tulle_mem
  *   heap   malloc, for small blocks
- *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages asked for.  Touching fresh memory in
- *          4 KiB pages costs more than computing what is written there (measured in a virtual machine:
- *          1.7 s a GiB against 0.1 s with huge pages).
- * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed maps are
- * kept in the context's pool, up to an eighth of the machine's memory, and serve the next product. */
+ *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages asked for.  Page faults of fresh
+ *          memory in 4 KiB pages cost more than computing what is written there (measured in a virtual
+ *          machine: 1.7 s a GiB against 0.1 s with huge pages).
+ * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed
+ * maps stay in the context's pool, up to an eighth of the machine's memory, and serve the next product. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <inttypes.h>
@@ -24,11 +24,11 @@
 #include <unistd.h>
 
 enum { HEADER = 64, KEPT_MAX = 64 };
-static const uint64_t map_from = 128u << 10;            /* smaller blocks come from the heap */
+static const uint64_t map_from = 128u << 10;    /* smaller blocks come from the heap */
 static const uint64_t page = 4u << 10, huge = 2u << 20;
-static const uint64_t huge_from = 1u << 20;             /* one huge page costs less than so many plain ones, ... */
-static const uint64_t plain_tail = 256u << 10;          /* and more than so many behind the last whole one       */
-static const uint64_t ask_from = 1u << 30;              /* for larger blocks the machine is asked first */
+static const uint64_t huge_from = 1u << 20;     /* from here on one huge page costs less than 4 KiB pages */
+static const uint64_t plain_tail = 256u << 10;  /* up to so many behind the last huge page are 4 KiB pages */
+static const uint64_t ask_from = 1u << 30;      /* larger blocks are compared with the free memory first */
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
 
@@ -79,7 +79,7 @@ static void count_in(tl_base *b, block *h, uint64_t bytes)
 /* ---- mappings and the pool */
 
 #if defined(__linux__)
-/* Rounded up to what a map is made of: huge pages, or plain ones where it is small or ends shortly behind a huge one. */
+/* Rounded up to whole pages: huge ones, or 4 KiB ones where the map is small or has a short tail. */
 static uint64_t map_size(uint64_t bytes)
 {
     uint64_t tail = bytes & (huge - 1);
@@ -109,7 +109,7 @@ static void map_delete(block *h)
     munmap(h->raw, h->mapped);
 }
 
-/* Gives back what lies behind the first `keep` bytes. */
+/* Unmaps what lies behind the first `keep` bytes. */
 static void map_cut(block *h, uint64_t keep)
 {
     keep = map_size(keep);
@@ -153,8 +153,8 @@ static void pool_drop(tl_pool *pool, int i)
     map_delete(h);
 }
 
-/* The smallest kept block that is large enough, so that a product repeated finds the blocks it had
- * before; one for exact use (not reserved) should not have much more memory behind it than is asked. */
+/* The smallest kept block that is large enough, so that a repeated product finds the blocks it had before.
+ * A block that is not reserved should not hold much more memory than is asked for. */
 static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
 {
     pthread_mutex_lock(&pool->lock);
@@ -243,7 +243,7 @@ static block *hook_new(const tulle_mem *mem, uint64_t bytes)
     return h;
 }
 
-/* Mappings are promised without being there: whoever touches more than the machine has is killed. */
+/* Linux overcommits: a mapping may succeed and the process be killed when it touches more than there is. */
 static bool there_is_room(tl_base *b, uint64_t bytes, uint64_t *have)
 {
     *have = UINT64_MAX;

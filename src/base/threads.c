@@ -2,16 +2,17 @@
  *
  * threads.c - a team of POSIX threads that wait for work.
  *
- * Plain threads rather than OpenMP: every context has a team of its own, so contexts in different
- * threads do not disturb each other; nothing is needed to build; and the thread sanitizer sees every
- * hand-over.
+ * Plain threads rather than OpenMP: every context has a team of its own, so contexts in different threads
+ * do not disturb each other; nothing is needed to build; and the thread sanitizer sees every hand-over.
  *
- * A round of work has a share for each thread.  Between two rounds a thread spins for some microseconds, then sleeps; to wake up
- * may take longer than a small product.  So nobody waits for a sleeper: the caller, done with its own share, takes those that
- * were not begun, and waits only for threads that are at work.  A thread that comes too late finds its share taken.
+ * A round of work has a share for each thread.  Between two rounds a thread spins for some microseconds, then
+ * sleeps; waking up may take longer than a small product.  So nobody waits for a sleeping thread: the caller,
+ * done with its own share, takes those that were not begun, and waits only for threads that are at work.  A
+ * thread that comes too late finds its share taken.
  *
- * fork() copies a team without its threads, and with its lock in whatever state it is.  The child finds another process
- * number than the team's: it leaves all that behind, and starts threads of its own when there is work for them. */
+ * fork() copies a team without its threads, and with its lock in an unknown state.  A child sees that the
+ * process number is not the team's: it abandons lock and threads, and starts threads of its own when there is
+ * work for them. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <pthread.h>
@@ -76,8 +77,9 @@ void tl_yield(void)
     sched_yield();
 }
 
-/* Whether the share is ours.  When a round ends all are taken, those that were not wanted, too: whoever takes one has read what belongs to
- * the same round, for nothing of the next was written yet. */
+/* Takes a share of the round; false: somebody else has it.  At the end of a round every share is taken, those
+ * of threads that were not needed included.  So whoever takes one has read the work of this round: that of
+ * the next is not written before. */
 static bool take(worker *w, uint64_t round)
 {
     uint64_t last = atomic_load(&w->taken);
@@ -131,21 +133,21 @@ static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted,
     return round;
 }
 
-/* Until workers are done with so many shares. */
+/* Waits until workers have finished so many shares. */
 static void wait_for(tl_team *team, int shares)
 {
     for (int i = 0; i < SPINS && atomic_load(&team->finished) < shares; i++) tl_pause();
     if (atomic_load(&team->finished) == shares) return;
     pthread_mutex_lock(&team->lock);
-    /* An exchange, not a store: the look at `finished` must not come before it, and qemu-user on x86-64 does not keep that
-     * order between ARM's store-release and load-acquire. */
+    /* An exchange, not a store: `finished` must not be read before it, and qemu-user on x86-64 does not keep
+     * that order between ARM's store-release and load-acquire. */
     atomic_exchange(&team->waiting, true);
     while (atomic_load(&team->finished) < shares) pthread_cond_wait(&team->rest, &team->lock);
     atomic_store(&team->waiting, false);
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Threads up to the size of the team; false: not all could be had. */
+/* Starts all threads but the caller's, number 0; false: not all could be started. */
 static bool start(tl_team *team)
 {
     team->process = tl_process();
@@ -161,7 +163,7 @@ static bool start(tl_team *team)
     return true;
 }
 
-/* In a child of fork().  Where threads cannot be had the caller does their shares. */
+/* In a child of fork().  Where threads cannot be started the caller does their shares. */
 static void start_again(tl_team *team)
 {
     team->started = 0;

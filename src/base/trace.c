@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * trace.c - one line for each choice, and a word now and then to whoever waits. */
+ * trace.c - lines about the choices that are made, and the caller's progress function. */
 #include "base/base.h"
 #include <stdio.h>
 

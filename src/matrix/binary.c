@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 enum { HEADER = TL_TULLE_HEADER, ALIGN = TL_TULLE_ALIGN, BLOCK = TL_TULLE_BLOCK };
-enum { ROW_PTR = TL_TULLE_ROW_PTR, COL_IDX = TL_TULLE_COL_IDX, VALUES = TL_TULLE_VALUES, ARRAYS = TL_TULLE_ARRAYS };
+enum { ROW_PTR = TL_TULLE_ROW_PTR, COL_IDX = TL_TULLE_COL_IDX, VALUES = TL_TULLE_VALUES };
+enum { ARRAYS = TL_TULLE_ARRAYS };
 
 static const char magic[8] = {'T', 'U', 'L', 'L', 'E', '\r', '\n', 0x1a};
 static const uint32_t order = 0x01020304;
@@ -252,7 +253,7 @@ done:
 
 /* ---- copied */
 
-/* From a pipe: one array behind the other, then nothing more. */
+/* A pipe cannot be read at offsets: the arrays come one behind the other, and nothing may follow. */
 static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;
@@ -333,7 +334,7 @@ tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out)
     TRY(map && s->file_bytes >= 0 ? map_arrays(s, &h, A) : copy_arrays(s, &h, A));
     if (h.val_type == 0) TRY(put_ones(b, A));
     status = tl_csr_check(b, &A->view, s->path, 0);
-    if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
+    if (status < 0 && status > TULLE_ENOMEM) status = TULLE_EFORMAT; /* the file's fault, not the caller's */
     if (status != TULLE_OK) goto done;
     *out = A;
     A = NULL;
@@ -372,7 +373,8 @@ static void put_blocks(void *arg, int thread, int threads)
 
 tulle_status tl_tulle_begin(tl_base *b, const char *path, const tulle_csr *A, header *h)
 {
-    *h = (header){.version = TL_TULLE_VERSION, .order = order, .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
+    *h = (header){.version = TL_TULLE_VERSION, .order = order,
+                  .rows = A->rows, .cols = A->cols, .nnz = A->nnz,
                   .val_type = (uint32_t)tl_value_type(A), .ptr_type = (uint32_t)A->ptr_type,
                   .idx_type = (uint32_t)A->idx_type};
     memcpy(h->magic, magic, sizeof magic);
@@ -393,7 +395,8 @@ int tl_tulle_put_padding(tl_out *out, const header *h)
     int error = 0;
     for (int i = 0; i < ARRAYS && !error; i++) {
         uint64_t bytes = h->array[i].bytes;
-        error = tl_out_put(out, zeros, (int64_t)(tl_tulle_padded(bytes) - bytes), (int64_t)(h->array[i].at + bytes));
+        error = tl_out_put(out, zeros, (int64_t)(tl_tulle_padded(bytes) - bytes),
+                           (int64_t)(h->array[i].at + bytes));
     }
     return error;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * binary.h - the header of a .tulle file and its checksums, for those who read and write one (binary.c, binary_rows.c,
- * dist/file.c).
- * docs/formats.md has the layout byte by byte. */
+ * binary.h - the header of a .tulle file and its checksums, for those who read and write one (binary.c,
+ * binary_rows.c, dist/file.c).  docs/formats.md has the layout byte by byte. */
 #ifndef TL_BINARY_H
 #define TL_BINARY_H
 #include "matrix/files.h"

@@ -2,11 +2,12 @@
  *
  * binary_rows.c - a .tulle file from blocks of rows, for matrices larger than memory.
  *
- * The arrays lie one behind the other.  Row pointers have 64 bits here, so that the columns begin at a place that the number
- * of rows fixes; where the values begin is known only when the last entry is.  So they wait in a second temporary file, and
- * are copied behind the columns at the end; what was copied is given back to the file system where it can take it, so that
- * the disk holds little more than the finished file at any time.
- * Whole blocks of 1 MiB are summed (binary.c) and written by all threads, straight from the caller's arrays.
+ * The arrays lie one behind the other.  Row pointers have 64 bits here, so that the columns begin at a
+ * place that the number of rows fixes; where the values begin is known only when the last entry is.  So
+ * they wait in a second temporary file, and are copied behind the columns at the end; what was copied is
+ * freed in the temporary file where the file system can do that (holes), so that the disk never holds much
+ * more than the finished file.  Whole blocks of 1 MiB are summed (binary.c) and written by all threads,
+ * straight from the caller's arrays.
  * Memory: 1 MiB an array, 8 bytes a MiB of the file, and up to 4 MiB for the copy. */
 #define _GNU_SOURCE                     /* fallocate */
 #define _FILE_OFFSET_BITS 64
@@ -15,7 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BLOCK = TL_TULLE_BLOCK, STRIPE = 64, COPIERS = 4 };     /* a stripe: so many blocks are copied, then given back */
+enum { BLOCK = TL_TULLE_BLOCK };
+enum { STRIPE = 64, COPIERS = 4 };      /* blocks that are copied before their place on the disk is freed */
 
 typedef struct lane {                   /* one array on its way */
     tl_out   *out;
@@ -36,7 +38,8 @@ struct tl_binary_rows {
     char    *scratch;                   /* a block of indices in the file's width          */
 };
 
-tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int val_type, tl_binary_rows **made)
+tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int val_type,
+                                  tl_binary_rows **made)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = out->b;
@@ -183,7 +186,8 @@ static tulle_status put_columns(tl_binary_rows *r, const tulle_csr *block)
     if (block->idx_type == type) return put_bytes(r, l, block->col_idx, block->nnz * size);
     for (int64_t k = 0; k < block->nnz; k += most) {
         int64_t n = block->nnz - k < most ? block->nnz - k : most;
-        for (int64_t i = 0; i < n; i++) tl_put(r->scratch, type, i, tl_get(block->col_idx, block->idx_type, k + i));
+        for (int64_t i = 0; i < n; i++)
+            tl_put(r->scratch, type, i, tl_get(block->col_idx, block->idx_type, k + i));
         TRY(put_bytes(r, l, r->scratch, n * size));
     }
 done:
@@ -193,14 +197,15 @@ done:
 tulle_status tl_binary_rows_put(tl_binary_rows *r, const tulle_csr *block)
 {
     tulle_status status = TULLE_OK;
-    if (!r->typed && block->nnz > 0) {  /* as the whole matrix would have them; 64 bits where 32 could not name a column */
+    if (!r->typed && block->nnz > 0) {  /* the width of all blocks; 64 bits where a column needs them */
         if (r->h.idx_type == TULLE_I32) r->h.idx_type = (uint32_t)block->idx_type;
         r->typed = true;
     }
     TRY(put_pointers(r, block));
     TRY(put_columns(r, block));
     if (block->values)
-        TRY(put_bytes(r, &r->lane[TL_TULLE_VALUES], block->values, block->nnz * (int64_t)tl_type_size(block->val_type)));
+        TRY(put_bytes(r, &r->lane[TL_TULLE_VALUES], block->values,
+                      block->nnz * (int64_t)tl_type_size(block->val_type)));
     r->h.nnz += block->nnz;
     if (tl_progress(r->b, "write", 1)) TRY(cancelled(r));
 done:
@@ -209,7 +214,7 @@ done:
 
 /* ---- the end */
 
-/* What is left of a lane, and its checksum. */
+/* Writes the last, partial block of a lane, and makes its checksum. */
 static tulle_status end_lane(tl_binary_rows *r, int array)
 {
     tulle_status status = TULLE_OK;
@@ -247,8 +252,8 @@ static void copy_blocks(void *arg, int thread, int threads)
     }
 }
 
-/* Not needed any more: the file system may have the room back. */
-static void forget(tl_out *out, int64_t at, int64_t bytes)
+/* Punches a hole where the values were copied from, so that the disk has the room back. */
+static void punch_hole(tl_out *out, int64_t at, int64_t bytes)
 {
 #if defined(FALLOC_FL_PUNCH_HOLE)
     (void)!fallocate(out->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
@@ -275,7 +280,7 @@ static tulle_status copy_values(tl_binary_rows *r)
         if (error) TRY(tl_out_fail(r->out, error));
         tl_progress(r->b, "write", (double)c.end / (double)bytes);
         TRY(cancelled(r));
-        forget(&r->later, c.first, c.end - c.first);
+        punch_hole(&r->later, c.first, c.end - c.first);
     }
 done:
     tl_free(r->b, c.buffer);
@@ -287,7 +292,8 @@ tulle_status tl_binary_rows_finish(tl_binary_rows *r)
     tulle_status status = TULLE_OK;
     if (r->lane[TL_TULLE_ROW_PTR].bytes == 0) TRY(put_pointers(r, &(tulle_csr){.rows = 0}));
     if (!tl_tulle_lay_out(&r->h))
-        TRY(tl_fail(r->b, TULLE_EINVAL, "%s: %" PRId64 " entries: too many for a file", r->out->path, r->h.nnz));
+        TRY(tl_fail(r->b, TULLE_EINVAL, "%s: %" PRId64 " entries: too many for a file", r->out->path,
+                    r->h.nnz));
     for (int i = 0; i < TL_TULLE_ARRAYS; i++) TRY(end_lane(r, i));
     TRY(copy_values(r));
     tl_tulle_seal(&r->h);

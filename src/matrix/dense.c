@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dense.c - dense matrices: views checked, matrices that the library owns, copies in another order or type; and
- * which file format a dense matrix comes from or goes to. */
+ * dense.c - dense matrices: views checked, matrices that the library owns, copies in another order or
+ * type; and which file format a dense matrix comes from or goes to. */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,16 +19,21 @@ uint64_t tl_dense_bytes(const tulle_dense *A)
 tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool values)
 {
     if (!tl_type_known((int)A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32 or CF64", name, (int)A->val_type);
+        return tl_fail(b, TULLE_ETYPE, "%s: val_type is %d, not TULLE_F32, F64, CF32 or CF64", name,
+                       (int)A->val_type);
     if (A->order != TULLE_BY_ROWS && A->order != TULLE_BY_COLS)
-        return tl_fail(b, TULLE_EINVAL, "%s: order is %d, not TULLE_BY_ROWS or TULLE_BY_COLS", name, (int)A->order);
+        return tl_fail(b, TULLE_EINVAL, "%s: order is %d, not TULLE_BY_ROWS or TULLE_BY_COLS", name,
+                       (int)A->order);
     if (A->place == TULLE_DEVICE)
-        return tl_fail(b, TULLE_EINVAL, "%s: its values are in a device's memory (place is TULLE_DEVICE), but this is "
+        return tl_fail(b, TULLE_EINVAL,
+                       "%s: its values are in a device's memory (place is TULLE_DEVICE), but this is "
                        "done on the CPU", name);
     if (A->place != TULLE_HOST)
-        return tl_fail(b, TULLE_EINVAL, "%s: place is %d, not TULLE_HOST or TULLE_DEVICE", name, (int)A->place);
+        return tl_fail(b, TULLE_EINVAL, "%s: place is %d, not TULLE_HOST or TULLE_DEVICE", name,
+                       (int)A->place);
     if (A->rows < 0 || A->cols < 0)
-        return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be negative", name,
+        return tl_fail(b, TULLE_EINVAL,
+                       "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be negative", name,
                        A->rows, A->cols);
     bool by_cols = A->order == TULLE_BY_COLS;
     int64_t lines = by_cols ? A->cols : A->rows, length = by_cols ? A->rows : A->cols;
@@ -37,9 +42,10 @@ tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool v
         return tl_fail(b, TULLE_EINVAL, "%s: ld is %" PRId64 ", but a %s has %" PRId64 " values", name, A->ld,
                        by_cols ? "column" : "row", length);
     uint64_t count = 0, bytes = 0;
-    if (!tl_mul_fits((uint64_t)lines, (uint64_t)A->ld, &count) || !tl_mul_fits(count, tl_type_size(A->val_type), &bytes)
-        || bytes > PTRDIFF_MAX)
-        return tl_fail(b, TULLE_EOVERFLOW, "%s: %" PRId64 " %s of %" PRId64 " values each, ld included, cannot be "
+    if (!tl_mul_fits((uint64_t)lines, (uint64_t)A->ld, &count)
+        || !tl_mul_fits(count, tl_type_size(A->val_type), &bytes) || bytes > PTRDIFF_MAX)
+        return tl_fail(b, TULLE_EOVERFLOW,
+                       "%s: %" PRId64 " %s of %" PRId64 " values each, ld included, cannot be "
                        "addressed", name, lines, by_cols ? "columns" : "rows", A->ld);
     if (values && !A->values && lines > 0 && length > 0)
         return tl_fail(b, TULLE_EINVAL, "%s: values is NULL", name);
@@ -96,7 +102,8 @@ static void copy_work(void *arg, int thread, int threads)
                                    tl_value_load(f->val_type, f->values, i * fr + j * fc));
 }
 
-tulle_status tl_dense_convert(tl_base *b, const tulle_dense *A, tulle_order order, int type, tulle_dense_matrix **out)
+tulle_status tl_dense_convert(tl_base *b, const tulle_dense *A, tulle_order order, int type,
+                              tulle_dense_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tulle_dense_matrix *C = NULL;
@@ -137,6 +144,7 @@ tulle_status tl_dense_write(tl_base *b, const char *path, const tulle_dense *A)
 {
     bool npy = tl_name_ends(path, ".npy");
     if (!npy && !tl_name_ends(path, ".mtx"))
-        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .npy or .mtx, which says what to write", path);
+        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .npy or .mtx, which says what to write",
+                       path);
     return npy ? tl_npy_write(b, path, A) : tl_mtx_write_dense(b, path, A);
 }

@@ -52,7 +52,7 @@ static void folder_of(const char *path, char *folder)
     folder[n > 0 ? n : 1] = 0;
 }
 
-/* In a folder where everybody may make names, such as /tmp, a link of somebody else may be a trap. */
+/* In a folder that everybody may write to, such as /tmp, another user's link may be a trap. */
 static bool is_trap(const char *path, const struct stat *link)
 {
     char folder[PATH_MAX];
@@ -96,7 +96,7 @@ done:
 
 /* ---- the temporary file */
 
-/* Tells whoever asked that the temporary file is about to be there, or is gone. */
+/* Calls the caller's function before the temporary file is made, and after it is gone. */
 static void tell(tl_out *o, bool there)
 {
     if (o->b->partial) o->b->partial(o->b->partial_user, o->temp, there);
@@ -112,8 +112,8 @@ static void name_temp(tl_out *o, size_t folder, size_t room, int number)
     snprintf(o->temp + folder, room - folder, "tulle-%016" PRIx64 ".part", tl_hash(words, sizeof words, 0));
 }
 
-/* Nobody may read or write the new file who might not the old one: a group that could not be kept gets the
- * rights of everybody. */
+/* Nobody may read or write the new file who could not read or write the old one: where the group cannot be
+ * kept, the new group has only the rights of everybody. */
 static void copy_rights(int fd, const struct stat *old)
 {
     struct stat now;

@@ -210,7 +210,8 @@ const char  *tl_errno_text(int error, char *text, size_t room);
 tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, const char *symmetry, bool gz);
 /* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are
  * enough. */
-int          tl_mtx_print_head(char *to, size_t room, int val_type, const char *symmetry, int64_t rows, int64_t cols);
+int          tl_mtx_print_head(char *to, size_t room, int val_type, const char *symmetry, int64_t rows,
+                               int64_t cols);
 /* Prints the rows of A as rows first .. of a file, behind head, at *at, which moves on. */
 tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, const char *head, bool gz,
                              int64_t *at);
@@ -232,10 +233,12 @@ bool         tl_binary_begins(const char *head, int64_t bytes);
 tulle_status tl_binary_read(tl_source *s, bool map, tulle_matrix **out);
 tulle_status tl_binary_write(tl_base *b, const char *path, const tulle_csr *A);
 
-/* ---- binary_rows.c: the same file from blocks of rows; its row pointers have 64 bits always.  finish: all but the rename. */
+/* ---- binary_rows.c: a .tulle file from blocks of rows; its row pointers always have 64 bits.  finish does
+ * everything but the rename. */
 
 typedef struct tl_binary_rows tl_binary_rows;
-tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int val_type, tl_binary_rows **made);
+tulle_status tl_binary_rows_begin(tl_out *out, int64_t rows, int64_t cols, int val_type,
+                                  tl_binary_rows **made);
 tulle_status tl_binary_rows_put(tl_binary_rows *r, const tulle_csr *block);
 tulle_status tl_binary_rows_finish(tl_binary_rows *r);
 void         tl_binary_rows_free(tl_binary_rows *r);

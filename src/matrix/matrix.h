@@ -72,13 +72,15 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
 /* Over the caller's arrays; done(user) when it is freed. */
-tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out);
-/* Its arrays become the caller's and it is gone; TULLE_EINVAL where they are not blocks of their own on the host. */
+tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user,
+                             tulle_matrix **out);
+/* Frees A but gives its arrays to the caller; TULLE_EINVAL where they are not blocks of their own on the
+ * host. */
 tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 
 /* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
- * sentence.  tl_csr_check_shape touches no array, tl_csr_check_ends the first and the last row pointer: do the other arrays
- * have as many entries as nnz says? */
+ * sentence.  tl_csr_check_shape touches no array, tl_csr_check_ends only the first and the last row pointer,
+ * which say how many entries the other arrays must have. */
 tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
@@ -121,15 +123,16 @@ void         tl_writer_free(tulle_writer *w);
 tl_base     *tl_writer_base(const tulle_writer *w);
 tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out);
 
-/* ---- dense.c.  The check touches no value and sets an ld of 0 to what it stands for; values says whether they
- * are needed.  All others take views that were checked. */
+/* ---- dense.c.  The check touches no value and sets an ld of 0 to what it stands for; values says whether
+ * they are needed.  All others take views that were checked. */
 tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool values);
 uint64_t     tl_dense_bytes(const tulle_dense *A);      /* from the first value to the last */
 /* Values uninitialised. */
 tulle_status tl_dense_create(tl_base *b, int64_t rows, int64_t cols, tulle_order order, tulle_type type,
                              tulle_dense_matrix **out);
 void         tl_dense_free(tl_base *b, tulle_dense_matrix *A);
-tulle_status tl_dense_convert(tl_base *b, const tulle_dense *A, tulle_order order, int type, tulle_dense_matrix **out);
+tulle_status tl_dense_convert(tl_base *b, const tulle_dense *A, tulle_order order, int type,
+                              tulle_dense_matrix **out);
 tulle_status tl_dense_read(tl_base *b, const char *path, tulle_dense_matrix **out);
 tulle_status tl_dense_write(tl_base *b, const char *path, const tulle_dense *A);
 

@@ -131,7 +131,8 @@ PASS(values_work, VALUES)
 PASS(columns_work, COLUMNS)
 PASS(rows_work, ROWS)
 
-/* Counts to places: block by block, within a block in the order of the threads, hence of the file. */
+/* Counts become offsets: block by block, and within a block in the order of the threads, which is that of
+ * the file. */
 static void places(build *u, int threads)
 {
     int64_t sum = 0;
@@ -219,7 +220,7 @@ static void ones(void *arg, int thread, int threads)
 
 /* ---- the whole */
 
-/* Into the pool, from where the next array of that size comes without being cleared again. */
+/* Frees an array into the pool; the next one of its size comes from there, its pages already mapped. */
 static void drop(tl_base *b, void **p)
 {
     tl_free(b, *p);
@@ -297,7 +298,7 @@ static tulle_status put_into_rows(tl_base *b, build *u, int threads)
     tulle_status status = TULLE_OK;
     TRY(put_into_blocks(b, u, threads));
     TRY(tl_alloc(b, &u->row_ptr, u->rows + 1, tl_index_size(u->ptr_type), "row pointers of a matrix"));
-    if (threads * u->longest > u->nnz / 4) threads = 1;         /* one block is nearly all: spare the memory */
+    if (threads * u->longest > u->nnz / 4) threads = 1; /* one block is nearly all: spare the memory */
     TRY(tl_alloc(b, &u->scratch, threads * u->longest, sizeof(tl_c64), "entries of a block"));
     tl_team_run(b->team, threads, settle_work, u);
     tl_put(u->row_ptr, u->ptr_type, u->rows, u->nnz);

@@ -2,10 +2,10 @@
  *
  * mtx_dense.c - dense matrices to and from the array files of Matrix Market; from coordinate files, too.
  *
- * Read by mtx_read.c, whose values are a matrix column by column already; symmetric files, which hold one triangle, are
- * unfolded.  Written as general arrays, columns in order, decimals the shortest that read back as the same number.
- * Each thread prints a piece, then the pieces are written in their order, and again: the file is the same for
- * any number of threads.
+ * Read by mtx_read.c, whose values are a matrix column by column already; symmetric files, which hold one
+ * triangle, are unfolded.  Written as general arrays, columns in order, decimals the shortest that read
+ * back as the same number.  Each thread prints a piece, then the pieces are written in their order, and
+ * again: the file is the same for any number of threads.
  * Memory: the text of a piece a thread, 1 MiB. */
 #include "matrix/files.h"
 #include "matrix/parts.h"
@@ -15,7 +15,7 @@
 
 /* ---- reading */
 
-/* Column by column from one triangle, in place of a mirror image: the value at (i,j), i >= j, and at (j,i). */
+/* Unfolds one triangle, stored column by column: each value goes to (i,j), i >= j, and mirrored to (j,i). */
 static void unfold(const tl_mtx_all *all, tulle_dense *A)
 {
     const tl_mtx_head *h = &all->head;
@@ -62,7 +62,8 @@ static tulle_status check_diagonal(tl_base *b, const tl_mtx_all *all)
     for (int64_t j = 0, at = 0; j < n; at += n - j++) {
         tl_c64 v = ((const tl_c64 *)all->val)[at];
         if (v.im != 0)
-            return tl_fail(b, TULLE_EFORMAT, "%s: the diagonal of a hermitian matrix must be real, and row %" PRId64
+            return tl_fail(b, TULLE_EFORMAT,
+                           "%s: the diagonal of a hermitian matrix must be real, and row %" PRId64
                            " has %g%+gi", all->name, j + 1, v.re, v.im);
     }
     return TULLE_OK;
@@ -133,7 +134,8 @@ static void print_work(void *arg, int thread, int threads)
 {
     const printing *j = arg;
     const tulle_dense *A = j->A;
-    int64_t begin = j->first + (int64_t)thread * PIECE, end = begin + PIECE < j->count ? begin + PIECE : j->count;
+    int64_t begin = j->first + (int64_t)thread * PIECE;
+    int64_t end = begin + PIECE < j->count ? begin + PIECE : j->count;
     int64_t down = A->order == TULLE_BY_COLS ? 1 : A->ld, across = A->order == TULLE_BY_COLS ? A->ld : 1;
     char *p = j->text[thread];
     (void)threads;
@@ -153,9 +155,10 @@ tulle_status tl_mtx_write_dense(tl_base *b, const char *path, const tulle_dense 
     for (int t = 0; t < threads && (int64_t)t * PIECE < j.count; t++)
         TRY(tl_alloc(b, &j.text[t], PIECE, VALUE_MOST + TL_NUMBER_MAX, "a piece of text"));
     TRY(tl_out_open(b, path, &o));
-    int64_t at = snprintf(head, sizeof head, "%%%%MatrixMarket matrix array %s general\n%% written by tulle %s\n%" PRId64
-                          " %" PRId64 "\n", tl_type_complex(A->val_type) ? "complex" : "real", TULLE_VERSION, A->rows,
-                          A->cols);
+    int64_t at = snprintf(head, sizeof head,
+                          "%%%%MatrixMarket matrix array %s general\n%% written by tulle %s\n%" PRId64
+                          " %" PRId64 "\n", tl_type_complex(A->val_type) ? "complex" : "real", TULLE_VERSION,
+                          A->rows, A->cols);
     error = tl_out_put(&o, head, at, 0);
     for (; j.first < j.count && error == 0; j.first += (int64_t)threads * PIECE) {
         if (tl_progress(b, "write", (double)j.first / (double)j.count))

@@ -109,11 +109,25 @@ TL_INLINE const char *take_value(const char **p, const bool const_whole, double 
     return NULL;
 }
 
+/* What is wrong with an entry of the diagonal, or NULL. */
+TL_INLINE const char *wrong_diagonal(const tl_mtx_head *h, double re, double im)
+{
+    if (h->symmetry == TL_SKEW && (re != 0 || im != 0))
+        return "the diagonal of a skew-symmetric matrix must be zero";
+    if (h->symmetry == TL_HERMITIAN && im != 0) return "the diagonal of a hermitian matrix must be real";
+    return NULL;
+}
+
+TL_INLINE void put_index(void *array, const bool const_wide, int64_t at, int64_t index)
+{
+    if (const_wide) ((int64_t *)array)[at] = index;
+    else ((int32_t *)array)[at] = (int32_t)index;
+}
+
 TL_INLINE void coordinate(const tl_mtx_head *h, const char *p, const char *end, int64_t limit,
                           tl_mtx_part *part, const bool const_wide, const tl_mtx_field const_field)
 {
-    int32_t *row4 = part->row, *col4 = part->col;
-    int64_t *row8 = part->row, *col8 = part->col;
+    void *row_idx = part->row, *col_idx = part->col;
     double *real = part->val;
     tl_c64 *comp = part->val;
     const uint64_t rows = (uint64_t)h->rows, cols = (uint64_t)h->cols;
@@ -161,10 +175,8 @@ TL_INLINE void coordinate(const tl_mtx_head *h, const char *p, const char *end, 
         j--;
         if (i == j) {
             diagonal++;
-            if (strict && h->symmetry == TL_SKEW && (re != 0 || im != 0))
-                FAULT(TL_WRONG, row_at, .what = "the diagonal of a skew-symmetric matrix must be zero");
-            if (strict && h->symmetry == TL_HERMITIAN && im != 0)
-                FAULT(TL_WRONG, row_at, .what = "the diagonal of a hermitian matrix must be real");
+            missing = strict ? wrong_diagonal(h, re, im) : NULL;
+            if (missing) FAULT(TL_WRONG, row_at, .what = missing);
         }
         p++;
         by_row &= i > last_row || (i == last_row && j > last_col);
@@ -175,13 +187,8 @@ TL_INLINE void coordinate(const tl_mtx_head *h, const char *p, const char *end, 
         }
         last_row = i;
         last_col = j;
-        if (const_wide) {
-            row8[count] = i;
-            col8[count] = j;
-        } else {
-            row4[count] = (int32_t)i;
-            col4[count] = (int32_t)j;
-        }
+        put_index(row_idx, const_wide, count, i);
+        put_index(col_idx, const_wide, count, j);
         if (const_field == TL_COMPLEX) comp[count] = (tl_c64){re, im};
         else if (const_field != TL_PATTERN) real[count] = re;
         count++;

@@ -110,8 +110,8 @@ static tulle_status count_in(job *j, tl_mtx_part *part)
     return TULLE_OK;
 }
 
-/* With the lock held.  The calling thread wakes up now and then to ask whether to go on: whoever reads may
- * wait for a pipe. */
+/* Called with the lock held.  The calling thread wakes up now and then to call progress, since the thread
+ * that reads may be waiting for a pipe. */
 static void wait_for_others(job *j, int thread)
 {
     struct timespec until;

@@ -6,8 +6,9 @@
  *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }      padded with blanks, a newline last
  *     the values
  *
- * The header is a Python dictionary of these three keys, in any order.  Float and complex values in little endian
- * are read; an array of one dimension becomes a column.  Written files are version 1, padded to 64 bytes.
+ * The header is a Python dictionary of these three keys, in any order.  Float and complex values in little
+ * endian are read; an array of one dimension becomes a column.  Written files are version 1, padded to 64
+ * bytes.
  * Memory: the matrix; 1 MiB where lines with gaps are written. */
 #include "matrix/files.h"
 #include <inttypes.h>
@@ -46,7 +47,8 @@ static tulle_status wrong(const header *h, const char *what)
     unsigned char c = (unsigned char)*h->p;
     if (c == 0) snprintf(found, sizeof found, "its end");
     else snprintf(found, sizeof found, c >= ' ' && c < 127 ? "'%c'" : "a byte 0x%02x", c);
-    return tl_fail(h->s->b, TULLE_EFORMAT, "%s: byte %td of the file: %s was expected in the header, found %s",
+    return tl_fail(h->s->b, TULLE_EFORMAT,
+                   "%s: byte %td of the file: %s was expected in the header, found %s",
                    h->s->name, h->p - h->text + h->before, what, found);
 }
 
@@ -96,9 +98,11 @@ static tulle_status take_type(header *h)
         if (strcmp(text, types[i].descr) == 0) return h->type = types[i].type, TULLE_OK;
     h->p = at;
     if (text[0] == '>')
-        return tl_fail(h->s->b, TULLE_EFORMAT, "%s: has values of type '%s', which are big endian; save them as "
+        return tl_fail(h->s->b, TULLE_EFORMAT,
+                       "%s: has values of type '%s', which are big endian; save them as "
                        "'<%s'", h->s->name, text, text + 1);
-    return tl_fail(h->s->b, TULLE_EFORMAT, "%s: has values of type '%s'; '<f4', '<f8', '<c8' and '<c16' can be read",
+    return tl_fail(h->s->b, TULLE_EFORMAT,
+                   "%s: has values of type '%s'; '<f4', '<f8', '<c8' and '<c16' can be read",
                    h->s->name, text);
 }
 
@@ -123,7 +127,8 @@ static tulle_status take_shape(header *h)
         h->dim[h->dims++] = n;
         if (!take(h, ',') && *h->p != ')') return wrong(h, "',' or ')'");
     }
-    if (h->dims == 0) return tl_fail(h->s->b, TULLE_EFORMAT, "%s: is a single number, not a matrix", h->s->name);
+    if (h->dims == 0)
+        return tl_fail(h->s->b, TULLE_EFORMAT, "%s: is a single number, not a matrix", h->s->name);
     if (h->dims == 1) h->dim[1] = 1;
     return TULLE_OK;
 }
@@ -154,7 +159,8 @@ static tulle_status parse(header *h)
     if (*h->p) return wrong(h, "the end of the header");
     for (int i = 0; i < 3; i++)
         if (!h->have[i])
-            return tl_fail(h->s->b, TULLE_EFORMAT, "%s: the header does not tell '%s'", h->s->name, keys[i].key);
+            return tl_fail(h->s->b, TULLE_EFORMAT, "%s: the header does not tell '%s'", h->s->name,
+                           keys[i].key);
 done:
     return status;
 }
@@ -180,11 +186,12 @@ static tulle_status plausible(tl_source *s, const header *h)
     uint64_t count = 0, bytes = 0;
     if (!tl_mul_fits((uint64_t)h->dim[0], (uint64_t)h->dim[1], &count)
         || !tl_mul_fits(count, tl_type_size(h->type), &bytes) || bytes > INT64_MAX)
-        return tl_fail(s->b, TULLE_EFORMAT, "%s: an array of %" PRId64 " x %" PRId64 " cannot be addressed", s->name,
-                       h->dim[0], h->dim[1]);
+        return tl_fail(s->b, TULLE_EFORMAT, "%s: an array of %" PRId64 " x %" PRId64 " cannot be addressed",
+                       s->name, h->dim[0], h->dim[1]);
     int64_t bound = tl_source_bound(s);
     if ((int64_t)bytes > bound)
-        return tl_fail(s->b, TULLE_EFORMAT, "%s: promises %" PRId64 " x %" PRId64 " values, %" PRIu64 " bytes, but the "
+        return tl_fail(s->b, TULLE_EFORMAT,
+                       "%s: promises %" PRId64 " x %" PRId64 " values, %" PRIu64 " bytes, but the "
                        "rest of the file has at most %" PRId64, s->name, h->dim[0], h->dim[1], bytes, bound);
     return TULLE_OK;
 }
@@ -199,15 +206,16 @@ tulle_status tl_npy_read(tl_source *s, tulle_dense_matrix **out)
     TRY(fill(s, begin, magic_bytes + 2, 0, "its first bytes"));
     int major = begin[6], before = major == 1 ? 10 : 12;
     if (major < 1 || major > 3) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: is of version %d.%d; 1, 2 and 3 can be read", s->name, major, begin[7]);
+        status = tl_fail(b, TULLE_EFORMAT, "%s: is of version %d.%d; 1, 2 and 3 can be read", s->name, major,
+                         begin[7]);
         goto done;
     }
     TRY(fill(s, begin + 8, before - 8, 8, "the length of its header"));
     uint32_t length = begin[8] | (uint32_t)begin[9] << 8;
     if (major > 1) length |= (uint32_t)begin[10] << 16 | (uint32_t)begin[11] << 24;
     if (length > HEADER_MOST) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: a header of %" PRIu32 " bytes; at most %d are read", s->name, length,
-                         (int)HEADER_MOST);
+        status = tl_fail(b, TULLE_EFORMAT, "%s: a header of %" PRIu32 " bytes; at most %d are read", s->name,
+                         length, (int)HEADER_MOST);
         goto done;
     }
     TRY(tl_calloc(b, &text, (int64_t)length + 1 + TL_TEXT_PAD, 1, "a header"));
@@ -222,12 +230,14 @@ tulle_status tl_npy_read(tl_source *s, tulle_dense_matrix **out)
             status = tl_fail(b, TULLE_ECANCEL, "%s: reading was cancelled", s->name);
             goto done;
         }
-        TRY(fill(s, (char *)A->view.values + at, bytes - at < CHUNK ? bytes - at : CHUNK, start + at, "its values"));
+        TRY(fill(s, (char *)A->view.values + at, bytes - at < CHUNK ? bytes - at : CHUNK, start + at,
+                 "its values"));
     }
     int64_t more = 0;
     TRY(tl_source_read(s, (char *)begin, 1, &more));
     if (more > 0) {
-        status = tl_fail(b, TULLE_EFORMAT, "%s: goes on behind its values, at byte %" PRId64, s->name, start + bytes);
+        status = tl_fail(b, TULLE_EFORMAT, "%s: goes on behind its values, at byte %" PRId64, s->name,
+                         start + bytes);
         goto done;
     }
     *out = A;
@@ -248,7 +258,8 @@ static int print_header(const tulle_dense *A, char *to, size_t room)
     memcpy(to, magic, (size_t)magic_bytes);
     to[6] = 1;
     to[7] = 0;
-    int n = 10 + snprintf(to + 10, room - 10, "{'descr': '%s', 'fortran_order': %s, 'shape': (%" PRId64 ", %" PRId64
+    int n = 10 + snprintf(to + 10, room - 10,
+                          "{'descr': '%s', 'fortran_order': %s, 'shape': (%" PRId64 ", %" PRId64
                           "), }", descr, A->order == TULLE_BY_COLS ? "True" : "False", A->rows, A->cols);
     while (n % 64 != 63) to[n++] = ' ';
     to[n++] = '\n';
@@ -289,7 +300,8 @@ static int put_whole(tl_out *o, const tulle_dense *A, int64_t at)
     int error = 0;
     for (int64_t done = 0; done < bytes && error == 0; done += CHUNK) {
         if (tl_progress(o->b, "write", (double)done / (double)bytes)) return 0;
-        error = tl_out_put(o, (const char *)A->values + done, bytes - done < CHUNK ? bytes - done : CHUNK, at + done);
+        error = tl_out_put(o, (const char *)A->values + done, bytes - done < CHUNK ? bytes - done : CHUNK,
+                           at + done);
     }
     return error;
 }

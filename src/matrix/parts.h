@@ -116,12 +116,12 @@ typedef struct tl_buckets {
     int64_t     buckets;
     int64_t    *counters;               /* [part][bucket]; NULL: one part           */
     void       *row_ptr;
-    tulle_index ptr_type, type;         /* type: of what leads                      */
+    tulle_index ptr_type, type;         /* type: of the offsets that place entries */
 } tl_buckets;
 
 tulle_status tl_buckets_create(tl_base *b, const void *keys, tulle_index key_type, int64_t count,
                                int64_t buckets, void *row_ptr, tulle_index ptr_type, tl_buckets *out);
-/* All were taken: row_ptr is right, the counters are gone. */
+/* After the last entry was placed: completes row_ptr and frees the counters. */
 void         tl_buckets_close(tl_base *b, tl_buckets *x);
 /* Bytes of the counters. */
 uint64_t     tl_buckets_bytes(const tl_base *b, int64_t count, int64_t buckets);

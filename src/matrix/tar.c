@@ -72,7 +72,7 @@ static tulle_status damaged(tl_source *s, const char *what)
     return tl_fail(s->b, TULLE_EFORMAT, "%s: %s in the archive is damaged", s->path, what);
 }
 
-/* Of a name that is too long the end is kept: that is what tells a matrix. */
+/* A name that is too long keeps its end, which says whether it is a matrix. */
 static void set_name(member *m, const char *name, int64_t length)
 {
     int64_t most = (int64_t)sizeof m->name - 1;
@@ -84,8 +84,8 @@ static void set_name(member *m, const char *name, int64_t length)
     m->name[length] = 0;
 }
 
-/* Remarks of POSIX on the next member: "LENGTH KEY=VALUE\n" again and again, LENGTH in decimal and counting
- * all of it. */
+/* POSIX (pax) records about the next member: any number of "LENGTH KEY=VALUE\n", where LENGTH is decimal
+ * and counts the whole record. */
 static tulle_status take_remarks(tl_source *s, const char *text, int64_t bytes, member *m, remarks *r)
 {
     for (const char *p = text, *end = text + bytes; p < end && *p;) {
@@ -110,8 +110,8 @@ static tulle_status take_remarks(tl_source *s, const char *text, int64_t bytes, 
     return TULLE_OK;
 }
 
-/* What stands before a member in place of what its header has no room for: GNU's long name ('L'), or remarks
- * ('x'). */
+/* Extension headers, which have what the header of the next member has no room for: GNU's long name ('L')
+ * or pax records ('x'). */
 static tulle_status read_remarks(tl_source *s, char type, int64_t bytes, member *m, remarks *r)
 {
     tulle_status status = TULLE_OK;
@@ -152,7 +152,7 @@ static tulle_status next_member(tl_source *s, member *m)
             TRY(read_remarks(s, type, bytes, m, &r));
             continue;
         }
-        if (type == 'g' || type == 'K') {       /* remarks on all members; where a link leads */
+        if (type == 'g' || type == 'K') {       /* pax records about all members; GNU's long link */
             TRY(tl_source_skip(s, bytes + padding(bytes)));
             continue;
         }
@@ -206,7 +206,7 @@ static bool is_wanted(const char *name, const char *wanted)
     return strncmp(name, wanted, n) == 0 && (name[n] == 0 || strcmp(name + n, ".mtx") == 0);
 }
 
-/* For people: what would move their cursor is replaced. */
+/* A name for a sentence: control characters, which would move the cursor, become question marks. */
 static void print_name(char *to, size_t room, const char *name)
 {
     size_t n = 0;
@@ -215,7 +215,8 @@ static void print_name(char *to, size_t room, const char *name)
     if (room > 0) to[n] = 0;
 }
 
-static void note(tl_source *s, const char *name)
+/* Adds a matrix of the archive to the list that a sentence about it has. */
+static void list_matrix(tl_source *s, const char *name)
 {
     int room = (int)sizeof s->matrices - s->matrices_bytes, n = (int)strlen(name) + 2;
     s->matrices_count++;
@@ -269,7 +270,7 @@ static tulle_status look(tl_source *s, search *u)
         TRY(next_member(s, &m));
         if (m.bytes < 0) goto done;
         bool matrix = m.is_file && ends_mtx(m.name);
-        if (matrix && !u->again) note(s, m.name);
+        if (matrix && !u->again) list_matrix(s, m.name);
         if (m.is_file && (u->number >= 0 ? number == u->number : s->member ? is_wanted(m.name, s->member)
                                          : is_main(m.name))) {
             enter(s, &m);
@@ -311,7 +312,8 @@ done:
     return status;
 }
 
-/* Looks at what follows the matrix. */
+/* Reads the rest of the archive: a second member of the name that was asked for is an error, other
+ * matrices are listed for the trace. */
 static tulle_status look_behind(tl_source *s, const char *taken)
 {
     tulle_status status = TULLE_OK;

@@ -58,7 +58,7 @@ static void conjugate(tulle_type type, void *values, int64_t from, int64_t to)
         for (int64_t k = from; k < to; k++) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 
-/* Sizes of values and what leads, as constants. */
+/* A loop of its own for each size of values and width of indices. */
 TL_INLINE void scatter_sizes(const job *j, tulle_index lead, void *next, int64_t from, int64_t to)
 {
     switch (j->size) {

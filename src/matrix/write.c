@@ -18,7 +18,8 @@ bool tl_name_ends(const char *path, const char *with)
 tulle_status tl_write(tl_base *b, const char *path, const tulle_csr *A)
 {
     tulle_status status = TULLE_OK;
-    bool gz = tl_name_ends(path, ".mtx.gz"), text = gz || tl_name_ends(path, ".mtx"), binary = tl_name_ends(path, ".tulle");
+    bool gz = tl_name_ends(path, ".mtx.gz"), text = gz || tl_name_ends(path, ".mtx");
+    bool binary = tl_name_ends(path, ".tulle");
     if (!text && !binary) {
         status = tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx, .mtx.gz or .tulle, which says"
                          " what to write", path);

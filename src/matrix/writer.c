@@ -2,10 +2,10 @@
  *
  * writer.c - a matrix to a file, block of rows by block of rows, for matrices larger than memory.
  *
- * A table has the formats that can be written so.  The size line of Matrix Market comes first and needs the number of entries,
- * which is known last.  The format allows spaces there: the line is written with a field wide enough for any count, and filled
- * in at the end.  Blocks are printed by all threads, as whole matrices are (mtx_write.c).  .tulle has a file of its own
- * (binary_rows.c). */
+ * A table has the formats that can be written so.  The size line of Matrix Market comes first and needs
+ * the number of entries, which is known last.  The format allows spaces there: the line is written with a
+ * field wide enough for any count, and filled in at the end.  Blocks are printed by all threads, as whole
+ * matrices are (mtx_write.c).  .tulle has a file of its own (binary_rows.c). */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +101,8 @@ tulle_status tl_writer_create(tl_base *b, const char *path, int64_t rows, int64_
     tulle_writer *w = NULL;
     const format *as = find_format(path);
     if (!as)
-        return tl_fail(b, TULLE_EINVAL, "%s: the name should end with .mtx or .tulle; other files cannot be written in"
+        return tl_fail(b, TULLE_EINVAL,
+                       "%s: the name should end with .mtx or .tulle; other files cannot be written in"
                        " blocks of rows", path);
     if (rows < 0 || cols < 0)
         return tl_fail(b, TULLE_EINVAL, "%s: %" PRId64 " rows, %" PRId64 " columns: a size cannot be"

@@ -42,7 +42,8 @@ static void columns_of(const tulle_csr *A, const tulle_csr *B, int64_t row, int6
         int64_t j = tl_get(A->col_idx, A->idx_type, k);
         int64_t begin = tl_row_begin(B, j), end = tl_row_begin(B, j + 1);
         if (begin == end) continue;
-        int64_t first = tl_get(B->col_idx, B->idx_type, begin), last = tl_get(B->col_idx, B->idx_type, end - 1);
+        int64_t first = tl_get(B->col_idx, B->idx_type, begin);
+        int64_t last = tl_get(B->col_idx, B->idx_type, end - 1);
         if (first < *lo) *lo = first;
         if (last >= *hi) *hi = last + 1;
     }
@@ -87,15 +88,18 @@ static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows
     return n;
 }
 
-/* Where no row needs a look of its own (no twins to keep together, no heavy rows), they are taken together. */
-static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits, int64_t row0,
-                      int64_t row1)
+/* The fast path: where no row is heavy, long or a twin, pieces follow from the products alone. */
+static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits,
+                      int64_t row0, int64_t row1)
 {
     const int64_t *products = p->products - p->row0;
-    const int64_t most = p->max_products, all = limits->products < limits->entries ? limits->products : limits->entries;
-    if (p->a_twins > 0 || most > limits->heavy || most > all || most > B->cols || p->max_a_row > limits->a_row) return false;
+    const int64_t most = p->max_products;
+    const int64_t all = limits->products < limits->entries ? limits->products : limits->entries;
+    if (p->a_twins > 0 || most > limits->heavy || most > all || most > B->cols) return false;
+    if (p->max_a_row > limits->a_row) return false;
     for (int64_t from = row0, sum; from < row1;) {
-        int64_t left = row1 - from, n = rows_of(products, from, left < limits->rows ? left : limits->rows, all, &sum);
+        int64_t rows = row1 - from < limits->rows ? row1 - from : limits->rows;
+        int64_t n = rows_of(products, from, rows, all, &sum);
         add(s, (tl_piece){.row0 = from, .row1 = from + n}, sum);
         from += n;
     }
@@ -115,7 +119,8 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
         bool full = sum + n > limits->products || i - from >= limits->rows;
         /* rows of equal pattern are computed four at a time: they stay together */
         twins = p->a_like && p->a_like[i] == TL_TWIN ? twins + 1 : 0;
-        if (twins % 12 != 0 && entries + room <= limits->entries && i - from < limits->rows + 12) full = false;
+        if (twins % 12 != 0 && entries + room <= limits->entries && i - from < limits->rows + 12)
+            full = false;
         if (i > from && (heavy || full)) {
             add(s, (tl_piece){.row0 = from, .row1 = i}, entries);
             from = i;

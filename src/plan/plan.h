@@ -12,21 +12,33 @@
 
 /* ---- accumulators: how the products of one row of C are brought together */
 
-/* id, name, where it is to be had, text; those of the CPU come first */
+/* id, name, devices that have it, text; those of the CPU come first */
 enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
-#define TL_ACCUMULATOR_LIST(X)                                                                                       \
-    X(DIRECT,    "direct",   TL_ON_BOTH, "one row of B, scaled; rows of A with a single entry")                      \
-    X(DENSE,     "dense",    TL_ON_BOTH, "an array over the row's column window, byte map and rank, no sort")        \
-    X(TWINS,     "twins",    TL_ON_CPU,  "dense for 2 to 4 rows of A with equal pattern at once")                    \
-    X(STENCIL,   "stencil",  TL_ON_CPU,  "rows whose products lie as in a row before, some columns on: places found once") \
-    X(SORT,      "sort",     TL_ON_CPU,  "products merged by column; short rows scattered over many columns")        \
-    X(HASH,      "hash",     TL_ON_BOTH, "open addressing in cache, columns sorted afterwards")                      \
-    X(HEAP,      "heap",     TL_ON_GPU,  "GPU, bhSPARSE: a heapsort that fuses, a thread a row; up to 32 products")  \
-    X(ESC,       "esc",      TL_ON_GPU,  "GPU, bhSPARSE: expand, bitonic sort, compress; up to 512 products")        \
-    X(MERGE,     "merge",    TL_ON_GPU,  "GPU, bhSPARSE: rows of B merged one by one, scratchpad grows as it must")  \
-    X(REG_SORT,  "regsort",  TL_ON_GPU,  "GPU: sorting network and segmented sum in registers; up to 512 products")  \
-    X(REG_MERGE, "regmerge", TL_ON_GPU,  "GPU: rows of B merged by minimum and sum in registers; up to 512 products") \
-    X(REG_HASH,  "reghash",  TL_ON_GPU,  "GPU: products spread evenly in registers, then hashed; up to 512 products")
+#define TL_ACCUMULATOR_LIST(X)                                                               \
+    X(DIRECT, "direct", TL_ON_BOTH,                                                          \
+      "one row of B, scaled; rows of A with a single entry")                                 \
+    X(DENSE, "dense", TL_ON_BOTH,                                                            \
+      "an array over the row's column window, byte map and rank, no sort")                   \
+    X(TWINS, "twins", TL_ON_CPU,                                                             \
+      "dense for 2 to 4 rows of A with equal pattern at once")                               \
+    X(STENCIL, "stencil", TL_ON_CPU,                                                         \
+      "rows whose products lie as in a row before, some columns on: places found once")      \
+    X(SORT, "sort", TL_ON_CPU,                                                               \
+      "products merged by column; short rows scattered over many columns")                   \
+    X(HASH, "hash", TL_ON_BOTH,                                                              \
+      "open addressing in cache, columns sorted afterwards")                                 \
+    X(HEAP, "heap", TL_ON_GPU,                                                               \
+      "GPU, bhSPARSE: a heapsort that fuses, a thread a row; up to 32 products")             \
+    X(ESC, "esc", TL_ON_GPU,                                                                 \
+      "GPU, bhSPARSE: expand, bitonic sort, compress; up to 512 products")                   \
+    X(MERGE, "merge", TL_ON_GPU,                                                             \
+      "GPU, bhSPARSE: rows of B merged one by one, scratchpad grows as it must")             \
+    X(REG_SORT, "regsort", TL_ON_GPU,                                                        \
+      "GPU: sorting network and segmented sum in registers; up to 512 products")             \
+    X(REG_MERGE, "regmerge", TL_ON_GPU,                                                      \
+      "GPU: rows of B merged by minimum and sum in registers; up to 512 products")           \
+    X(REG_HASH, "reghash", TL_ON_GPU,                                                        \
+      "GPU: products spread evenly in registers, then hashed; up to 512 products")
 
 typedef enum tl_accumulator {
 #define TL_ENUM(id, name, where, text) TL_##id,
@@ -45,23 +57,25 @@ typedef struct tl_rule {
 
 enum { TL_RULES_MAX = 8 };
 
-/* What steers one of the two steps on a GPU (kernels/classes.cl has the classes).  Rows are sorted into classes (global
- * load balancing) where several classes occur and the row that needs most needs `ratio` times the average and
- * there are `rows` rows; ratio_large and rows_large hold where that row is one for a block of its own (spECK's Table 2). */
+/* The numbers of one of the two steps, symbolic and numeric, on a GPU (kernels/classes.cl has the classes).
+ * Rows are sorted by class (spECK's global load balancing) where several classes occur, the heaviest row is
+ * `ratio` times as heavy as the average, and there are at least `rows` rows; ratio_large and rows_large are
+ * for a heaviest row that takes a block of its own (spECK's Table 2). */
 typedef struct tl_gpu_step {
     double   ratio, ratio_large;
     int64_t  rows, rows_large;
-    uint32_t bits[5];                   /* symbolic: columns of a window; numeric: bytes of ranks and values; 0: none */
-    uint32_t bits_per;                  /* taken while there are at most so many columns for a product or entry */
-    uint32_t bits_min, bits_max;        /* and so many products or entries                                      */
-    uint32_t entries[5];                /* products or entries of short rows that share a block, by size        */
+    uint32_t bits[5];                   /* bitmaps, by size; 0: none.  Symbolic: columns of the window;
+                                         * numeric: bytes of ranks and values                           */
+    uint32_t bits_per;                  /* a bitmap pays up to so many columns a product (entry), and   */
+    uint32_t bits_min, bits_max;        /* for so many products (entries) of a row                      */
+    uint32_t entries[5];                /* products (entries) of short rows that share a block, by size */
     uint32_t rows_threads, bits_threads;
-    uint32_t block_bytes[3];            /* shared memory of a block a row; 0: all there is                      */
+    uint32_t block_bytes[3];            /* shared memory where a block takes one row; 0: all there is   */
     uint32_t block_threads[3];
-    uint32_t mask, mask_threads;        /* symbolic: widest span, in columns, for a block's bits                */
-    uint32_t rows_max;                  /* symbolic: rows with more products do not share a block               */
-    uint32_t block_per;                 /* numeric: columns for an entry of a row that a block ranks            */
-    uint32_t dense_per;                 /* numeric: what is left is dense where so few columns stand for an entry */
+    uint32_t mask, mask_threads;        /* symbolic: widest window, in columns, for the bitmap of a block */
+    uint32_t rows_max;                  /* symbolic: rows with more products do not share a block       */
+    uint32_t block_per;                 /* numeric: a block ranks a row of up to so many columns an entry */
+    uint32_t dense_per;                 /* numeric: other rows are dense up to so many columns an entry */
 } tl_gpu_step;
 
 typedef struct tl_gpu_steps {
@@ -70,7 +84,8 @@ typedef struct tl_gpu_steps {
 
 extern const tl_gpu_steps tl_gpu_speck;
 
-/* Rows of few products: up to `first` before anything else is tried, up to `most` where ranks do not take them. */
+/* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
+ * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
     uint16_t first, most;
 } tl_few;
@@ -82,12 +97,13 @@ typedef struct tl_policy {
     /* on a GPU */
     const tl_gpu_steps *gpu;
     bool        once;                   /* one step over upper bounds, as bhSPARSE does */
-    tl_accumulator few;                 /* two steps: what takes rows of few products; TL_DIRECT: gpu's numbers decide */
+    tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
+                                         * the numbers of `gpu` say                  */
     tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
 } tl_policy;
 
-extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse, tl_policy_regsort, tl_policy_regmerge,
-    tl_policy_reghash;
+extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse;
+extern const tl_policy tl_policy_regsort, tl_policy_regmerge, tl_policy_reghash;
 const tl_policy *tl_policy_at(int i);                       /* NULL past the last */
 
 /* ---- recipe */
@@ -101,12 +117,14 @@ typedef struct tl_recipe {
     tl_few           few_rows[2];
 } tl_recipe;
 
-/* Is an accumulator to be had there (TL_ON_CPU, TL_ON_GPU)?  If not, a sentence that lists those that are. */
+/* Whether a device (TL_ON_CPU, TL_ON_GPU) has an accumulator.  If not, the check's sentence lists those
+ * that it has. */
 bool         tl_accumulator_on(int accumulator, int where);
 tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device);
 
 tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
-/* Of the names that a lister knows: all of them for a sentence ("auto, speck"), and the number of one, -1 where it is none. */
+/* `name` returns the i-th name of a list, NULL past the last.  All names for a sentence ("auto, speck"), and
+ * the number of one of them, -1 where it is none. */
 const char  *tl_name_list(const char *(*name)(int), char *text, size_t bytes);
 int          tl_name_find(const char *(*name)(int), const char *wanted);
 
@@ -117,7 +135,8 @@ static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, 
 {
     if (b_rows <= 1) return TL_DIRECT;
     if (recipe->forced >= 0)
-        return recipe->forced == TL_SORT || recipe->forced == TL_HASH ? (tl_accumulator)recipe->forced : TL_DENSE;
+        return recipe->forced == TL_SORT || recipe->forced == TL_HASH ? (tl_accumulator)recipe->forced
+                                                                      : TL_DENSE;
     const tl_rule *rule = recipe->policy->rules;
     while (products > rule->max_products) rule++;
     return span <= rule->dense_span ? TL_DENSE : rule->wide;
@@ -140,7 +159,7 @@ typedef struct tl_profile {
     int64_t  max_products, max_a_row, max_b_row;
     int64_t  b_length;                  /* of every row of B, where all have the same; else -1 */
     int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* how many rows              */
-    bool     repeats;                   /* products of most rows lie as those of a row shortly before, some columns on */
+    bool     repeats;                   /* products of most rows lie as in a row shortly before, shifted */
 } tl_profile;
 
 /* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (that is looked for where `alike` says so).  Rows of

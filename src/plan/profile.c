@@ -139,8 +139,8 @@ static void find_likes(const tulle_csr *A, uint8_t *like, int64_t row0, int64_t 
     }
 }
 
-/* A look at some rows: is it worth going through all of them?  They are not evenly spaced: the lines of
- * a grid are. */
+/* Samples rows to see whether comparing all of them pays.  The samples are not evenly spaced, because the
+ * lines of a grid are. */
 typedef struct looks {
     int64_t count, twins, shifted;
 } looks;
@@ -177,7 +177,7 @@ static bool has_likes(const looks *found)
 
 enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 16 << 10, ROW_PRODUCTS = 640 };
 
-/* Tells rows apart by the columns of their products, relative to the first; 0: a row not worth remembering. */
+/* A hash of the columns of a row's products, relative to the first; 0: a row not worth remembering. */
 static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *seen)
 {
     uint64_t hash = 0;
@@ -197,7 +197,7 @@ static uint64_t products_hash(const tulle_csr *A, const tulle_csr *B, int64_t ro
     return n > 0 ? hash | 1 : 0;
 }
 
-/* Of some rows that follow each other: are at least two thirds like one of them before? */
+/* Whether at least two thirds of a run of consecutive rows repeat an earlier row of that run. */
 static bool has_repeats(const tulle_csr *A, const tulle_csr *B)
 {
     uint64_t random = 1, hash[PLACE_ROWS];
@@ -212,7 +212,8 @@ static bool has_repeats(const tulle_csr *A, const tulle_csr *B)
             again += k < count && hash[count] != 0;
         }
         rows += count;
-        if (again * 2 < rows) return false;         /* the other places would not change that */
+        if (again * 2 < rows) return false;         /* the places that are left could hardly make it two
+                                                     * thirds */
     }
     return again * 3 > rows * 2;
 }

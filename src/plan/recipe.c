@@ -5,7 +5,9 @@
 #include <string.h>
 
 static const tl_policy *const policies[] = {
-    &tl_policy_auto, &tl_policy_speck, &tl_policy_bhsparse, &tl_policy_regsort, &tl_policy_regmerge, &tl_policy_reghash};
+    &tl_policy_auto,    &tl_policy_speck,    &tl_policy_bhsparse,
+    &tl_policy_regsort, &tl_policy_regmerge, &tl_policy_reghash,
+};
 
 static const struct { const char *name; int where; const char *text; } accumulators[] = {
 #define ROW(id, name, where, text) {name, where, text},
@@ -78,8 +80,9 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
                            options->accumulator, tl_name_list(tulle_accumulator_name, list, sizeof list));
         recipe->alike = recipe->forced == TL_TWINS || recipe->forced == TL_STENCIL;
         recipe->once = recipe->forced == TL_HEAP || recipe->forced == TL_ESC || recipe->forced == TL_MERGE;
-        bool few = recipe->forced == TL_REG_SORT || recipe->forced == TL_REG_MERGE || recipe->forced == TL_REG_HASH;
-        recipe->few = few ? (tl_accumulator)recipe->forced : TL_DIRECT;
+        bool in_registers = recipe->forced == TL_REG_SORT || recipe->forced == TL_REG_MERGE ||
+                            recipe->forced == TL_REG_HASH;
+        recipe->few = in_registers ? (tl_accumulator)recipe->forced : TL_DIRECT;
         recipe->few_rows[0] = recipe->few_rows[1] = (tl_few){512, 512};
     }
     return TULLE_OK;
@@ -98,5 +101,6 @@ tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, con
     for (int i = 0; i < TL_ACCUMULATORS && at < sizeof list; i++)
         if (tl_accumulator_on(i, where))
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", accumulators[i].name);
-    return tl_fail(b, TULLE_EINVAL, "accumulator %s: %s has %s", accumulators[recipe->forced].name, device, list);
+    return tl_fail(b, TULLE_EINVAL, "accumulator %s: %s has %s", accumulators[recipe->forced].name, device,
+                   list);
 }
