@@ -158,14 +158,13 @@ done:
 tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
-    int64_t number = root;
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
     if (status == TULLE_OK && (root < 0 || root >= d->t.size))
         status = tl_fail(d->b, TULLE_EINVAL, "rank %d of %d: there is no such one", root, d->t.size);
-    TRY(tl_same_everywhere(d, status, &number, &(const char *){"which it is"}, 1, "the rank that gathers"));
+    TRY(tl_same_everywhere(d, status, &(tl_same){"the rank that gathers", "which it is", root}, 1));
     TRY(tl_dist_check(d, A, "A", true));
     TRY(tl_dist_gather(d, A, root, out));
 done:
@@ -179,7 +178,7 @@ static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64
     int64_t number = 0;
     if (status == TULLE_OK && (starts || !optional)) status = tl_starts_check(d, starts, rows, "the result");
     if (status == TULLE_OK && starts) number = tl_starts_number(starts, d->t.size);
-    return tl_same_everywhere(d, status, &number, &(const char *){"its row blocks"}, 1, "the result");
+    return tl_same_everywhere(d, status, &(tl_same){"the result", "its row blocks", number}, 1);
 }
 
 tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op,

@@ -52,6 +52,10 @@ void         tl_dist_free(tulle_dist *d);
 /* The status of the lowest rank that failed, on all ranks, with its sentence. */
 tulle_status tl_agree(tulle_dist *d, tulle_status status);
 #define AGREE(call) TRY(tl_agree(d, call))
+/* The same, and each of some numbers becomes the least that a rank has: one step, because ranks that are many
+ * or share cores pay for each. */
+enum { TL_LEAST_MAX = 24 };
+tulle_status tl_agree_least(tulle_dist *d, tulle_status status, int64_t *least, int count);
 tulle_status tl_allreduce(tulle_dist *d, int64_t *values, int count, tulle_reduce op);
 tulle_status tl_alltoall(tulle_dist *d, const int64_t *out, int64_t *in);
 /* Of any length, in slices that a transport takes; 0 bytes are no message. */
@@ -66,10 +70,13 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
 /* Row blocks of so many rows, the same on all ranks; not collective. */
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
-/* Do all ranks have the same numbers, at most 4?  Ends in agreement; the sentence is about the name of the
- * first that differs. */
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
-                                const char *const *names, int count, const char *what);
+/* Do all ranks have the same numbers, at most 12?  Ends in agreement; the sentence is about the first that
+ * differs. */
+typedef struct tl_same {
+    const char *of, *what;              /* "A", "its row blocks" */
+    int64_t     number;                 /* not INT64_MIN         */
+} tl_same;
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_same *same, int count);
 /* A number that differs where row blocks do, but for 2^-63. */
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
@@ -123,7 +130,9 @@ typedef struct tl_stream {              /* items of one size from every rank to 
     void          *arg;
 } tl_stream;
 
-tulle_status tl_exchange(tulle_dist *d, const tl_stream *s);
+/* Begins with agreement on status: no rank packs where another had no room.  Items for this rank itself go
+ * from pack() to their place. */
+tulle_status tl_exchange(tulle_dist *d, tulle_status status, const tl_stream *s);
 
 /* ---- fetch.c: B's rows on a rank, own and fetched */
 
@@ -133,15 +142,17 @@ typedef struct tl_fetch {
     int64_t    *out, *in;               /* entries to and from each rank                */
     int64_t     entries;                /* fetched                                      */
     int64_t     own_entries, below_entries;
-    int64_t    *row_ptr;                /* of B as it is here                           */
+    void       *row_ptr;                /* of B as it is here                           */
     void       *col_idx, *values;
     void       *a_col;                  /* A's columns in its numbers                   */
     tulle_csr   A, B;                   /* views over them, ready for a local product   */
+    tulle_status late;                  /* failed here beside an exchange: for the next agreement */
 } tl_fetch;
 
 /* Lists and lengths: what it will take is known, nothing large has moved. */
 tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, tl_fetch *f);
 uint64_t     tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *B, bool values);
+/* What fails on this rank alone is in f->late. */
 tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values,
                                tl_fetch *f);
 tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_values, tl_fetch *f);

@@ -87,7 +87,6 @@ typedef struct parcel {                 /* one array of B under way */
     int64_t         *row, *entry;       /* how far each rank was served */
     bool             number;            /* A's columns anew, meanwhile  */
     tulle_index      a_type;
-    tulle_status     status;            /* of what was done meanwhile   */
 } parcel;
 
 static void pack_rows(void *arg, int to, int64_t count, char *buffer)
@@ -114,23 +113,21 @@ static void own_part(void *arg)
     tl_fetch *f = p->f;
     if (f->own_entries > 0)
         memcpy(p->to + f->below_entries * (int64_t)p->item, p->from, (size_t)f->own_entries * p->item);
-    if (p->number) p->status = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
+    if (p->number) f->late = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
 }
 
-/* Sends and gets one array; no rank alone can fail before the exchange has begun. */
-static tulle_status move_array(parcel *p, tl_mail kind)
+/* Sends and gets one array; status is what this rank brings to the agreement before. */
+static tulle_status move_array(parcel *p, tulle_status status, tl_mail kind)
 {
-    tulle_status status = TULLE_OK;
     tulle_dist *d = p->d;
     tl_fetch *f = p->f;
     int size = d->t.size;
     char **place = NULL;
     int64_t at = 0;
-    status = tl_calloc(d->b, &p->row, size, sizeof *p->row, "places in rows");
+    if (status == TULLE_OK) status = tl_calloc(d->b, &p->row, size, sizeof *p->row, "places in rows");
     if (status == TULLE_OK) status = tl_calloc(d->b, &p->entry, size, sizeof *p->entry, "places in rows");
     if (status == TULLE_OK) status = tl_alloc(d->b, &place, size, sizeof *place, "places of rows");
-    AGREE(status);
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < size && status == TULLE_OK; r++) {
         if (r == d->t.rank) at += f->own_entries;
         place[r] = p->to + at * (int64_t)p->item;
         at += f->in[r];
@@ -138,13 +135,27 @@ static tulle_status move_array(parcel *p, tl_mail kind)
     tl_stream s = {.kind = kind, .item = p->item, .out = f->out, .in = f->in, .place = place,
                    .pack = pack_rows,
                    .meanwhile = own_part, .arg = p};
-    TRY(tl_exchange(d, &s));
-    status = p->status;
-done:
+    status = tl_exchange(d, status, &s);
     tl_free(d->b, p->row);
     tl_free(d->b, p->entry);
     tl_free(d->b, place);
     return status;
+}
+
+/* Row pointers of the own rows, from place `row` on; one loop for each pair of types. */
+static void shift_rows(const tulle_csr *B, void *row_ptr, tulle_index type, int64_t row, int64_t by)
+{
+#define SHIFT(FROM, TO)                                                                           \
+    do {                                                                                          \
+        const FROM *from = B->row_ptr;                                                            \
+        TO *to = (TO *)row_ptr + row;                                                             \
+        for (int64_t i = 0; i <= B->rows; i++) to[i] = (TO)(from[i] + (TO)by);                    \
+    } while (0)
+    if (B->ptr_type == TULLE_I32 && type == TULLE_I32) SHIFT(int32_t, int32_t);
+    else if (B->ptr_type == TULLE_I32) SHIFT(int32_t, int64_t);
+    else if (type == TULLE_I32) SHIFT(int64_t, int32_t);
+    else SHIFT(int64_t, int64_t);
+#undef SHIFT
 }
 
 static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch *f)
@@ -152,14 +163,16 @@ static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch 
     tulle_status status = TULLE_OK;
     const tl_lists *l = &f->lists;
     int64_t entries = f->entries + f->own_entries, at = 0, row = 0;
-    TRY(tl_alloc(b, &f->row_ptr, tl_lists_rows(l) + 1, sizeof *f->row_ptr, "row pointers of B"));
+    tulle_index type = tl_index_for(entries);
+    TRY(tl_alloc(b, &f->row_ptr, tl_lists_rows(l) + 1, tl_index_size(type), "row pointers of B"));
     TRY(tl_alloc(b, &f->col_idx, entries, tl_index_size(B->idx_type), "columns of B"));
     if (values) TRY(tl_alloc(b, &f->values, entries, tl_type_size(B->val_type), "values of B"));
-    f->row_ptr[0] = 0;
-    for (int64_t i = 0; i < l->below; i++) f->row_ptr[++row] = at += f->length[i];
-    for (int64_t i = 0; i < l->own_rows; i++)
-        f->row_ptr[++row] = at += tl_row_begin(B, i + 1) - tl_row_begin(B, i);
-    for (int64_t i = l->below; i < l->need; i++) f->row_ptr[++row] = at += f->length[i];
+    tl_put(f->row_ptr, type, 0, 0);
+    for (int64_t i = 0; i < l->below; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
+    shift_rows(B, f->row_ptr, type, row, at);
+    row += l->own_rows;
+    at += f->own_entries;
+    for (int64_t i = l->below; i < l->need; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
 done:
     return status;
 }
@@ -172,17 +185,17 @@ tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_di
     f->A = *A;
     f->B = *local;
     if (d->t.size == 1) goto done;
-    AGREE(rooms(d->b, local, values, f));
+    status = rooms(d->b, local, values, f);
     parcel p = {.d = d, .f = f, .A = A, .B = local, .from = local->col_idx, .to = f->col_idx,
                 .item = tl_index_size(local->idx_type), .number = true};
-    AGREE(move_array(&p, TL_MAIL_COLUMNS));
+    TRY(move_array(&p, status, TL_MAIL_COLUMNS));
     f->A.cols = tl_lists_rows(&f->lists);
     f->A.col_idx = f->a_col;
     f->A.idx_type = p.a_type;
     f->B.rows = tl_lists_rows(&f->lists);
     f->B.nnz = f->entries + f->own_entries;
     f->B.row_ptr = f->row_ptr;
-    f->B.ptr_type = TULLE_I64;
+    f->B.ptr_type = tl_index_for(f->B.nnz);
     f->B.col_idx = f->col_idx;
     f->B.values = NULL;
 done:
@@ -197,7 +210,7 @@ tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_va
         goto done;
     }
     parcel p = {.d = d, .f = f, .B = B, .from = b_values, .to = f->values, .item = tl_type_size(B->val_type)};
-    TRY(move_array(&p, TL_MAIL_VALUES));
+    TRY(move_array(&p, f->late, TL_MAIL_VALUES));
     f->B.values = f->values;
 done:
     return status;

@@ -127,6 +127,18 @@ done:
 
 /* ---- transpose */
 
+/* Rows are short: a call for each would cost more than what it copies. */
+static inline void copy_few(char *to, const char *from, int64_t count, size_t item)
+{
+    if (item == 4) {
+        for (int64_t k = 0; k < count; k++) memcpy(to + 4 * k, from + 4 * k, 4);
+    } else if (item == 8) {
+        for (int64_t k = 0; k < count; k++) memcpy(to + 8 * k, from + 8 * k, 8);
+    } else {
+        memcpy(to, from, (size_t)count * item);
+    }
+}
+
 /* Rows of the ranks one behind the other: row i of the result is row i of rank 0, then row i of rank 1,
  * ... */
 static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
@@ -148,12 +160,11 @@ static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, in
         for (int r = 0; r < d->t.size; r++) {
             int64_t n = f->length[f->row[r] + i];
             if (n == 0) continue;
-            memcpy((char *)T->col_idx + at * (int64_t)index, (const char *)f->col + next[r] * (int64_t)index,
-                   (size_t)n * index);
+            copy_few((char *)T->col_idx + at * (int64_t)index, (const char *)f->col + next[r] * (int64_t)index,
+                     n, index);
             if (f->has_values)
-                memcpy((char *)T->values + at * (int64_t)value,
-                       (const char *)f->val + next[r] * (int64_t)value,
-                       (size_t)n * value);
+                copy_few((char *)T->values + at * (int64_t)value,
+                         (const char *)f->val + next[r] * (int64_t)value, n, value);
             at += n;
             next[r] += n;
         }

@@ -26,32 +26,6 @@ tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_
     return TULLE_OK;
 }
 
-static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool values)
-{
-    if (A->local.cols != tl_dist_rows(d, B))
-        return tl_fail(d->b, TULLE_ESHAPE, "A has %" PRId64 " columns, B has %" PRId64 " rows", A->local.cols,
-                       tl_dist_rows(d, B));
-    if (A->local.val_type != B->local.val_type)
-        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s",
-                       tl_type_name(A->local.val_type),
-                       tl_type_name(B->local.val_type));
-    if (values && ((A->local.nnz > 0 && !A->local.values) || (B->local.nnz > 0 && !B->local.values)))
-        return tl_fail(d->b, TULLE_EINVAL, "%s has no values",
-                       A->local.nnz > 0 && !A->local.values ? "A" : "B");
-    return TULLE_OK;
-}
-
-tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
-                              bool values)
-{
-    tulle_status status = TULLE_OK;
-    TRY(tl_dist_check(d, A, "A", trust));
-    if (B != A) TRY(tl_dist_check(d, B, "B", trust));
-    AGREE(fits(d, A, B, values));
-done:
-    return status;
-}
-
 /* ---- blocks of A's rows */
 
 typedef struct blocks {
@@ -166,7 +140,7 @@ static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle
     held += tl_fetch_bytes(f, A, &B->local, true);
     TRY(tl_fetch_patterns(d, A, B, true, f));
     f->A.values = A->values;
-    AGREE(tl_fetch_values(d, &B->local, B->local.values, f));
+    TRY(tl_fetch_values(d, &B->local, B->local.values, f));
     status = local_product(d, f, o, held, C, account);
 done:
     return status;
@@ -273,11 +247,11 @@ tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tull
     account.fetched = f.lists.need;
     account.exact = 8 * (uint64_t)f.lists.need + entry * (uint64_t)f.entries;
     account.gather = 8 * (uint64_t)local->rows + entry * (uint64_t)local->nnz;
-    AGREE(cut(d, &A->local, local, &f, o->memory_limit, &k));
-    int64_t rounds = k.count;
-    TRY(tl_allreduce(d, &rounds, 1, TULLE_MAX));
-    account.blocks = k.rounds = (int)rounds;
-    if (rounds == 1) {
+    status = cut(d, &A->local, local, &f, o->memory_limit, &k);
+    int64_t least = -k.count;           /* the most rounds of a rank */
+    TRY(tl_agree_least(d, status, &least, 1));
+    account.blocks = k.rounds = (int)-least;
+    if (k.rounds == 1) {
         status = block_product(d, &A->local, B, o, &f, 0, &mine, &account);
     } else {
         tl_fetch_done(d->b, &f);

@@ -63,7 +63,7 @@ static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, c
     }
     tl_stream s = {.kind = kind, .item = h->item, .out = out, .in = in, .place = c->place, .pack = pack,
                    .arg = h};
-    return tl_exchange(d, &s);
+    return tl_exchange(d, TULLE_OK, &s);
 }
 
 static tulle_status begin(tulle_dist *d, const int64_t *rows_in, counts *c, tl_freight *f)
