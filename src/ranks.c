@@ -27,7 +27,7 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
                                const tulle_dist_options *options,
                                tulle_dist **dist)
 {
-    static const uint64_t zero[7];
+    static const uint64_t zero[6];
     if (!ctx) return TULLE_EINVAL;
     ctx->base.error[0] = 0;
     if (!dist || !transport)
@@ -40,6 +40,11 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: a function of the transport is NULL");
     if (options && (memcmp(options->reserved, zero, sizeof zero) != 0 || options->slice_bytes < 0))
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an option is not allowed");
+    if (options && (options->dimensions < 0 || options->dimensions > 2 || options->grid_cols < 0
+                    || (options->grid_cols > 0 && t->size % options->grid_cols != 0)))
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: %d dimensions with %d columns of ranks:"
+                       " there are 1 and 2, and the columns divide the %d ranks", (int)options->dimensions,
+                       (int)options->grid_cols, t->size);
     return tl_dist_create(&ctx->base, ctx, t, options, dist);
 }
 

@@ -196,18 +196,6 @@ static void each_call_of_the_transport_may_fail(void)
     ref_free(&A);
 }
 
-static void *failing_alloc(void *user, size_t bytes)
-{
-    int64_t *left = user;
-    return (*left)-- > 0 ? malloc(bytes) : NULL;
-}
-
-static void failing_free(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
 static void each_request_for_memory_may_fail_on_one_rank(void)
 {
     ref_types t = ref_types_at(4);

@@ -28,6 +28,8 @@ tulle_status tl_dist_create(tl_base *b, tulle_ctx *ctx, const tulle_transport *t
     if (!(o && o->slice_bytes > 0) && d->slice > 16 << 20) d->slice = 16 << 20;
     if (!(o && o->slice_bytes > 0) && d->slice < 64 << 10) d->slice = 64 << 10;
     if (d->slice > TULLE_MESSAGE_MAX) d->slice = TULLE_MESSAGE_MAX;
+    d->dimensions = o ? o->dimensions : 0;
+    d->grid_cols = o ? o->grid_cols : 0;
     d->stats.rank = t->rank;
     d->stats.ranks = t->size;
 done:

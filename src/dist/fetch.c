@@ -11,6 +11,12 @@
 #include "dist/dist.h"
 #include <string.h>
 
+/* What a rank's rows of B are for rank r. */
+static const tulle_csr *rows_for(const tl_fetch *f, const tulle_csr *B, int r)
+{
+    return f->part ? &f->part[r % f->parts] : B;
+}
+
 /* ---- lengths */
 
 static tulle_status lengths_begin(tulle_dist *d, const tulle_csr *B, tl_fetch *f, int64_t **mine)
@@ -23,8 +29,9 @@ static tulle_status lengths_begin(tulle_dist *d, const tulle_csr *B, tl_fetch *f
     TRY(tl_calloc(d->b, &f->out, size, sizeof *f->out, "counts of entries"));
     TRY(tl_calloc(d->b, &f->in, size, sizeof *f->in, "counts of entries"));
     for (int r = 0; r < size; r++) {
+        const tulle_csr *rows = rows_for(f, B, r);
         for (int64_t i = l->to[r]; i < l->to[r + 1]; i++) {
-            (*mine)[i] = tl_row_begin(B, l->give[i] + 1) - tl_row_begin(B, l->give[i]);
+            (*mine)[i] = tl_row_begin(rows, l->give[i] + 1) - tl_row_begin(rows, l->give[i]);
             f->out[r] += (*mine)[i];
         }
     }
@@ -49,7 +56,7 @@ tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dis
 {
     tulle_status status = TULLE_OK;
     int64_t *mine = NULL;
-    memset(f, 0, sizeof *f);
+    *f = (tl_fetch){.part = f->part, .parts = f->parts};
     if (d->t.size == 1) goto done;
     TRY(tl_lists_make(d, A, B->row_starts, &f->lists));
     AGREE(lengths_begin(d, &B->local, f, &mine));
@@ -60,7 +67,7 @@ tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dis
             f->entries += f->length[i];
             if (i < f->lists.below) f->below_entries += f->length[i];
         }
-    f->own_entries = tl_row_begin(&B->local, B->local.rows);
+    f->own_entries = tl_row_begin(rows_for(f, &B->local, d->t.rank), B->local.rows);
 done:
     tl_free(d->b, mine);
     return status;
@@ -81,7 +88,8 @@ typedef struct parcel {                 /* one array of B under way */
     tulle_dist      *d;
     tl_fetch        *f;
     const tulle_csr *A, *B;
-    const char      *from;              /* the caller's array ...       */
+    bool             columns;           /* columns, or values           */
+    const void      *values;            /* the caller's                 */
     char            *to;                /* ... and ours                 */
     size_t           item;
     int64_t         *row, *entry;       /* how far each rank was served */
@@ -89,14 +97,23 @@ typedef struct parcel {                 /* one array of B under way */
     tulle_index      a_type;
 } parcel;
 
+/* The array that rank r is served from. */
+static const char *array_for(const parcel *p, int r)
+{
+    if (p->columns) return rows_for(p->f, p->B, r)->col_idx;
+    return p->f->part ? p->f->part[r % p->f->parts].values : p->values;
+}
+
 static void pack_rows(void *arg, int to, int64_t count, char *buffer)
 {
     parcel *p = arg;
     const tl_lists *l = &p->f->lists;
+    const tulle_csr *rows = rows_for(p->f, p->B, to);
+    const char *from = array_for(p, to);
     while (count > 0) {
-        int64_t row = l->give[l->to[to] + p->row[to]], begin = tl_row_begin(p->B, row) + p->entry[to];
-        int64_t run = tl_row_begin(p->B, row + 1) - begin, take = run < count ? run : count;
-        memcpy(buffer, p->from + begin * (int64_t)p->item, (size_t)take * p->item);
+        int64_t row = l->give[l->to[to] + p->row[to]], begin = tl_row_begin(rows, row) + p->entry[to];
+        int64_t run = tl_row_begin(rows, row + 1) - begin, take = run < count ? run : count;
+        memcpy(buffer, from + begin * (int64_t)p->item, (size_t)take * p->item);
         buffer += take * (int64_t)p->item;
         count -= take;
         p->entry[to] += take;
@@ -112,7 +129,8 @@ static void own_part(void *arg)
     parcel *p = arg;
     tl_fetch *f = p->f;
     if (f->own_entries > 0)
-        memcpy(p->to + f->below_entries * (int64_t)p->item, p->from, (size_t)f->own_entries * p->item);
+        memcpy(p->to + f->below_entries * (int64_t)p->item, array_for(p, p->d->t.rank),
+               (size_t)f->own_entries * p->item);
     if (p->number) f->late = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
 }
 
@@ -182,11 +200,12 @@ tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_di
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *local = &B->local;
+    int rank = d->t.rank;
     f->A = *A;
     f->B = *local;
     if (d->t.size == 1) goto done;
-    status = rooms(d->b, local, values, f);
-    parcel p = {.d = d, .f = f, .A = A, .B = local, .from = local->col_idx, .to = f->col_idx,
+    status = rooms(d->b, rows_for(f, local, rank), values, f);
+    parcel p = {.d = d, .f = f, .A = A, .B = local, .columns = true, .to = f->col_idx,
                 .item = tl_index_size(local->idx_type), .number = true};
     TRY(move_array(&p, status, TL_MAIL_COLUMNS));
     f->A.cols = tl_lists_rows(&f->lists);
@@ -209,7 +228,8 @@ tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_va
         f->B.values = b_values;
         goto done;
     }
-    parcel p = {.d = d, .f = f, .B = B, .from = b_values, .to = f->values, .item = tl_type_size(B->val_type)};
+    parcel p = {.d = d, .f = f, .B = B, .values = b_values, .to = f->values,
+                .item = tl_type_size(B->val_type)};
     TRY(move_array(&p, f->late, TL_MAIL_VALUES));
     f->B.values = f->values;
 done:

@@ -23,6 +23,7 @@ tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account 
         .rows_fetched = sum[2], .bytes = (uint64_t)sum[3], .bytes_exact = (uint64_t)sum[4],
         .bytes_lists = (uint64_t)sum[5], .bytes_most = (uint64_t)most[1],
         .bytes_gather = (uint64_t)sum[6] * (uint64_t)(d->t.size - 1), .messages = sum[7],
+        .bytes_1d = here->one, .bytes_2d = here->two, .grid_cols = here->grid_cols > 0 ? here->grid_cols : 1,
         .blocks = here->blocks, .slowest = (int)(most[4] & ((1 << RANK_BITS) - 1)),
         .sec_total = total, .sec_wait = d->wait, .sec_slowest = (double)most[2] * 1e-9,
         .sec_wait_most = (double)most[3] * 1e-9};

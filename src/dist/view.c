@@ -97,12 +97,15 @@ static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dis
 tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
                               bool values)
 {
-    tl_same same[2 * NUMBERS] = {0};
+    enum { ALL = 2 * NUMBERS + 2 };
+    tl_same same[ALL] = {0};
     tulle_status status = check_here(d, A, "A", trust, same);
     /* One matrix twice is looked at once; other ranks may have two. */
     if (status == TULLE_OK) status = check_here(d, B, "B", trust || B == A, same + NUMBERS);
     if (status == TULLE_OK) status = fits(d, A, B, values);
-    return tl_same_everywhere(d, status, same, 2 * NUMBERS);
+    same[ALL - 2] = (tl_same){"tulle_dist_options", "dimensions", d->dimensions};
+    same[ALL - 1] = (tl_same){"tulle_dist_options", "grid_cols", d->grid_cols};
+    return tl_same_everywhere(d, status, same, ALL);
 }
 
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out)
