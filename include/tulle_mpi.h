@@ -76,7 +76,11 @@ typedef struct tulle_dist_plan   tulle_dist_plan;
 
 typedef struct tulle_dist_options {
     int64_t  slice_bytes;               /* the longest message with rows; 0: chosen, at most 16 MiB */
-    uint64_t reserved[7];               /* must be zero */
+    int32_t  dimensions;                /* of the grid of ranks that tulle_dist_multiply() works on: 1, 2; 0: what
+                                           moves fewer bytes for certain                            */
+    int32_t  grid_cols;                 /* its columns in 2 dimensions, a divisor of the number of ranks; 0:
+                                           chosen                                                   */
+    uint64_t reserved[6];               /* must be zero */
 } tulle_dist_options;
 
 /* Sums over all ranks unless told otherwise; the same on all ranks but for rank and the times and bytes
@@ -85,13 +89,20 @@ typedef struct tulle_dist_stats {
     int      rank, ranks;
     int64_t  products, c_nnz, products_most;    /* most: of one rank                              */
     int64_t  rows_fetched;              /* distinct rows of B that came from another rank, rank by rank */
-    uint64_t bytes;                     /* moved: lengths, columns and values of these rows       */
+    uint64_t bytes;                     /* moved: lengths, columns and values of these rows; in 2 dimensions
+                                           of those of A and C, too                               */
     uint64_t bytes_exact;               /* the least that must move: for each of them 8 bytes
                                            for its length, and an index and a value for each
                                            entry; a plan's runs: values alone */
-    uint64_t bytes_lists;               /* beside them: the numbers of the rows asked for         */
+    uint64_t bytes_lists;               /* beside them: the numbers of the rows asked for, and what it took
+                                           to choose 2 dimensions                                 */
     uint64_t bytes_most;                /* of `bytes`, received by one rank                       */
     uint64_t bytes_gather;              /* it would have taken to give all of B to every rank     */
+    uint64_t bytes_1d, bytes_2d;        /* of a product: what one dimension takes, and at most the best grid in
+                                           two (rows of C counted with as many entries as products); 0: not
+                                           counted, because A alone, once, is more than bytes_1d, or because
+                                           the options leave no choice                            */
+    int      grid_cols;                 /* the grid had so many columns of ranks; 1: one dimension */
     int64_t  messages;                  /* sent, of all kinds but agreements                      */
     int      blocks;                    /* A was taken in so many blocks of rows                  */
     int      slowest;                   /* the rank whose own work took longest                   */

@@ -27,7 +27,7 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
                                const tulle_dist_options *options,
                                tulle_dist **dist)
 {
-    static const uint64_t zero[7];
+    static const uint64_t zero[6];
     if (!ctx) return TULLE_EINVAL;
     ctx->base.error[0] = 0;
     if (!dist || !transport)
@@ -40,6 +40,11 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: a function of the transport is NULL");
     if (options && (memcmp(options->reserved, zero, sizeof zero) != 0 || options->slice_bytes < 0))
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an option is not allowed");
+    if (options && (options->dimensions < 0 || options->dimensions > 2 || options->grid_cols < 0
+                    || (options->grid_cols > 0 && t->size % options->grid_cols != 0)))
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: %d dimensions with %d columns of ranks:"
+                       " there are 1 and 2, and the columns divide the %d ranks", (int)options->dimensions,
+                       (int)options->grid_cols, t->size);
     return tl_dist_create(&ctx->base, ctx, t, options, dist);
 }
 
@@ -158,14 +163,13 @@ done:
 tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
-    int64_t number = root;
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
     if (status == TULLE_OK && (root < 0 || root >= d->t.size))
         status = tl_fail(d->b, TULLE_EINVAL, "rank %d of %d: there is no such one", root, d->t.size);
-    TRY(tl_same_everywhere(d, status, &number, &(const char *){"which it is"}, 1, "the rank that gathers"));
+    TRY(tl_same_everywhere(d, status, &(tl_same){"the rank that gathers", "which it is", root}, 1));
     TRY(tl_dist_check(d, A, "A", true));
     TRY(tl_dist_gather(d, A, root, out));
 done:
@@ -179,7 +183,7 @@ static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64
     int64_t number = 0;
     if (status == TULLE_OK && (starts || !optional)) status = tl_starts_check(d, starts, rows, "the result");
     if (status == TULLE_OK && starts) number = tl_starts_number(starts, d->t.size);
-    return tl_same_everywhere(d, status, &number, &(const char *){"its row blocks"}, 1, "the result");
+    return tl_same_everywhere(d, status, &(tl_same){"the result", "its row blocks", number}, 1);
 }
 
 tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op,

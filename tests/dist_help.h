@@ -23,6 +23,7 @@ typedef struct team_options {
     bool     unkind;
     uint64_t seed;
     int64_t  slice;
+    int      dimensions, grid_cols;
     int      fail_rank;                 /* 1 more than the rank whose call fails; 0: none */
     int64_t  fail_call;
 } team_options;
@@ -36,14 +37,15 @@ typedef struct team {
     int64_t    bytes, letters;
 } team;
 
-typedef struct seat { team *t; int rank; fake_world *world; int64_t slice; } seat;
+typedef struct seat { team *t; int rank; fake_world *world; const team_options *o; } seat;
 
 static inline void *take_seat(void *arg)
 {
     seat *s = arg;
     member *m = &s->t->member[s->rank];
     tulle_transport t = fake_transport(s->world, s->rank);
-    tulle_dist_options o = {.slice_bytes = s->slice};
+    tulle_dist_options o = {.slice_bytes = s->o->slice, .dimensions = s->o->dimensions,
+                            .grid_cols = s->o->grid_cols};
     if (tulle_dist_create(m->ctx, &t, &o, &m->dist) != TULLE_OK) abort();
     s->t->fn(m);
     snprintf(m->why, sizeof m->why, "%s", tulle_ctx_error(m->ctx));
@@ -72,7 +74,7 @@ static inline void team_run(team *t, int size, member_fn fn, void *job, const te
         m->size = size;
         m->job = job;
         m->status = TULLE_OK;
-        seats[r] = (seat){t, r, w, o->slice};
+        seats[r] = (seat){t, r, w, o};
         if (pthread_create(&thread[r], NULL, take_seat, &seats[r]) != 0) abort();
     }
     for (int r = 0; r < size; r++) pthread_join(thread[r], NULL);
@@ -101,6 +103,19 @@ static inline void team_agrees(const team *t, const char *what)
         CHECK(t->member[0].status == TULLE_OK || strcmp(t->member[r].why, t->member[0].why) == 0,
               "%s: rank 0 says \"%s\", rank %d \"%s\"", what, t->member[0].why, r, t->member[r].why);
     }
+}
+
+/* Memory hooks; user: how many requests are still served. */
+static inline void *failing_alloc(void *user, size_t bytes)
+{
+    int64_t *left = user;
+    return (*left)-- > 0 ? malloc(bytes) : NULL;
+}
+
+static inline void failing_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
 }
 
 /* ---- matrices in parts */

@@ -28,6 +28,8 @@ tulle_status tl_dist_create(tl_base *b, tulle_ctx *ctx, const tulle_transport *t
     if (!(o && o->slice_bytes > 0) && d->slice > 16 << 20) d->slice = 16 << 20;
     if (!(o && o->slice_bytes > 0) && d->slice < 64 << 10) d->slice = 64 << 10;
     if (d->slice > TULLE_MESSAGE_MAX) d->slice = TULLE_MESSAGE_MAX;
+    d->dimensions = o ? o->dimensions : 0;
+    d->grid_cols = o ? o->grid_cols : 0;
     d->stats.rank = t->rank;
     d->stats.ranks = t->size;
 done:
@@ -157,11 +159,20 @@ static tulle_status take_over(tulle_dist *d, tulle_status status, int first)
                ? tl_fail(d->b, status, "%s", text) : tl_fail(d->b, status, "rank %d: %s", first, text);
 }
 
+tulle_status tl_agree_least(tulle_dist *d, tulle_status status, int64_t *least, int count)
+{
+    int64_t words[1 + TL_LEAST_MAX];
+    if (d->broken) return broken(d);
+    words[0] = status == TULLE_OK ? d->t.size : d->t.rank;
+    if (count > 0) memcpy(words + 1, least, (size_t)count * sizeof *least);
+    tulle_status sent = tl_allreduce(d, words, 1 + count, TULLE_MIN);
+    if (sent != TULLE_OK) return sent;
+    if (words[0] < d->t.size) return take_over(d, status, (int)words[0]);
+    if (count > 0) memcpy(least, words + 1, (size_t)count * sizeof *least);
+    return TULLE_OK;
+}
+
 tulle_status tl_agree(tulle_dist *d, tulle_status status)
 {
-    int64_t first = status == TULLE_OK ? d->t.size : d->t.rank;
-    if (d->broken) return broken(d);
-    tulle_status sent = tl_allreduce(d, &first, 1, TULLE_MIN);
-    if (sent != TULLE_OK) return sent;
-    return first == d->t.size ? TULLE_OK : take_over(d, status, (int)first);
+    return tl_agree_least(d, status, NULL, 0);
 }

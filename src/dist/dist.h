@@ -12,6 +12,10 @@
  *     plan.c      patterns once, values often
  *     spmm.c      the same lists for rows of a dense matrix
  *     ship.c      whole rows to other ranks
+ *     freight.c   what came, as one matrix
+ *     grid.c      what a product would move on grids of ranks; which is taken
+ *     columns.c   some columns of a matrix
+ *     summa.c     C = A*B on a grid of ranks
  *     move.c      transpose, other row blocks, gather, row blocks of equal work
  *     verify.c    C*x against A*(B*x)
  *     galerkin.c  transposed operands, P^T*A*P
@@ -32,6 +36,8 @@ struct tulle_dist {
     tl_base         *b;                 /* of that context: memory, sentences, progress   */
     tulle_transport  t;
     int64_t          slice;             /* bytes of a message with rows                   */
+    int              dimensions;        /* 1, 2: as the caller wants; 0: chosen           */
+    int              grid_cols;         /* of the grid in 2 dimensions; 0: chosen         */
     bool             broken;            /* messages failed: nothing works any more        */
     uint64_t         sent[TL_MAIL_KINDS], received[TL_MAIL_KINDS];
     int64_t          messages;
@@ -52,6 +58,10 @@ void         tl_dist_free(tulle_dist *d);
 /* The status of the lowest rank that failed, on all ranks, with its sentence. */
 tulle_status tl_agree(tulle_dist *d, tulle_status status);
 #define AGREE(call) TRY(tl_agree(d, call))
+/* The same, and each of some numbers becomes the least that a rank has: one step, because ranks that are many
+ * or share cores pay for each. */
+enum { TL_LEAST_MAX = 24 };
+tulle_status tl_agree_least(tulle_dist *d, tulle_status status, int64_t *least, int count);
 tulle_status tl_allreduce(tulle_dist *d, int64_t *values, int count, tulle_reduce op);
 tulle_status tl_alltoall(tulle_dist *d, const int64_t *out, int64_t *in);
 /* Of any length, in slices that a transport takes; 0 bytes are no message. */
@@ -66,10 +76,13 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
 /* Row blocks of so many rows, the same on all ranks; not collective. */
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
-/* Do all ranks have the same numbers, at most 4?  Ends in agreement; the sentence is about the name of the
- * first that differs. */
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
-                                const char *const *names, int count, const char *what);
+/* Do all ranks have the same numbers, at most 12?  Ends in agreement; the sentence is about the first that
+ * differs. */
+typedef struct tl_same {
+    const char *of, *what;              /* "A", "its row blocks" */
+    int64_t     number;                 /* not INT64_MIN         */
+} tl_same;
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_same *same, int count);
 /* A number that differs where row blocks do, but for 2^-63. */
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
@@ -123,7 +136,9 @@ typedef struct tl_stream {              /* items of one size from every rank to 
     void          *arg;
 } tl_stream;
 
-tulle_status tl_exchange(tulle_dist *d, const tl_stream *s);
+/* Begins with agreement on status: no rank packs where another had no room.  Items for this rank itself go
+ * from pack() to their place. */
+tulle_status tl_exchange(tulle_dist *d, tulle_status status, const tl_stream *s);
 
 /* ---- fetch.c: B's rows on a rank, own and fetched */
 
@@ -133,15 +148,19 @@ typedef struct tl_fetch {
     int64_t    *out, *in;               /* entries to and from each rank                */
     int64_t     entries;                /* fetched                                      */
     int64_t     own_entries, below_entries;
-    int64_t    *row_ptr;                /* of B as it is here                           */
+    void       *row_ptr;                /* of B as it is here                           */
     void       *col_idx, *values;
     void       *a_col;                  /* A's columns in its numbers                   */
     tulle_csr   A, B;                   /* views over them, ready for a local product   */
+    const tulle_csr *part;              /* part[r % parts] instead of B is for rank r; may be NULL: all of B */
+    int         parts;
+    tulle_status late;                  /* failed here beside an exchange: for the next agreement */
 } tl_fetch;
 
 /* Lists and lengths: what it will take is known, nothing large has moved. */
 tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, tl_fetch *f);
 uint64_t     tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *B, bool values);
+/* What fails on this rank alone is in f->late. */
 tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B, bool values,
                                tl_fetch *f);
 tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_values, tl_fetch *f);
@@ -156,11 +175,17 @@ typedef struct tl_freight {             /* rows that came, rank by rank         
     bool     has_values;
 } tl_freight;
 
-/* Rows cut[r] .. of A to rank r; rows_in[r] come from there.  shift is added to columns, which travel in
- * idx_type. */
-tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in,
-                     int64_t shift,
-                     tulle_index idx_type, tl_freight *f);
+/* Rows first[r] .. end[r]-1 of A to rank r; rows_in[r] come from there.  shift is added to columns, which
+ * travel in idx_type. */
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, const int64_t *end,
+                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, tl_freight *f);
+/* What came, as a matrix: rows one below the other in the order of the ranks; the arrays move there. */
+tulle_status tl_freight_stack(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
+                              tulle_index idx_type, tl_freight *f, tulle_matrix **out);
+/* Or side by side: row i is row i of rank 0, then row i of rank 1, ...; `rows` from each rank that sent any.
+ * ptr_type 0: the narrowest. */
+tulle_status tl_freight_merge(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
+                              tulle_index idx_type, int ptr_type, const tl_freight *f, tulle_matrix **out);
 void         tl_freight_done(tl_base *b, tl_freight *f);
 
 /* ---- product.c, plan.c, spmm.c, move.c, galerkin.c, file.c */
@@ -178,8 +203,27 @@ typedef struct tl_account {
     uint64_t gather;                    /* bytes of this rank's part of B       */
     int64_t  fetched, products, c_nnz;
     int      blocks;
+    uint64_t one, two;                  /* forecasts of all ranks' bytes, see grid.c */
+    int      grid_cols;                 /* 0: in one dimension                  */
 } tl_account;
 tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account *here);
+/* The product of this rank alone, over rows that are here; held: bytes that already count against the
+ * limit. */
+tulle_status tl_local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
+                              tulle_matrix **C, tl_account *account);
+/* ---- grid.c: f has lists and lengths of the product in one dimension.  Fills account->one, two, grid_cols. */
+tulle_status tl_grid_choose(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
+                            const tulle_options *o, const tl_fetch *f, tl_account *account);
+/* The first entry of a row whose column is not below this one. */
+int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
+int64_t      tl_row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, int64_t own_first,
+                             int64_t row);
+uint64_t     tl_matrix_bytes(const tulle_matrix *A);
+/* ---- columns.c: the columns first .. end-1 of A, with the numbers they have. */
+tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, int64_t first, int64_t end, tulle_matrix **out);
+/* ---- summa.c: on a grid with account->grid_cols columns; this rank's rows of C. */
+tulle_status tl_summa(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
+                      tulle_matrix **C, tl_account *account);
 tulle_status tl_dist_product(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
                              const tulle_options *o,
                              tulle_dist_matrix **C);

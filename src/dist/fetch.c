@@ -11,6 +11,12 @@
 #include "dist/dist.h"
 #include <string.h>
 
+/* What a rank's rows of B are for rank r. */
+static const tulle_csr *rows_for(const tl_fetch *f, const tulle_csr *B, int r)
+{
+    return f->part ? &f->part[r % f->parts] : B;
+}
+
 /* ---- lengths */
 
 static tulle_status lengths_begin(tulle_dist *d, const tulle_csr *B, tl_fetch *f, int64_t **mine)
@@ -23,8 +29,9 @@ static tulle_status lengths_begin(tulle_dist *d, const tulle_csr *B, tl_fetch *f
     TRY(tl_calloc(d->b, &f->out, size, sizeof *f->out, "counts of entries"));
     TRY(tl_calloc(d->b, &f->in, size, sizeof *f->in, "counts of entries"));
     for (int r = 0; r < size; r++) {
+        const tulle_csr *rows = rows_for(f, B, r);
         for (int64_t i = l->to[r]; i < l->to[r + 1]; i++) {
-            (*mine)[i] = tl_row_begin(B, l->give[i] + 1) - tl_row_begin(B, l->give[i]);
+            (*mine)[i] = tl_row_begin(rows, l->give[i] + 1) - tl_row_begin(rows, l->give[i]);
             f->out[r] += (*mine)[i];
         }
     }
@@ -49,7 +56,7 @@ tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dis
 {
     tulle_status status = TULLE_OK;
     int64_t *mine = NULL;
-    memset(f, 0, sizeof *f);
+    *f = (tl_fetch){.part = f->part, .parts = f->parts};
     if (d->t.size == 1) goto done;
     TRY(tl_lists_make(d, A, B->row_starts, &f->lists));
     AGREE(lengths_begin(d, &B->local, f, &mine));
@@ -60,7 +67,7 @@ tulle_status tl_fetch_lengths(tulle_dist *d, const tulle_csr *A, const tulle_dis
             f->entries += f->length[i];
             if (i < f->lists.below) f->below_entries += f->length[i];
         }
-    f->own_entries = tl_row_begin(&B->local, B->local.rows);
+    f->own_entries = tl_row_begin(rows_for(f, &B->local, d->t.rank), B->local.rows);
 done:
     tl_free(d->b, mine);
     return status;
@@ -81,23 +88,32 @@ typedef struct parcel {                 /* one array of B under way */
     tulle_dist      *d;
     tl_fetch        *f;
     const tulle_csr *A, *B;
-    const char      *from;              /* the caller's array ...       */
+    bool             columns;           /* columns, or values           */
+    const void      *values;            /* the caller's                 */
     char            *to;                /* ... and ours                 */
     size_t           item;
     int64_t         *row, *entry;       /* how far each rank was served */
     bool             number;            /* A's columns anew, meanwhile  */
     tulle_index      a_type;
-    tulle_status     status;            /* of what was done meanwhile   */
 } parcel;
+
+/* The array that rank r is served from. */
+static const char *array_for(const parcel *p, int r)
+{
+    if (p->columns) return rows_for(p->f, p->B, r)->col_idx;
+    return p->f->part ? p->f->part[r % p->f->parts].values : p->values;
+}
 
 static void pack_rows(void *arg, int to, int64_t count, char *buffer)
 {
     parcel *p = arg;
     const tl_lists *l = &p->f->lists;
+    const tulle_csr *rows = rows_for(p->f, p->B, to);
+    const char *from = array_for(p, to);
     while (count > 0) {
-        int64_t row = l->give[l->to[to] + p->row[to]], begin = tl_row_begin(p->B, row) + p->entry[to];
-        int64_t run = tl_row_begin(p->B, row + 1) - begin, take = run < count ? run : count;
-        memcpy(buffer, p->from + begin * (int64_t)p->item, (size_t)take * p->item);
+        int64_t row = l->give[l->to[to] + p->row[to]], begin = tl_row_begin(rows, row) + p->entry[to];
+        int64_t run = tl_row_begin(rows, row + 1) - begin, take = run < count ? run : count;
+        memcpy(buffer, from + begin * (int64_t)p->item, (size_t)take * p->item);
         buffer += take * (int64_t)p->item;
         count -= take;
         p->entry[to] += take;
@@ -113,24 +129,23 @@ static void own_part(void *arg)
     parcel *p = arg;
     tl_fetch *f = p->f;
     if (f->own_entries > 0)
-        memcpy(p->to + f->below_entries * (int64_t)p->item, p->from, (size_t)f->own_entries * p->item);
-    if (p->number) p->status = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
+        memcpy(p->to + f->below_entries * (int64_t)p->item, array_for(p, p->d->t.rank),
+               (size_t)f->own_entries * p->item);
+    if (p->number) f->late = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
 }
 
-/* Sends and gets one array; no rank alone can fail before the exchange has begun. */
-static tulle_status move_array(parcel *p, tl_mail kind)
+/* Sends and gets one array; status is what this rank brings to the agreement before. */
+static tulle_status move_array(parcel *p, tulle_status status, tl_mail kind)
 {
-    tulle_status status = TULLE_OK;
     tulle_dist *d = p->d;
     tl_fetch *f = p->f;
     int size = d->t.size;
     char **place = NULL;
     int64_t at = 0;
-    status = tl_calloc(d->b, &p->row, size, sizeof *p->row, "places in rows");
+    if (status == TULLE_OK) status = tl_calloc(d->b, &p->row, size, sizeof *p->row, "places in rows");
     if (status == TULLE_OK) status = tl_calloc(d->b, &p->entry, size, sizeof *p->entry, "places in rows");
     if (status == TULLE_OK) status = tl_alloc(d->b, &place, size, sizeof *place, "places of rows");
-    AGREE(status);
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < size && status == TULLE_OK; r++) {
         if (r == d->t.rank) at += f->own_entries;
         place[r] = p->to + at * (int64_t)p->item;
         at += f->in[r];
@@ -138,13 +153,27 @@ static tulle_status move_array(parcel *p, tl_mail kind)
     tl_stream s = {.kind = kind, .item = p->item, .out = f->out, .in = f->in, .place = place,
                    .pack = pack_rows,
                    .meanwhile = own_part, .arg = p};
-    TRY(tl_exchange(d, &s));
-    status = p->status;
-done:
+    status = tl_exchange(d, status, &s);
     tl_free(d->b, p->row);
     tl_free(d->b, p->entry);
     tl_free(d->b, place);
     return status;
+}
+
+/* Row pointers of the own rows, from place `row` on; one loop for each pair of types. */
+static void shift_rows(const tulle_csr *B, void *row_ptr, tulle_index type, int64_t row, int64_t by)
+{
+#define SHIFT(FROM, TO)                                                                           \
+    do {                                                                                          \
+        const FROM *from = B->row_ptr;                                                            \
+        TO *to = (TO *)row_ptr + row;                                                             \
+        for (int64_t i = 0; i <= B->rows; i++) to[i] = (TO)(from[i] + (TO)by);                    \
+    } while (0)
+    if (B->ptr_type == TULLE_I32 && type == TULLE_I32) SHIFT(int32_t, int32_t);
+    else if (B->ptr_type == TULLE_I32) SHIFT(int32_t, int64_t);
+    else if (type == TULLE_I32) SHIFT(int64_t, int32_t);
+    else SHIFT(int64_t, int64_t);
+#undef SHIFT
 }
 
 static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch *f)
@@ -152,14 +181,16 @@ static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch 
     tulle_status status = TULLE_OK;
     const tl_lists *l = &f->lists;
     int64_t entries = f->entries + f->own_entries, at = 0, row = 0;
-    TRY(tl_alloc(b, &f->row_ptr, tl_lists_rows(l) + 1, sizeof *f->row_ptr, "row pointers of B"));
+    tulle_index type = tl_index_for(entries);
+    TRY(tl_alloc(b, &f->row_ptr, tl_lists_rows(l) + 1, tl_index_size(type), "row pointers of B"));
     TRY(tl_alloc(b, &f->col_idx, entries, tl_index_size(B->idx_type), "columns of B"));
     if (values) TRY(tl_alloc(b, &f->values, entries, tl_type_size(B->val_type), "values of B"));
-    f->row_ptr[0] = 0;
-    for (int64_t i = 0; i < l->below; i++) f->row_ptr[++row] = at += f->length[i];
-    for (int64_t i = 0; i < l->own_rows; i++)
-        f->row_ptr[++row] = at += tl_row_begin(B, i + 1) - tl_row_begin(B, i);
-    for (int64_t i = l->below; i < l->need; i++) f->row_ptr[++row] = at += f->length[i];
+    tl_put(f->row_ptr, type, 0, 0);
+    for (int64_t i = 0; i < l->below; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
+    shift_rows(B, f->row_ptr, type, row, at);
+    row += l->own_rows;
+    at += f->own_entries;
+    for (int64_t i = l->below; i < l->need; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
 done:
     return status;
 }
@@ -169,20 +200,21 @@ tulle_status tl_fetch_patterns(tulle_dist *d, const tulle_csr *A, const tulle_di
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *local = &B->local;
+    int rank = d->t.rank;
     f->A = *A;
     f->B = *local;
     if (d->t.size == 1) goto done;
-    AGREE(rooms(d->b, local, values, f));
-    parcel p = {.d = d, .f = f, .A = A, .B = local, .from = local->col_idx, .to = f->col_idx,
+    status = rooms(d->b, rows_for(f, local, rank), values, f);
+    parcel p = {.d = d, .f = f, .A = A, .B = local, .columns = true, .to = f->col_idx,
                 .item = tl_index_size(local->idx_type), .number = true};
-    AGREE(move_array(&p, TL_MAIL_COLUMNS));
+    TRY(move_array(&p, status, TL_MAIL_COLUMNS));
     f->A.cols = tl_lists_rows(&f->lists);
     f->A.col_idx = f->a_col;
     f->A.idx_type = p.a_type;
     f->B.rows = tl_lists_rows(&f->lists);
     f->B.nnz = f->entries + f->own_entries;
     f->B.row_ptr = f->row_ptr;
-    f->B.ptr_type = TULLE_I64;
+    f->B.ptr_type = tl_index_for(f->B.nnz);
     f->B.col_idx = f->col_idx;
     f->B.values = NULL;
 done:
@@ -196,8 +228,9 @@ tulle_status tl_fetch_values(tulle_dist *d, const tulle_csr *B, const void *b_va
         f->B.values = b_values;
         goto done;
     }
-    parcel p = {.d = d, .f = f, .B = B, .from = b_values, .to = f->values, .item = tl_type_size(B->val_type)};
-    TRY(move_array(&p, TL_MAIL_VALUES));
+    parcel p = {.d = d, .f = f, .B = B, .values = b_values, .to = f->values,
+                .item = tl_type_size(B->val_type)};
+    TRY(move_array(&p, f->late, TL_MAIL_VALUES));
     f->B.values = f->values;
 done:
     return status;

@@ -198,7 +198,7 @@ tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *given,
         for (int r = 0; r <= size; r++) starts[r] = given ? given[r] : tl_part(h.rows, r, size);
         number = tl_starts_number(starts, size) ^ (int64_t)(h.sum >> 2);
     }
-    TRY(tl_same_everywhere(d, status, &number, &(const char *){"its header or its row blocks"}, 1, path));
+    TRY(tl_same_everywhere(d, status, &(tl_same){path, "its header or its row blocks", number}, 1));
     TRY(sum_arrays(d, path, fd, &h, sum));
     for (int i = 0; i < TL_TULLE_ARRAYS; i++)
         if (sum[i] != h.array[i].sum)

@@ -47,6 +47,7 @@ tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_di
     first.op_a = first.op_b = TULLE_KEEP;
     second.op_a = TULLE_TRANSPOSE;
     second.op_b = TULLE_KEEP;
+    second.trust_inputs = 1;            /* P was looked at, and A*P is ours */
     TRY(tl_dist_product(d, A, P, &first, &AP));
     tulle_dist_csr ap = tulle_dist_matrix_view(AP);
     TRY(tl_dist_product(d, P, &ap, &second, C));

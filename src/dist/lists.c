@@ -16,15 +16,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int count_bits(uint64_t x)
+/* Without an instruction for it, which not every processor has, a call of the compiler's library would be made. */
+static inline int count_bits(uint64_t x)
 {
-#if defined(__GNUC__)
-    return __builtin_popcountll(x);
-#else
-    int n = 0;
-    for (; x; x &= x - 1) n++;
-    return n;
-#endif
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+    return (int)((x * 0x0101010101010101u) >> 56);
 }
 
 static int lowest_bit(uint64_t x)
@@ -32,24 +30,45 @@ static int lowest_bit(uint64_t x)
     return count_bits((x & (~x + 1)) - 1);
 }
 
-static bool is_own(const tl_lists *l, int64_t c)
+static inline bool is_own(const tl_lists *l, int64_t c)
 {
     return c >= l->own_first && c < l->own_first + l->own_rows;
 }
 
+/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others.  Rows are sorted, so those
+ * whose ends are ours, which are nearly all of a mesh's, are read no further. */
+typedef struct span { int64_t begin, from, to, end; } span;
+
+static inline span own_span(const tl_lists *l, const tulle_csr *A, int64_t i)
+{
+    span s = {.begin = tl_row_begin(A, i), .end = tl_row_begin(A, i + 1)};
+    s.from = s.begin;
+    s.to = s.end;
+    while (s.from < s.to && tl_get(A->col_idx, A->idx_type, s.from) < l->own_first) s.from++;
+    while (s.from < s.to && tl_get(A->col_idx, A->idx_type, s.to - 1) >= l->own_first + l->own_rows) s.to--;
+    return s;
+}
+
 /* The columns that the bits must cover. */
-static void find_range(tl_lists *l, const tulle_csr *A, int64_t *first, int64_t *last)
+static void find_range(const tl_lists *l, const tulle_csr *A, int64_t *first, int64_t *last)
 {
     *first = INT64_MAX;
     *last = -1;
-    for (int64_t i = 0; i < A->rows; i++) {         /* rows are sorted: their ends tell */
-        int64_t from = tl_row_begin(A, i), to = tl_row_begin(A, i + 1);
-        while (from < to && is_own(l, tl_get(A->col_idx, A->idx_type, from))) from++;
-        while (from < to && is_own(l, tl_get(A->col_idx, A->idx_type, to - 1))) to--;
-        if (from == to) continue;
-        int64_t low = tl_get(A->col_idx, A->idx_type, from), high = tl_get(A->col_idx, A->idx_type, to - 1);
+    for (int64_t i = 0; i < A->rows; i++) {
+        span s = own_span(l, A, i);
+        if (s.from == s.begin && s.to == s.end) continue;
+        int64_t low = tl_get(A->col_idx, A->idx_type, s.from > s.begin ? s.begin : s.to);
+        int64_t high = tl_get(A->col_idx, A->idx_type, s.to < s.end ? s.end - 1 : s.from - 1);
         if (low < *first) *first = low;
         if (high > *last) *last = high;
+    }
+}
+
+static void set_bits(tl_lists *l, const tulle_csr *A, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        int64_t at = tl_get(A->col_idx, A->idx_type, k) - l->bits_first;
+        l->bits[at >> 6] |= (uint64_t)1 << (at & 63);
     }
 }
 
@@ -62,10 +81,10 @@ static tulle_status mark(tl_base *b, tl_lists *l, const tulle_csr *A)
     l->words = last < 0 ? 0 : (last - first) / 64 + 1;
     TRY(tl_calloc(b, &l->bits, l->words, sizeof *l->bits, "marks of columns"));
     TRY(tl_alloc(b, &l->before, l->words, sizeof *l->before, "counts of columns"));
-    for (int64_t k = 0; k < A->nnz; k++) {
-        int64_t c = tl_get(A->col_idx, A->idx_type, k);
-        if (is_own(l, c)) continue;
-        l->bits[(c - l->bits_first) >> 6] |= (uint64_t)1 << ((c - l->bits_first) & 63);
+    for (int64_t i = 0; i < A->rows && l->words > 0; i++) {
+        span s = own_span(l, A, i);
+        set_bits(l, A, s.begin, s.from);
+        set_bits(l, A, s.to, s.end);
     }
     for (int64_t w = 0; w < l->words; w++) {
         l->before[w] = l->need;
@@ -135,12 +154,33 @@ done:
     return status;
 }
 
-int64_t tl_lists_find(const tl_lists *l, int64_t column)
+/* The place in row[] of a column of others. */
+static inline int64_t place_of(const tl_lists *l, int64_t column)
 {
-    if (is_own(l, column)) return -1;
     int64_t at = column - l->bits_first;
     uint64_t lower = l->bits[at >> 6] & (((uint64_t)1 << (at & 63)) - 1);
     return l->before[at >> 6] + count_bits(lower);
+}
+
+int64_t tl_lists_find(const tl_lists *l, int64_t column)
+{
+    return is_own(l, column) ? -1 : place_of(l, column);
+}
+
+/* All columns as if they were ours, by one plain loop for each pair of types. */
+static void shift_columns(const tulle_csr *A, void *col_idx, tulle_index type, int64_t by)
+{
+#define SHIFT(FROM, TO)                                                                           \
+    do {                                                                                          \
+        const FROM *from = A->col_idx;                                                            \
+        TO *to = col_idx;                                                                         \
+        for (int64_t k = 0; k < A->nnz; k++) to[k] = (TO)((uint64_t)from[k] + (uint64_t)by);      \
+    } while (0)
+    if (A->idx_type == TULLE_I32 && type == TULLE_I32) SHIFT(int32_t, int32_t);
+    else if (A->idx_type == TULLE_I32) SHIFT(int32_t, int64_t);
+    else if (type == TULLE_I32) SHIFT(int64_t, int32_t);
+    else SHIFT(int64_t, int64_t);
+#undef SHIFT
 }
 
 tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type)
@@ -148,11 +188,13 @@ tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void
     tulle_status status = TULLE_OK;
     *type = tl_index_for(tl_lists_rows(l));
     TRY(tl_alloc(b, col_idx, A->nnz, tl_index_size(*type), "columns of A"));
-    for (int64_t k = 0; k < A->nnz; k++) {
-        int64_t c = tl_get(A->col_idx, A->idx_type, k), place = tl_lists_find(l, c);
-        if (place < 0) place = c - l->own_first + l->below;
-        else if (place >= l->below) place += l->own_rows;
-        tl_put(*col_idx, *type, k, place);
+    shift_columns(A, *col_idx, *type, l->below - l->own_first);
+    for (int64_t i = 0; i < A->rows && l->need > 0; i++) {
+        span s = own_span(l, A, i);
+        for (int64_t k = s.begin; k < s.from; k++)
+            tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)));
+        for (int64_t k = s.to; k < s.end; k++)
+            tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)) + l->own_rows);
     }
 done:
     tl_free(b, l->bits);

@@ -23,34 +23,6 @@ static int64_t overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1)
     return high > low ? high - low : 0;
 }
 
-/* What came as a matrix of its own; take_over moves the arrays. */
-static tulle_status as_matrix(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
-                              tulle_index idx_type,
-                              tl_freight *f, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    int64_t nnz = f->entry[d->t.size];
-    tulle_matrix *A = NULL;
-    TRY(tl_matrix_create(d->b, rows, cols, 0, tl_index_for(nnz), idx_type, f->has_values ? (int)like->val_type
-                         : 0, &A));
-    tl_free(d->b, A->col_idx);
-    A->view.col_idx = A->col_idx = f->col;
-    f->col = NULL;
-    if (f->has_values) {
-        tl_free(d->b, A->values);
-        A->view.values = A->values = f->val;
-        f->val = NULL;
-    }
-    A->view.nnz = nnz;
-    A->view.val_type = like->val_type;
-    tl_put(A->row_ptr, A->view.ptr_type, 0, 0);
-    for (int64_t i = 0, at = 0; i < rows; i++)
-        tl_put(A->row_ptr, A->view.ptr_type, i + 1, at += f->length[i]);
-    *out = A;
-done:
-    return status;
-}
-
 /* ---- other row blocks */
 
 tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts,
@@ -70,9 +42,9 @@ tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const 
         cut[r] = at < 0 ? 0 : least(at, A->local.rows);
     }
     for (int r = 0; r < size; r++) rows_in[r] = overlap(starts[rank], starts[rank + 1], old[r], old[r + 1]);
-    TRY(tl_ship(d, &A->local, cut, rows_in, 0, A->local.idx_type, &f));
-    status = as_matrix(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type, &f,
-                       &mine);
+    TRY(tl_ship(d, &A->local, cut, cut + 1, rows_in, 0, A->local.idx_type, &f));
+    status = tl_freight_stack(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type,
+                              &f, &mine);
     TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
     tl_free(d->b, cut);
@@ -127,44 +99,6 @@ done:
 
 /* ---- transpose */
 
-/* Rows of the ranks one behind the other: row i of the result is row i of rank 0, then row i of rank 1,
- * ... */
-static tulle_status merge(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
-                          tulle_index idx_type,
-                          const tl_freight *f, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    int64_t nnz = f->entry[d->t.size], at = 0;
-    int64_t *next = NULL;
-    tulle_matrix *T = NULL;
-    size_t index = tl_index_size(idx_type), value = tl_type_size(like->val_type);
-    TRY(tl_alloc(d->b, &next, d->t.size, sizeof *next, "places in rows"));
-    memcpy(next, f->entry, (size_t)d->t.size * sizeof *next);
-    TRY(tl_matrix_create(d->b, rows, cols, nnz, tl_index_for(nnz), idx_type, f->has_values
-                         ? (int)like->val_type : 0, &T));
-    T->view.val_type = like->val_type;
-    tl_put(T->row_ptr, T->view.ptr_type, 0, 0);
-    for (int64_t i = 0; i < rows; i++) {
-        for (int r = 0; r < d->t.size; r++) {
-            int64_t n = f->length[f->row[r] + i];
-            if (n == 0) continue;
-            memcpy((char *)T->col_idx + at * (int64_t)index, (const char *)f->col + next[r] * (int64_t)index,
-                   (size_t)n * index);
-            if (f->has_values)
-                memcpy((char *)T->values + at * (int64_t)value,
-                       (const char *)f->val + next[r] * (int64_t)value,
-                       (size_t)n * value);
-            at += n;
-            next[r] += n;
-        }
-        tl_put(T->row_ptr, T->view.ptr_type, i + 1, at);
-    }
-    *out = T;
-done:
-    tl_free(d->b, next);
-    return status;
-}
-
 tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *given,
                                tulle_dist_matrix **out)
 {
@@ -180,10 +114,10 @@ tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op 
     AGREE(status);
     for (int r = 0; r <= size; r++) starts[r] = given ? given[r] : tl_part(A->local.cols, r, size);
     for (int r = 0; r < size; r++) rows_in[r] = starts[rank + 1] - starts[rank];
-    TRY(tl_ship(d, &turned->view, starts, rows_in, A->row_starts[rank], idx_type, &f));
+    TRY(tl_ship(d, &turned->view, starts, starts + 1, rows_in, A->row_starts[rank], idx_type, &f));
     tl_matrix_free(d->b, turned);
     turned = NULL;
-    status = merge(d, &A->local, rows_in[0], cols, idx_type, &f, &mine);
+    status = tl_freight_merge(d, &A->local, rows_in[0], cols, idx_type, 0, &f, &mine);
     TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
     tl_free(d->b, starts);
@@ -196,18 +130,6 @@ done:
 
 /* ---- equal work */
 
-static int64_t row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, int64_t own_first,
-                            int64_t row)
-{
-    int64_t products = 0;
-    for (int64_t k = tl_row_begin(A, row); k < tl_row_begin(A, row + 1); k++) {
-        int64_t c = tl_get(A->col_idx, A->idx_type, k), at = f->in ? tl_lists_find(&f->lists, c) : -1;
-        int64_t own = c - own_first;
-        products += at >= 0 ? f->length[at] : tl_row_begin(B, own + 1) - tl_row_begin(B, own);
-    }
-    return products;
-}
-
 /* Rows cost their products and 1, so that rows without any are shared out, too. */
 tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *starts)
 {
@@ -217,7 +139,7 @@ tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle
     tl_fetch f = {0};
     TRY(tl_fetch_lengths(d, &A->local, B, &f));
     AGREE(tl_calloc(d->b, &work, 2 * (int64_t)size, sizeof *work, "work of ranks"));
-    for (int64_t i = 0; i < A->local.rows; i++) here += 1 + row_products(&A->local, &B->local, &f, own, i);
+    for (int64_t i = 0; i < A->local.rows; i++) here += 1 + tl_row_products(&A->local, &B->local, &f, own, i);
     for (int r = 0; r < size; r++) work[r] = here;
     TRY(tl_alltoall(d, work, work + size));
     for (int r = 0; r < size; r++) {
@@ -227,7 +149,7 @@ tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle
     for (int r = 0; r <= size; r++) starts[r] = 0;
     int next = 1;
     for (int64_t i = 0, at = before; i < A->local.rows; i++) {
-        at += 1 + row_products(&A->local, &B->local, &f, own, i);
+        at += 1 + tl_row_products(&A->local, &B->local, &f, own, i);
         while (next < size && tl_part(all, next, size) <= at) {
             if (tl_part(all, next, size) > before) starts[next] = A->row_starts[rank] + i + 1;
             next++;

@@ -73,6 +73,7 @@ tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const t
     TRY(tl_fetch_lengths(d, &A->local, B, &p->fetch));
     AGREE(has_room(p, &A->local, o));
     TRY(tl_fetch_patterns(d, &A->local, B, true, &p->fetch));
+    AGREE(p->fetch.late);
     p->fetch.A.values = p->fetch.B.values = NULL;
     p->account.fetched = p->fetch.lists.need;
     p->account.exact = 8 * (uint64_t)p->fetch.lists.need + entry * (uint64_t)p->fetch.entries;
@@ -98,7 +99,7 @@ tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const vo
     else if (p->fetch.A.nnz > 0 && !a_values) status = tl_fail(d->b, TULLE_EINVAL, "a_values is NULL");
     else if (p->B.nnz > 0 && !b_values) status = tl_fail(d->b, TULLE_EINVAL, "b_values is NULL");
     AGREE(status);
-    AGREE(tl_fetch_values(d, &p->B, b_values, &p->fetch));
+    TRY(tl_fetch_values(d, &p->B, b_values, &p->fetch));
     /* Where there is no entry, any pointer will do, but not none. */
     status = tulle_plan_run(p->local, a_values ? a_values : (const void *)p, d->t.size > 1 ? p->fetch.values
                             : b_values ? b_values : (const void *)p, c_values ? c_values : (void *)p);

@@ -5,7 +5,8 @@
  * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once
  * to a rank.  When their lengths are known, the bytes they take are held against the memory limit.  Where
  * half of it is not enough, A is taken in blocks of rows, each rank its own; all ranks go as many rounds as
- * the one with the most blocks, because rows are fetched from all.
+ * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less (grid.c),
+ * summa.c makes the product.
  *
  * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel
  * multiplication of sparse random matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory
@@ -24,32 +25,6 @@ tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_
     if (out->c_place != TULLE_HOST)
         return tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
     return TULLE_OK;
-}
-
-static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool values)
-{
-    if (A->local.cols != tl_dist_rows(d, B))
-        return tl_fail(d->b, TULLE_ESHAPE, "A has %" PRId64 " columns, B has %" PRId64 " rows", A->local.cols,
-                       tl_dist_rows(d, B));
-    if (A->local.val_type != B->local.val_type)
-        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s",
-                       tl_type_name(A->local.val_type),
-                       tl_type_name(B->local.val_type));
-    if (values && ((A->local.nnz > 0 && !A->local.values) || (B->local.nnz > 0 && !B->local.values)))
-        return tl_fail(d->b, TULLE_EINVAL, "%s has no values",
-                       A->local.nnz > 0 && !A->local.values ? "A" : "B");
-    return TULLE_OK;
-}
-
-tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
-                              bool values)
-{
-    tulle_status status = TULLE_OK;
-    TRY(tl_dist_check(d, A, "A", trust));
-    if (B != A) TRY(tl_dist_check(d, B, "B", trust));
-    AGREE(fits(d, A, B, values));
-done:
-    return status;
 }
 
 /* ---- blocks of A's rows */
@@ -134,10 +109,8 @@ done:
     return status;
 }
 
-/* The product of this rank alone, over rows that are here; held: bytes that already count against the
- * limit. */
-static tulle_status local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
-                                  tulle_matrix **C, tl_account *account)
+tulle_status tl_local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
+                              tulle_matrix **C, tl_account *account)
 {
     tulle_options local = *o;
     tulle_stats stats;
@@ -166,13 +139,13 @@ static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle
     held += tl_fetch_bytes(f, A, &B->local, true);
     TRY(tl_fetch_patterns(d, A, B, true, f));
     f->A.values = A->values;
-    AGREE(tl_fetch_values(d, &B->local, B->local.values, f));
-    status = local_product(d, f, o, held, C, account);
+    TRY(tl_fetch_values(d, &B->local, B->local.values, f));
+    status = tl_local_product(d, f, o, held, C, account);
 done:
     return status;
 }
 
-static uint64_t matrix_bytes(const tulle_matrix *A)
+uint64_t tl_matrix_bytes(const tulle_matrix *A)
 {
     tulle_csr v = tulle_matrix_view(A);
     return (uint64_t)(v.rows + 1) * tl_index_size(v.ptr_type)
@@ -244,7 +217,7 @@ static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dis
     AGREE(tl_calloc(d->b, &part, k->rounds, sizeof *part, "blocks of C"));
     for (int i = 0; i < k->rounds; i++) {
         TRY(one_round(d, A, B, o, k, i, held, &part[i], account));
-        held += matrix_bytes(part[i]);
+        held += tl_matrix_bytes(part[i]);
     }
     if (o->memory_limit > 0 && held > o->memory_limit / 2)
         status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64
@@ -273,11 +246,17 @@ tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tull
     account.fetched = f.lists.need;
     account.exact = 8 * (uint64_t)f.lists.need + entry * (uint64_t)f.entries;
     account.gather = 8 * (uint64_t)local->rows + entry * (uint64_t)local->nnz;
-    AGREE(cut(d, &A->local, local, &f, o->memory_limit, &k));
-    int64_t rounds = k.count;
-    TRY(tl_allreduce(d, &rounds, 1, TULLE_MAX));
-    account.blocks = k.rounds = (int)rounds;
-    if (rounds == 1) {
+    TRY(tl_grid_choose(d, A, B, o, &f, &account));
+    if (account.grid_cols == 0) {
+        status = cut(d, &A->local, local, &f, o->memory_limit, &k);
+        int64_t least = -k.count;       /* the most rounds of a rank */
+        TRY(tl_agree_least(d, status, &least, 1));
+        account.blocks = k.rounds = (int)-least;
+    }
+    if (account.grid_cols > 0) {
+        tl_fetch_done(d->b, &f);
+        status = tl_summa(d, A, B, o, &mine, &account);
+    } else if (k.rounds == 1) {
         status = block_product(d, &A->local, B, o, &f, 0, &mine, &account);
     } else {
         tl_fetch_done(d->b, &f);

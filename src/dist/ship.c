@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * ship.c - whole rows to other ranks: the rows cut[r] .. cut[r+1]-1 of a matrix go to rank r.
+ * ship.c - whole rows to other ranks: the rows first[r] .. end[r]-1 of a matrix go to rank r.
  *
  * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.
  * The number of rows is known to both sides; lengths come first, then columns and values, in slices. Memory:
@@ -10,7 +10,7 @@
 
 typedef struct hold {                   /* one array under way */
     const tulle_csr *A;
-    const int64_t   *cut;
+    const int64_t   *first;             /* row for each rank       */
     int64_t         *sent;              /* entries, to each rank   */
     int64_t          shift;             /* is added to each column */
     tulle_index      idx_type;          /* on the way              */
@@ -20,7 +20,7 @@ typedef struct hold {                   /* one array under way */
 static void pack_columns(void *arg, int to, int64_t count, char *buffer)
 {
     hold *h = arg;
-    int64_t at = tl_row_begin(h->A, h->cut[to]) + h->sent[to];
+    int64_t at = tl_row_begin(h->A, h->first[to]) + h->sent[to];
     h->sent[to] += count;
     for (int64_t k = 0; k < count; k++)
         tl_put(buffer, h->idx_type, k, tl_get(h->A->col_idx, h->A->idx_type, at + k) + h->shift);
@@ -29,7 +29,7 @@ static void pack_columns(void *arg, int to, int64_t count, char *buffer)
 static void pack_values(void *arg, int to, int64_t count, char *buffer)
 {
     hold *h = arg;
-    int64_t at = tl_row_begin(h->A, h->cut[to]) + h->sent[to];
+    int64_t at = tl_row_begin(h->A, h->first[to]) + h->sent[to];
     h->sent[to] += count;
     memcpy(buffer, (const char *)h->A->values + at * (int64_t)h->item, (size_t)count * h->item);
 }
@@ -37,7 +37,7 @@ static void pack_values(void *arg, int to, int64_t count, char *buffer)
 static void pack_lengths(void *arg, int to, int64_t count, char *buffer)
 {
     hold *h = arg;
-    int64_t row = h->cut[to] + h->sent[to], length;
+    int64_t row = h->first[to] + h->sent[to], length;
     h->sent[to] += count;
     for (int64_t k = 0; k < count; k++) {
         length = tl_row_begin(h->A, row + k + 1) - tl_row_begin(h->A, row + k);
@@ -63,7 +63,7 @@ static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, c
     }
     tl_stream s = {.kind = kind, .item = h->item, .out = out, .in = in, .place = c->place, .pack = pack,
                    .arg = h};
-    return tl_exchange(d, &s);
+    return tl_exchange(d, TULLE_OK, &s);
 }
 
 static tulle_status begin(tulle_dist *d, const int64_t *rows_in, counts *c, tl_freight *f)
@@ -94,13 +94,12 @@ done:
     return status;
 }
 
-tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, const int64_t *rows_in,
-                     int64_t shift,
-                     tulle_index idx_type, tl_freight *f)
+tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, const int64_t *end,
+                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, tl_freight *f)
 {
     tulle_status status = TULLE_OK;
     counts c = {0};
-    hold h = {.A = A, .cut = cut, .shift = shift, .idx_type = idx_type, .item = sizeof(int64_t)};
+    hold h = {.A = A, .first = first, .shift = shift, .idx_type = idx_type, .item = sizeof(int64_t)};
     int size = d->t.size;
     int64_t values = A->values || A->nnz == 0;
     memset(f, 0, sizeof *f);
@@ -108,8 +107,8 @@ tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *cut, cons
     TRY(tl_allreduce(d, &values, 1, TULLE_MIN));
     f->has_values = values != 0;
     for (int r = 0; r < size; r++) {
-        c.rows_out[r] = cut[r + 1] - cut[r];
-        c.entries_out[r] = tl_row_begin(A, cut[r + 1]) - tl_row_begin(A, cut[r]);
+        c.rows_out[r] = end[r] - first[r];
+        c.entries_out[r] = tl_row_begin(A, end[r]) - tl_row_begin(A, first[r]);
     }
     h.sent = c.sent;
     TRY(tl_alltoall(d, c.entries_out, c.entries_in));
@@ -126,14 +125,4 @@ done:
     tl_free(d->b, c.place);
     if (status != TULLE_OK) tl_freight_done(d->b, f);
     return status;
-}
-
-void tl_freight_done(tl_base *b, tl_freight *f)
-{
-    tl_free(b, f->row);
-    tl_free(b, f->entry);
-    tl_free(b, f->length);
-    tl_free(b, f->col);
-    tl_free(b, f->val);
-    memset(f, 0, sizeof *f);
 }

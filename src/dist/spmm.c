@@ -64,8 +64,7 @@ static tulle_status fetch_rows(rows_of_x *x)
     if (status == TULLE_OK) status = tl_alloc(d->b, &place, size, sizeof *place, "places of rows");
     if (status == TULLE_OK)
         status = tl_alloc(d->b, &x->all, tl_lists_rows(l) * x->X->cols, x->value, "rows of X");
-    AGREE(status);
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < size && status == TULLE_OK; r++) {
         count[r] = row_bytes > 0 ? l->to[r + 1] - l->to[r] : 0;
         count[size + r] = row_bytes > 0 ? l->from[r + 1] - l->from[r] : 0;
         place[r] = x->all + (l->from[r] + (r > d->t.rank ? l->own_rows : 0)) * row_bytes;
@@ -73,7 +72,7 @@ static tulle_status fetch_rows(rows_of_x *x)
     tl_stream s = {.kind = TL_MAIL_VALUES, .item = row_bytes > 0 ? (size_t)row_bytes : 1, .out = count,
                    .in = count + size,
                    .place = place, .pack = pack_rows, .meanwhile = own_part, .arg = x};
-    TRY(tl_exchange(d, &s));
+    TRY(tl_exchange(d, status, &s));
     status = x->status;
 done:
     tl_free(d->b, count);
@@ -116,7 +115,7 @@ tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_de
     tl_account account = {.blocks = 1};
     TRY(tl_dist_check(d, A, "A", o->trust_inputs));
     status = look(d, A, &X, x_starts, &Y, o);
-    TRY(tl_same_everywhere(d, status, &X.cols, &(const char *){"the number of its columns"}, 1, "X"));
+    TRY(tl_same_everywhere(d, status, &(tl_same){"X", "the number of its columns", X.cols}, 1));
     tl_count_begin(d);
     x.value = tl_type_size(X.val_type);
     local.trust_inputs = 1;

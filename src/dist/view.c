@@ -18,8 +18,6 @@ int64_t tl_starts_number(const int64_t *starts, int size)
     return (int64_t)(h >> 1);
 }
 
-enum { MOST = 4 };                      /* numbers compared at once */
-
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name)
 {
     int size = d->t.size;
@@ -38,23 +36,25 @@ tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows,
     return TULLE_OK;
 }
 
-tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const int64_t *numbers,
-                                const char *const *names, int count, const char *what)
+tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_same *same, int count)
 {
-    int64_t low[MOST], high[MOST];
-    AGREE(status);
-    memcpy(low, numbers, (size_t)count * sizeof *low);
-    memcpy(high, numbers, (size_t)count * sizeof *high);
-    TRY(tl_allreduce(d, low, count, TULLE_MIN));
-    TRY(tl_allreduce(d, high, count, TULLE_MAX));
+    int64_t ends[TL_LEAST_MAX];         /* the least of a number, and the negative of the largest */
+    for (int i = 0; i < count; i++) {
+        ends[2 * i] = status == TULLE_OK ? same[i].number : 0;
+        ends[2 * i + 1] = -ends[2 * i];
+    }
+    TRY(tl_agree_least(d, status, ends, 2 * count));
     for (int i = 0; i < count; i++)
-        if (low[i] != high[i])
-            TRY(tl_fail(d->b, TULLE_EINVAL, "%s: the ranks do not agree on %s", what, names[i]));
+        if (ends[2 * i] != -ends[2 * i + 1])
+            TRY(tl_fail(d->b, TULLE_EINVAL, "%s: the ranks do not agree on %s", same[i].of, same[i].what));
 done:
     return status;
 }
 
-static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust)
+enum { NUMBERS = 4 };                   /* of a matrix, the same on all ranks */
+
+static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust,
+                               tl_same *same)
 {
     tulle_status status = TULLE_OK;
     int rank = d->t.rank;
@@ -66,24 +66,46 @@ static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const cha
                     A->local.rows, A->row_starts[rank + 1] - A->row_starts[rank]));
     TRY(tl_csr_check_shape(d->b, &A->local, name));
     TRY(trust ? tl_csr_check_ends(d->b, &A->local, name) : tl_csr_check(d->b, &A->local, name, 0));
+    same[0] = (tl_same){name, "the number of its columns", A->local.cols};
+    same[1] = (tl_same){name, "the type of its values", A->local.val_type};
+    same[2] = (tl_same){name, "the type of its columns", A->local.idx_type};
+    same[3] = (tl_same){name, "its row blocks", tl_starts_number(A->row_starts, d->t.size)};
 done:
     return status;
 }
 
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust)
 {
-    tulle_status status = check_here(d, A, name, trust);
-    const tulle_csr *l = &A->local;
-    static const char *const names[] = {"the number of its columns", "the type of its values",
-                                        "the type of its columns", "its row blocks"};
-    int64_t numbers[MOST] = {0};
-    if (status == TULLE_OK) {
-        numbers[0] = l->cols;
-        numbers[1] = l->val_type;
-        numbers[2] = l->idx_type;
-        numbers[3] = tl_starts_number(A->row_starts, d->t.size);
-    }
-    return tl_same_everywhere(d, status, numbers, names, MOST, name);
+    tl_same same[NUMBERS] = {0};
+    return tl_same_everywhere(d, check_here(d, A, name, trust, same), same, NUMBERS);
+}
+
+static tulle_status fits(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool values)
+{
+    if (A->local.cols != tl_dist_rows(d, B))
+        return tl_fail(d->b, TULLE_ESHAPE, "A has %" PRId64 " columns, B has %" PRId64 " rows", A->local.cols,
+                       tl_dist_rows(d, B));
+    if (A->local.val_type != B->local.val_type)
+        return tl_fail(d->b, TULLE_ETYPE, "values of A are %s, those of B are %s",
+                       tl_type_name(A->local.val_type), tl_type_name(B->local.val_type));
+    if (values && ((A->local.nnz > 0 && !A->local.values) || (B->local.nnz > 0 && !B->local.values)))
+        return tl_fail(d->b, TULLE_EINVAL, "%s has no values",
+                       A->local.nnz > 0 && !A->local.values ? "A" : "B");
+    return TULLE_OK;
+}
+
+tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
+                              bool values)
+{
+    enum { ALL = 2 * NUMBERS + 2 };
+    tl_same same[ALL] = {0};
+    tulle_status status = check_here(d, A, "A", trust, same);
+    /* One matrix twice is looked at once; other ranks may have two. */
+    if (status == TULLE_OK) status = check_here(d, B, "B", trust || B == A, same + NUMBERS);
+    if (status == TULLE_OK) status = fits(d, A, B, values);
+    same[ALL - 2] = (tl_same){"tulle_dist_options", "dimensions", d->dimensions};
+    same[ALL - 1] = (tl_same){"tulle_dist_options", "grid_cols", d->grid_cols};
+    return tl_same_everywhere(d, status, same, ALL);
 }
 
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out)
