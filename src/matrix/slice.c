@@ -2,9 +2,10 @@
  *
  * slice.c - some rows of a larger matrix, as a matrix of their own.
  *
- * The pointers of such a view count from the beginning of the larger matrix's arrays: row_ptr[0] is not 0.  Everywhere
- * else in the library they count from the first entry of the view.  So they are copied, less row_ptr[0], while columns
- * and values stay where they are.  Faults among them are named here, where they still have the caller's numbers.
+ * The pointers of such a view count from the beginning of the larger matrix's arrays: row_ptr[0] is not 0.
+ * Everywhere else in the library they count from the first entry of the view.  So they are copied, less
+ * row_ptr[0], while columns and values stay where they are.  Faults among them are named here, where they still
+ * have the caller's numbers.
  *
  * Memory: the copy of row_ptr. */
 #include "matrix/parts.h"
@@ -31,7 +32,8 @@ static tulle_status check_ends(tl_base *b, const tulle_csr *A, const char *name)
 {
     int64_t first = tl_row_begin(A, 0), end = tl_row_begin(A, A->rows);
     if (first < 0 || first > INT64_MAX / 16)
-        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", which is no place in an array", name, first);
+        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", which is no place in an array", name,
+                       first);
     if (end < first || end - first != A->nnz)
         return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 " and row_ptr[%" PRId64 "] is %" PRId64
                        ", but nnz is %" PRId64, name, first, A->rows, end, A->nnz);
@@ -80,7 +82,8 @@ tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int 
     tl_team_run(b->team, tl_threads_for(b, threads, A->rows), copy_work, &j);
     int64_t bad = atomic_load(&j.bad);
     if (bad < INT64_MAX) {
-        status = tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] = %" PRId64 " is smaller than row_ptr[%" PRId64
+        status = tl_fail(b, TULLE_EPATTERN,
+                         "%s: row_ptr[%" PRId64 "] = %" PRId64 " is smaller than row_ptr[%" PRId64
                          "] = %" PRId64, name, bad, tl_row_begin(A, bad), bad - 1, tl_row_begin(A, bad - 1));
         goto done;
     }

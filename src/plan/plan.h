@@ -162,8 +162,8 @@ typedef struct tl_profile {
     bool     repeats;                   /* products of most rows lie as in a row shortly before, shifted */
 } tl_profile;
 
-/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (that is looked for where `alike` says so).  Rows of
- * at most `few` products, in the mean, are told by what repeats before they are told by what is shifted. */
+/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (looked for where `alike` says so).  Where
+ * rows have at most `few` products in the mean, patterns that repeat are preferred to rows that are shifted. */
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
                              int threads, tl_profile *profile);
 void         tl_profile_done(tl_base *b, tl_profile *profile);

@@ -238,7 +238,8 @@ static void analyze(void *arg, int thread, int threads)
 }
 
 /* Decides what is looked for in all rows. */
-static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, int64_t few, tl_profile *p)
+static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, int64_t few,
+                                  tl_profile *p)
 {
     tulle_status status = TULLE_OK;
     bool same = tl_same_arrays(A, B);
