@@ -163,7 +163,7 @@ typedef struct tl_profile {
 } tl_profile;
 
 /* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (looked for where `alike` says so).  Where
- * rows have at most `few` products in the mean, patterns that repeat are preferred to rows that are shifted. */
+ * rows have at most `few` products in the mean, repeated patterns are preferred to shifted rows. */
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
                              int threads, tl_profile *profile);
 void         tl_profile_done(tl_base *b, tl_profile *profile);
