@@ -162,7 +162,7 @@ typedef struct tl_profile {
     bool     repeats;                   /* products of most rows lie as in a row shortly before, shifted */
 } tl_profile;
 
-/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (looked for where `alike` says so).  Where
+/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (looked for if `alike` says so).  Where
  * rows have at most `few` products in the mean, repeated patterns are preferred to shifted rows. */
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
                              int threads, tl_profile *profile);
