@@ -5,8 +5,9 @@
     docs/records/cpu.txt      what `make bench` printed on one machine
     docs/records/h200.json    what `make gpu-check` wrote on another
 
-become docs/figures/speed.svg and the table between two marks in README.md.  `make figures` calls this.  With --check
-nothing is written, and the exit status is 1 where the files are not those that would be.  Needs Python alone."""
+become docs/figures/speed.svg and the table between two marks in README.md.  `make figures` calls this.  With
+--check nothing is written, and the exit status is 1 where the files differ from what would be written.  Needs
+Python alone."""
 import json
 import math
 import pathlib
@@ -47,10 +48,13 @@ def read_cpu():
 
 def read_gpu():
     record = json.loads(GPU.read_text())
-    auto = [p for p in record["products"] if p["policy"] == "auto" and p["driver"] == "cuda" and p.get("cusparse_ms")]
-    products = [(p["matrix"], p["cusparse_ms"] / p["ms"]) for p in auto]
+
+    def compared(p):
+        return p["policy"] == "auto" and p["driver"] == "cuda" and p.get("cusparse_ms")
+
+    products = [(p["matrix"], p["cusparse_ms"] / p["ms"]) for p in record["products"] if compared(p)]
     dense = [(f"{p['matrix']} {p['type']} {p['columns']}", p["cusparse_ms"] / p["ms"])
-             for p in record["spmm"] if p["policy"] == "auto" and p["driver"] == "cuda" and p.get("cusparse_ms")]
+             for p in record["spmm"] if compared(p)]
     return record, products, dense
 
 
@@ -84,7 +88,8 @@ def panel(out, x0, title, note, cases, color, ticks):
         return x0 + LEFT + WIDE * (math.log(ratio) - low) / (high - low)
 
     bottom = TOP + ROW * len(cases)
-    out.append(f'<text x="{x0}" y="20" class="title">{title}</text><text x="{x0}" y="36" class="note">{note}</text>')
+    out.append(f'<text x="{x0}" y="20" class="title">{title}</text>'
+               f'<text x="{x0}" y="36" class="note">{note}</text>')
     for tick in ticks:
         kind = "one" if tick == 1 else "grid"
         out.append(f'<path d="M{at(tick):.1f} {TOP - 6}V{bottom}" class="{kind}"/>'
@@ -92,7 +97,8 @@ def panel(out, x0, title, note, cases, color, ticks):
     for i, (name, ratio) in enumerate(cases):
         y = TOP + ROW * i + ROW / 2
         out.append(f'<text x="{x0 + LEFT - 8}" y="{y + 3:.1f}" class="name">{name}</text>'
-                   f'<path d="M{at(1):.1f} {y:.1f}H{at(ratio):.1f}" stroke="{color}" stroke-opacity=".35" stroke-width="2"/>'
+                   f'<path d="M{at(1):.1f} {y:.1f}H{at(ratio):.1f}" stroke="{color}" '
+                   f'stroke-opacity=".35" stroke-width="2"/>'
                    f'<circle cx="{at(ratio):.1f}" cy="{y:.1f}" r="3.4" fill="{color}"/>')
     return bottom
 
@@ -106,15 +112,16 @@ def picture(cpu, gpu):
     ticks = ([0.5] if low < 1 else []) + [1, 2, 4, 8, 16]
     if max(r for _, r in cpu_products + gpu_products) > 16:
         ticks.append(32)
-    bottom = max(panel(out, GAP / 2, "CPU: times as fast as the faster of GraphBLAS and Eigen", head["machine"],
-                       cpu_products, COLORS["cpu"], ticks),
-                 panel(out, GAP * 1.5 + LEFT + WIDE, "GPU: times as fast as cuSPARSE", record["device"], gpu_products,
-                       COLORS["gpu"], ticks))
+    bottom = max(panel(out, GAP / 2, "CPU: times as fast as the faster of GraphBLAS and Eigen",
+                       head["machine"], cpu_products, COLORS["cpu"], ticks),
+                 panel(out, GAP * 1.5 + LEFT + WIDE, "GPU: times as fast as cuSPARSE",
+                       record["device"], gpu_products, COLORS["gpu"], ticks))
     height = bottom + 28
     style = ("text{font:10px sans-serif;fill:#333}.title{font-size:13px;font-weight:bold}.note{fill:#666}"
              ".name,.tick{font-size:9px}.name{text-anchor:end}.tick{text-anchor:middle;fill:#666}"
              ".grid{stroke:#ddd}.one{stroke:#555}")
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}">\n'
             f"<!-- made by bench/figures.py from docs/records/ -->\n<style>{style}</style>\n"
             f'<rect width="{width}" height="{height}" fill="#fff"/>\n' + "\n".join(out) + "\n</svg>\n")
 
@@ -134,7 +141,8 @@ def main():
         if path.exists() and path.read_text() == text:
             continue
         old += 1
-        print(f"{path.relative_to(ROOT)}: " + ("not made from the records; run make figures" if check else "written"))
+        what = "not made from the records; run make figures" if check else "written"
+        print(f"{path.relative_to(ROOT)}: {what}")
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

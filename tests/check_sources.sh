@@ -61,7 +61,8 @@ done
 frozen='^src/(gpu|jit|kernels)/|^src/plan/policy_'
 unwrapped='^src/cpu/|^src/(dist|mpi)/|^src/petsc/|^src/[^/]*$|^src/matrix/(check|own|types)[.]c$'
 unwrapped+='|^programs/(ranks|options)[.]c$|^bench/mpi/|^bench/bench_(spgemm|spmm)[.]c$'
-mapfile -t narrow < <(find src include programs bench -type f -name '*.[ch]' | grep -vE "$frozen|$unwrapped" | sort)
+mapfile -t narrow < <(find src include programs bench -type f \( -name '*.[ch]' -o -name '*.py' -o -name '*.sh' \) |
+    grep -vE "$frozen|$unwrapped" | sort)
 [ ${#narrow[@]} -gt 100 ] || complain "only ${#narrow[@]} files are looked at for long lines"
 long=$(awk 'length > 110 {print FILENAME ":" FNR ": " length " columns"}' "${narrow[@]}")
 [ -z "$long" ] || complain "$long"$'\n'"    at most 110"

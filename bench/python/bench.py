@@ -53,7 +53,8 @@ def multigrid(product, edge=64, block=3):
     aggregate = ((z * blocks + y) * blocks + x).ravel().astype("int32")
     size = np.bincount(aggregate)
     n = edge**3
-    T = sp.csr_array((1 / np.sqrt(size[aggregate]), aggregate, np.arange(n + 1, dtype="int32")), shape=(n, blocks**3))
+    T = sp.csr_array((1 / np.sqrt(size[aggregate]), aggregate, np.arange(n + 1, dtype="int32")),
+                     shape=(n, blocks**3))
     S = A.copy()
     diagonal = A.diagonal()
     rows = np.repeat(np.arange(n), np.diff(A.indptr))
@@ -98,7 +99,8 @@ def mean(ratios):
 
 def products(peers, settings):
     names = ["tulle", "fresh", "scipy"] + [p.name for p in peers if p.name not in ("tulle", "fresh", "scipy")]
-    print(f"\nC = A*B, ms\n{'matrix':17}" + "".join(f"{n:>11}" for n in names) + f"{'vs scipy':>10}{'vs best':>9}{'fresh':>7}")
+    print(f"\nC = A*B, ms\n{'matrix':17}" + "".join(f"{n:>11}" for n in names) +
+          f"{'vs scipy':>10}{'vs best':>9}{'fresh':>7}")
     vs_scipy, vs_best, fresh = [], [], []
     for name, recipe in suite():
         if not wanted(name, settings):
@@ -131,7 +133,8 @@ def products(peers, settings):
 def spmm(peers, settings):
     peers = [p for p in peers if hasattr(p, "dense") and p.name != "fresh"]
     names = [p.name for p in peers]
-    print(f"\nY = A*X, Y given, ms\n{'matrix':11}{'type':8}{'columns':>8}" + "".join(f"{n:>10}" for n in names) + f"{'vs best':>9}")
+    print(f"\nY = A*X, Y given, ms\n{'matrix':11}{'type':8}{'columns':>8}" +
+          "".join(f"{n:>10}" for n in names) + f"{'vs best':>9}")
     ratios = []
     for name, recipe in SPMM.items():
         if not wanted(name, settings):
@@ -150,8 +153,8 @@ def spmm(peers, settings):
                         complain(f"{name} {dtype} {columns}", who, f"off by {off}")
                 t = race({p.name: p.dense(A, X, Y[p.name]) for p in peers}, settings.seconds / 4, check)
                 ratios.append(min(v for k, v in t.items() if k in ("mkl", "torch")) / t["tulle"])
-                print(f"{name:11}{dtype:8}{columns:8}" + "".join(f"{t[n] * 1e3:10.3f}" for n in names) + f"{ratios[-1]:9.2f}",
-                      flush=True)
+                print(f"{name:11}{dtype:8}{columns:8}" + "".join(f"{t[n] * 1e3:10.3f}" for n in names) +
+                      f"{ratios[-1]:9.2f}", flush=True)
     return ratios
 
 
@@ -165,16 +168,22 @@ def best_of(call, rounds=40, turns=500):
     return least * 1e6
 
 
+def printed(command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def small_things(tiny):
     """What a tiny product and the import take."""
     A = sp.csr_array(tulle.gallery("er:100,per_row=3"))
     B = A.copy()
-    one, other = map(float, subprocess.run([tiny, "er:100,per_row=3"], check=True, capture_output=True, text=True).stdout.split())
-    same, two, by_scipy = best_of(lambda: tulle.matmul(A, A)), best_of(lambda: tulle.matmul(A, B)), best_of(lambda: A @ A)
-    print(f"\na product of 100 rows: A*A {one:.1f} us in C, {same:.1f} in Python, {by_scipy:.1f} by SciPy; A*B {other:.1f} in C, {two:.1f} in "
+    one, other = map(float, printed([tiny, "er:100,per_row=3"]).split())
+    same, two = best_of(lambda: tulle.matmul(A, A)), best_of(lambda: tulle.matmul(A, B))
+    by_scipy = best_of(lambda: A @ A)
+    print(f"\na product of 100 rows: A*A {one:.1f} us in C, {same:.1f} in Python, {by_scipy:.1f} by SciPy; "
+          f"A*B {other:.1f} in C, {two:.1f} in "
           f"Python; overhead={same - one:.1f} us, of two matrices {two - other:.1f} us")
     code = "import time; t = time.perf_counter(); import tulle; tulle.Context; print(time.perf_counter() - t)"
-    took = [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(7)]
+    took = [float(printed([sys.executable, "-c", code])) for _ in range(7)]
     print(f"import={np.median(took) * 1e3:.1f} ms (with the library, before NumPy)")
 
 
@@ -201,7 +210,8 @@ def main():
         print(f"spmm: vs_best={mean(ratios):.2f} min={min(ratios):.2f} cases={len(ratios)}")
     if vs_best:
         print(f"fresh: vs_best={mean(fresh):.2f} min={min(fresh):.2f}")
-    print(f"python_vs_scipy={mean(vs_scipy):.2f} vs_best={mean(vs_best):.2f} min={min(vs_best, default=float('nan')):.2f} "
+    least = min(vs_best, default=float("nan"))
+    print(f"python_vs_scipy={mean(vs_scipy):.2f} vs_best={mean(vs_best):.2f} min={least:.2f} "
           f"matrices={len(vs_best)}")
     return 1 if wrong else 0
 

@@ -57,7 +57,8 @@ def found(words, only):
     for word in words:
         names = [os.path.join(word, n) for n in sorted(os.listdir(word))] if os.path.isdir(word) else [word]
         for name in names:
-            if only in name and (not os.path.isdir(word) or any(end in name for end in (".tpat", ".mtx", ".tulle"))):
+            matrix = not os.path.isdir(word) or any(end in name for end in (".tpat", ".mtx", ".tulle"))
+            if only in name and matrix:
                 yield name
 
 
@@ -100,7 +101,8 @@ def main():
         name = os.path.basename(word).split(".tpat")[0]
         g = [cs.csr_matrix(sp.csr_matrix(M)) for M in ((A,) if B is A else (A, B))]
         t = [tensor(M) for M in ((A,) if B is A else (A, B))]
-        calls = {"tulle, cupy": lambda: tulle.matmul(g[0], g[-1]), "tulle, torch": lambda: tulle.matmul(t[0], t[-1]),
+        calls = {"tulle, cupy": lambda: tulle.matmul(g[0], g[-1]),
+                 "tulle, torch": lambda: tulle.matmul(t[0], t[-1]),
                  "cupy": lambda: g[0] @ g[-1], "torch": lambda: t[0] @ t[-1]}
         expected = tulle.matmul(A, B, device="cpu")
         times = {}
@@ -108,8 +110,9 @@ def main():
             try:
                 C = call()
                 total = float(C.data.sum()) if "cupy" in who else float(C.values().sum())
-                if total != expected.data.sum() and (who.startswith("tulle") or abs(total / expected.data.sum() - 1) > 1e-9):
-                    print(f"WRONG: {name}, {who}: the entries add up to {total}, not to {expected.data.sum()}")
+                right = expected.data.sum()
+                if total != right and (who.startswith("tulle") or abs(total / right - 1) > 1e-9):
+                    print(f"WRONG: {name}, {who}: the entries add up to {total}, not to {right}")
                     wrong += 1
                 del C
                 times[who] = median(call, wait)
@@ -121,8 +124,10 @@ def main():
         peers = [times[who] for who in ("cupy", "torch") if who in times]
         if "tulle, cupy" in times and peers:
             ratios.append(min(peers) / times["tulle, cupy"])
-            print(f"{name:24}" + "".join(f"{times.get(n, float('nan')):17.3f}" for n in names) + f"{ratios[-1]:9.2f}", flush=True)
-    print(f"cuda_vs_best={np.exp(np.mean(np.log(ratios))) if ratios else float('nan'):.2f} min={min(ratios, default=float('nan')):.2f} "
+            print(f"{name:24}" + "".join(f"{times.get(n, float('nan')):17.3f}" for n in names) +
+                  f"{ratios[-1]:9.2f}", flush=True)
+    mean = np.exp(np.mean(np.log(ratios))) if ratios else float("nan")
+    print(f"cuda_vs_best={mean:.2f} min={min(ratios, default=float('nan')):.2f} "
           f"matrices={len(ratios)}")
     return 1 if wrong or not ratios else 0
 

@@ -86,11 +86,16 @@ class GraphBLAS:
         self.ok(self.lib.GrB_Matrix_new(C, self.lib.GrB_FP64, *shape))
         return self.ffi.gc(C, self.lib.GrB_Matrix_free)
 
+    def pointers(self, i, j, x):
+        """Arrays of rows, columns and values, as GraphBLAS takes them."""
+        types = ("GrB_Index[]", i), ("GrB_Index[]", j), ("double[]", x)
+        return [self.ffi.from_buffer(name, array) for name, array in types]
+
     def take(self, A):
         M, coo = self.new(A.shape), A.tocoo()
-        i, j, x = (np.ascontiguousarray(v, t) for v, t in ((coo.row, "u8"), (coo.col, "u8"), (coo.data, "f8")))
-        at = [self.ffi.from_buffer(f"{t}[]", v) for t, v in (("GrB_Index", i), ("GrB_Index", j), ("double", x))]
-        self.ok(self.lib.GrB_Matrix_build_FP64(M[0], *at, len(x), self.lib.GrB_PLUS_FP64))
+        parts = [np.ascontiguousarray(v, t) for v, t in ((coo.row, "u8"), (coo.col, "u8"), (coo.data, "f8"))]
+        self.ok(self.lib.GrB_Matrix_build_FP64(M[0], *self.pointers(*parts), len(coo.data),
+                                               self.lib.GrB_PLUS_FP64))
         return M
 
     def product(self, A, B):
@@ -100,7 +105,8 @@ class GraphBLAS:
 
         def run():
             C = self.new(shape)
-            self.ok(self.lib.GrB_mxm(C[0], null, null, self.lib.GrB_PLUS_TIMES_SEMIRING_FP64, a[0], b[0], null))
+            self.ok(self.lib.GrB_mxm(C[0], null, null, self.lib.GrB_PLUS_TIMES_SEMIRING_FP64, a[0], b[0],
+                                     null))
             self.ok(self.lib.GrB_Matrix_wait(C[0], self.lib.GrB_MATERIALIZE))
             return C
 
@@ -108,8 +114,7 @@ class GraphBLAS:
             n = self.ffi.new("GrB_Index*")
             self.ok(self.lib.GrB_Matrix_nvals(n, C[0]))
             i, j, x = np.empty(n[0], "u8"), np.empty(n[0], "u8"), np.empty(n[0])
-            at = [self.ffi.from_buffer(f"{t}[]", v) for t, v in (("GrB_Index", i), ("GrB_Index", j), ("double", x))]
-            self.ok(self.lib.GrB_Matrix_extractTuples_FP64(*at, n, C[0]))
+            self.ok(self.lib.GrB_Matrix_extractTuples_FP64(*self.pointers(i, j, x), n, C[0]))
             return sp.csr_array((x, (i.astype("i8"), j.astype("i8"))), shape=shape)
         return run, show
 
@@ -125,15 +130,18 @@ class Torch:
 
     def take(self, A):
         torch = self.torch
-        return torch.sparse_csr_tensor(*(torch.from_numpy(np.ascontiguousarray(x)) for x in (A.indptr, A.indices, A.data)),
-                                       size=A.shape)
+        parts = (torch.from_numpy(np.ascontiguousarray(x)) for x in (A.indptr, A.indices, A.data))
+        return torch.sparse_csr_tensor(*parts, size=A.shape)
 
     def product(self, A, B):
         a = self.take(A)
         b = a if B is A else self.take(B)
         shape = (A.shape[0], B.shape[1])
-        return lambda: a @ b, lambda C: sp.csr_array((C.values().numpy(), C.col_indices().numpy(), C.crow_indices().numpy()),
-                                                     shape=shape)
+
+        def show(C):
+            parts = C.values().numpy(), C.col_indices().numpy(), C.crow_indices().numpy()
+            return sp.csr_array(parts, shape=shape)
+        return lambda: a @ b, show
 
     def dense(self, A, X, Y):
         a, x, y = self.take(A), self.torch.from_numpy(X), self.torch.from_numpy(Y)

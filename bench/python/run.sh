@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench-python` runs: the package against SciPy, MKL (sparse_dot_mkl), SuiteSparse:GraphBLAS and
-# PyTorch, which come from PyPI into build/bench-python; then what a tiny product and the import take.  Options go to bench.py.
+# run.sh [OPTIONS] - what `make bench-python` runs: the package against SciPy, MKL (sparse_dot_mkl),
+# SuiteSparse:GraphBLAS and PyTorch, which come from PyPI into build/bench-python; then what a tiny product
+# and the import take.  Options go to bench.py.
 # The last line is `python_vs_scipy=X vs_best=Y min=Z matrices=N`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,6 +22,8 @@ export TULLE_LIBRARY=$PWD/$build/libtulle.so PYTHONPATH=$PWD/python PYTHONWARNIN
 export OMP_NUM_THREADS=$threads MKL_NUM_THREADS=$threads
 MKL_RT=$(find "$PWD/$venv/lib" -maxdepth 1 -name 'libmkl_rt.so*' | head -n 1)
 export MKL_RT LD_LIBRARY_PATH=$PWD/$venv/lib
-echo "machine: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg)"
-${CC:-cc} -O2 -Iinclude bench/python/tiny.c -o "$build/bench-python/tiny" -L"$build" -ltulle -Wl,-rpath,"$PWD/$build"
+processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+echo "machine: $(nproc) cores, $processor, load $(cut -d' ' -f1 /proc/loadavg)"
+${CC:-cc} -O2 -Iinclude bench/python/tiny.c -o "$build/bench-python/tiny" -L"$build" -ltulle \
+    -Wl,-rpath,"$PWD/$build"
 exec "$venv/bin/python" bench/python/bench.py --threads "$threads" --tiny "$build/bench-python/tiny" "$@"

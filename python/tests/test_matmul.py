@@ -12,6 +12,7 @@ from conftest import DTYPES, INDICES, same, whole
 import tulle
 from tulle._arrays import NUMPY, csr_view, dense_view
 from tulle._kinds import _SCIPY, is_array
+from tulle._matmul import pair_of
 
 
 @pytest.mark.parametrize("index_a", INDICES)
@@ -92,6 +93,31 @@ def test_slices_read_only_and_gaps():
         wide[::2] = getattr(gaps, name)
         setattr(gaps, name, wide[::2])
     same(tulle.matmul(gaps, gaps), A.toarray() @ A.toarray())
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_operands_are_not_copied(fmt, index):
+    A, B = whole((20, 30), fmt=fmt, index=index), whole((30, 25), fmt=fmt, index=index, seed=2)
+    for x in (A.data, A.indices, A.indptr):
+        x.flags.writeable = False
+    pair = pair_of(A, B, _SCIPY, _SCIPY)
+    first, second = (A, B) if fmt == "csr" else (B, A)          # C^T = B^T * A^T: the same arrays, no transpose
+    assert pair.op_left == pair.op_right == 0 and pair.swapped is (fmt == "csc")
+    for view, M in ((pair.left, first), (pair.right, second)):
+        assert (view.row_ptr, view.col_idx, view.values) == tuple(x.ctypes.data for x in (M.indptr, M.indices, M.data))
+
+
+def test_slices_of_rows_over_the_same_memory():
+    A, B, X = whole((40, 30), 0.3), whole((30, 20), 0.3), np.arange(90.0).reshape(30, 3)
+    part = tulle.Csr(A.data, A.indices, A.indptr[5:26], (20, 30))
+    expected = A.toarray()[5:25]
+    assert part.nnz == np.count_nonzero(expected) and np.shares_memory(part.data, A.data)
+    np.testing.assert_array_equal(part.toarray(), expected)
+    np.testing.assert_array_equal(tulle.matmul(part, B).toarray(), expected @ B.toarray())
+    np.testing.assert_array_equal(tulle.matmul(part, X), expected @ X)
+    np.testing.assert_array_equal(tulle.SpmmPlan(part)(X), expected @ X)
+    np.testing.assert_array_equal(tulle.Plan(part, B)(2 * part.data).toarray(), 2 * (expected @ B.toarray()))
 
 
 def unaligned(x):

@@ -9,7 +9,8 @@ class Csr:
     """Compressed sparse rows: three arrays and a shape.
 
     What :func:`tulle.read` and :func:`tulle.gallery` return where SciPy is not installed, and what every
-    function takes.
+    function takes. A part of the row pointers makes a slice of rows over the same memory: the rows i to j of A
+    are ``Csr(A.data, A.indices, A.indptr[i:j + 1], (j - i, A.shape[1]))``.
 
     >>> A = Csr([1.0, 2.0], [1, 0], [0, 1, 2], (2, 2))
     >>> (A @ A).toarray()
@@ -21,6 +22,9 @@ class Csr:
 
     def __init__(self, data, indices, indptr, shape) -> None:
         self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+        first = int(self.indptr[0]) if self.indptr.size else 0
+        if first > 0:                   # a slice of rows: only its pointers are made anew
+            self.data, self.indices, self.indptr = self.data[first:], self.indices[first:], self.indptr - first
         self.shape = (int(shape[0]), int(shape[1]))
 
     @property
