@@ -9,7 +9,7 @@
  * allows: a second probe multiplies and adds, not fused, vectors from the first cache as fast as it can.
  *
  * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A, `apply` with one column
- * tulle_csr_apply(), which has one, too).  They take turns;
+ * tulle_csr_apply(), which has one, too).  They take turns, also tulle's three, of which a plan has a copy of A's values;
  * in its turn each runs at least twice and for some milliseconds, the last time counts; medians.  Y is compared once.
  * The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`, without its first two where Eigen does not run:
  * with --no-peer, which a build without it (TULLE_NO_PEERS) wants. */
@@ -34,7 +34,7 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"rmat_15_12",     "rmat:15,edges=12"},
     {"er_60k_12",      "er:60000,per_row=12"},
 };
-enum { SUITE = sizeof suite / sizeof *suite, RUNS = 40, PROBE = 4 };       /* every fourth turn ends with the probes */
+enum { SUITE = sizeof suite / sizeof *suite, RUNS = 20, PROBE = 4 };       /* every fourth turn ends with the probes */
 #ifdef TULLE_NO_PEERS
 static const bool have_peer = false;
 static double eigen_spmm(const peer_spmm *p) { (void)p; return INFINITY; }
@@ -44,7 +44,7 @@ static const bool have_peer = true;
 static double eigen_spmm(const peer_spmm *p) { return peer_eigen_spmm(p); }
 static int eigen_threads(void) { return peer_eigen_threads(); }
 #endif
-static const double TURN = 4e-3;         /* seconds: caches, clocks and threads are awake then */
+static const double TURN = 12e-3;        /* seconds: caches, clocks and threads are awake then */
 
 typedef struct settings {
     int         threads;
@@ -117,10 +117,26 @@ static bool agree(const tulle_dense *Y, const tulle_dense *Z)
     return worst <= allowed * size;
 }
 
+/* The last time of a turn, below 0 after an error. */
+static double take_turn(tulle_ctx *ctx, int road, tulle_spmm_plan *plan, line *l)
+{
+    const double turn = peer_now();
+    double seconds = 0;
+    for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) {
+        const double start = peer_now();
+        const tulle_status status = road == PLAN ? tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y)
+                                  : road == CHECKED ? tulle_spmm(ctx, &l->A, &l->X, &l->Y, NULL)
+                                                    : tulle_csr_apply(ctx, &l->A, l->X.values, l->Y.values);
+        if (status != TULLE_OK) return -1;
+        seconds = peer_now() - start;
+    }
+    return seconds;
+}
+
 static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l, roofs *roof, tally *sum)
 {
     const tulle_csr *A = &l->A;
-    double tulle[RUNS], eigen[2][RUNS], checked[RUNS], apply[RUNS], spent = 0;
+    double times[ROADS][RUNS], eigen[2][RUNS], spent = 0;
     size_t size = A->val_type == TULLE_F64 ? 8 : 4;
     tulle_spmm_plan *plan = NULL;
     int runs = 0, ways = s->no_peer ? 0 : s->columns ? 1 : 2;
@@ -131,46 +147,37 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         if (ways > 0) nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);      /* OpenMP's threads spin for a while */
-        double turn = peer_now();
-        for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) {
-            double start = peer_now();
-            if (tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y) != TULLE_OK)
-                return printf("%s\n", tulle_ctx_error(ctx)), false;
-            tulle[runs] = peer_now() - start;
+        for (int road = 0; road < (l->n == 1 ? ROADS : APPLY); road++) {
+            times[road][runs] = take_turn(ctx, road, plan, l);
+            if (times[road][runs] < 0) return printf("%s\n", tulle_ctx_error(ctx)), false;
         }
-        double start = peer_now();
-        if (tulle_spmm(ctx, A, &l->X, &l->Y, NULL) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
-        checked[runs] = peer_now() - start;
-        start = peer_now();
-        if (l->n == 1 && tulle_csr_apply(ctx, A, l->X.values, l->Y.values) != TULLE_OK)
-            return printf("%s\n", tulle_ctx_error(ctx)), false;
-        apply[runs] = peer_now() - start;
         eigen[0][runs] = eigen[1][runs] = INFINITY;
         for (int way = 0; way < ways; way++) {          /* by rows Eigen's other order may be faster */
             p.by_cols = way == 0 ? s->columns : true;
-            turn = peer_now();
+            double turn = peer_now();
             for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) eigen[way][runs] = eigen_spmm(&p);
             if (way == 0 && runs == 0 && !agree(&l->Y, &l->Z)) return printf("WRONG: %s\n", name), false;
         }
         if (runs % PROBE == 0) roofs_sample(roof);
-        spent += tulle[runs++] * 2;
+        spent += times[PLAN][runs++] * 2;
     }
     tulle_spmm_plan_free(plan);
     double bytes = (double)A->nnz * (double)(size + 4) + 4.0 * (double)(A->rows + 1)
                    + (double)size * (double)l->n * (double)(A->rows + A->cols);
-    double t = typical(s, tulle, runs), e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
+    double t = typical(s, times[PLAN], runs), checked = typical(s, times[CHECKED], runs);
+    double apply = l->n == 1 ? typical(s, times[APPLY], runs) : 0, e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
     double work = 2.0 * (double)A->nnz * (double)l->n;
     double bound = bytes / roofs_bytes(roof, s->best), top = fmax(bound, work / roofs_operations(roof, size == 8));
     char eigen_ms[16] = "-", vs_eigen[16] = "-", apply_ms[16] = "-";
-    if (l->n == 1) snprintf(apply_ms, sizeof apply_ms, "%.3f", 1e3 * typical(s, apply, runs));
+    if (l->n == 1) snprintf(apply_ms, sizeof apply_ms, "%.3f", 1e3 * apply);
     if (ways > 0) {
         snprintf(eigen_ms, sizeof eigen_ms, "%.3f", 1e3 * e);
         snprintf(vs_eigen, sizeof vs_eigen, "%.2f", e / t);
         sum->log_eigen += log(e / t);
-        if (l->n == 1) add_one_column((double[]){t, typical(s, checked, runs), typical(s, apply, runs)}, e);
+        if (l->n == 1) add_one_column((double[]){t, checked, apply}, e);
     }
     printf("%-15s %s %4lld %10.3f %10.3f %10s %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
-           (long long)l->n, 1e3 * t, 1e3 * typical(s, checked, runs), apply_ms, eigen_ms, 1e-9 * work / t,
+           (long long)l->n, 1e3 * t, 1e3 * checked, apply_ms, eigen_ms, 1e-9 * work / t,
            1e-9 * bytes / t, vs_eigen, t / bound, t / top);
     fflush(stdout);
     sum->log_bound += log(t / bound);
