@@ -126,9 +126,9 @@ typedef struct tulle_dense_matrix tulle_dense_matrix;   /* a dense one          
 typedef struct tulle_spmm_plan tulle_spmm_plan;         /* for products with dense ones */
 typedef struct tulle_writer tulle_writer;   /* a file that grows by blocks of rows  */
 
-/* A view over three arrays of the caller: a matrix in compressed sparse rows, 0-based.  A view owns nothing,
- * and what it points at is never written.  Row i has the entries row_ptr[i] to row_ptr[i+1] - 1 of col_idx
- * and values; its columns increase strictly.  values may be NULL where only the pattern is needed.
+/* A view over three arrays of the caller: a sparse matrix in compressed sparse rows, 0-based.  A view owns
+ * nothing, and what it points at is never written.  Row i has the entries row_ptr[i] to row_ptr[i+1] - 1 of
+ * col_idx and values; its columns increase strictly.  values may be NULL where only the pattern is needed.
  *
  * On the host a view may be a slice of rows of a larger matrix: row_ptr points at the pointer of its first
  * row, col_idx and values at the beginning of the larger matrix's arrays, and row_ptr[0] is then not 0.  nnz
@@ -157,7 +157,7 @@ typedef struct tulle_dense {
     uint64_t    reserved[2];      /* must be zero                                             */
 } tulle_dense;
 
-/* Memory hooks; all zero: the library's own (huge pages where there are any). */
+/* Memory hooks, both or neither; all zero: the library's own memory, with huge pages where there are any. */
 typedef struct tulle_mem {
     void *(*alloc)(void *user, size_t bytes);
     void  (*free)(void *user, void *p);
@@ -168,53 +168,54 @@ typedef struct tulle_mem {
 /* Called now and then from the calling thread, fraction in 0..1; return non-zero to cancel. */
 typedef int (*tulle_progress_fn)(void *user, const char *stage, double fraction);
 
-/* Called with one line of text for each choice that was made ("policy auto: 97% of rows dense ..."). */
+/* Called with one line of text for each choice that is made, such as the policy, or how many threads work. */
 typedef void (*tulle_trace_fn)(void *user, const char *line);
 
-/* Called with the name of a temporary file just before it is made (there is 1), and when it is gone or has
- * got its name (there is 0).  A program that may have to leave at once removes those that are there. */
+/* Called with the path of a temporary file just before it is made (there is 1), and when it was removed or
+ * renamed (there is 0).  A program that must end at once, after a signal, removes those that are there. */
 typedef void (*tulle_partial_fn)(void *user, const char *path, int there);
 
+/* Options of a sparse product, C = op(A)*op(B). */
 typedef struct tulle_options {
     const char *policy;           /* NULL: "auto"; tulle_policy_name() lists them             */
-    const char *accumulator;      /* NULL: the policy chooses; else this one where it can be: rows of A with
-                                     one entry are copied, and rows that it has no room for fall back to
-                                     another; stats tell which took how many                  */
-    uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands, all that the call holds
-                                     beside A and B; on a GPU bytes there, uploaded operands included; 0:
-                                     what the device has free.  TULLE_ELIMIT names a number that is enough;
-                                     on a GPU, which may find out half way, it may be what is needed so far,
-                                     and the next call names more, three at most; on a CPU a call so refused
-                                     may have taken up to 64 MiB to find it                   */
-    int         threads;          /* 0: the context's; a small limit may take fewer           */
-    int         op_a, op_b;       /* tulle_op: transpose or adjoint of an operand             */
+    const char *accumulator;      /* NULL: the policy chooses one for each row; else this one, but rows of A
+                                     with one entry are copied, and rows that it has no room for fall back
+                                     to another; the stats say how many rows each took        */
+    uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands: all that the call holds
+                                     beside A and B.  On a GPU these are bytes of the device, uploaded
+                                     operands included.  0: what the device has free.  TULLE_ELIMIT names a
+                                     number that is enough; a GPU may find out half way and name what was
+                                     needed so far, so that up to three calls are refused; a refused call on
+                                     a CPU may have taken up to 64 MiB to find the number     */
+    int         threads;          /* 0: the context's; with a small memory limit fewer may work */
+    int         op_a, op_b;       /* tulle_op: an operand, its transpose or its adjoint       */
     int         c_ptr_type;       /* tulle_index; 0: I32 where the counts fit, else I64       */
     int         c_idx_type;       /* tulle_index; 0: as B's                                   */
     int         drop_zeros;       /* 1: entries of C that came out as zero are left out       */
     int         sort_inputs;      /* 1: unsorted rows and duplicates are accepted (in copies) */
     int         trust_inputs;     /* 1: skip the check of the views; they must be right       */
     int         c_place;          /* tulle_place: where C is wanted                           */
-    int         time_stages;      /* 1: stats tell the time of each stage (costs a little)    */
+    int         time_stages;      /* 1: the stats have the time of each stage (costs a little) */
     uint64_t    reserved[7];      /* must be zero                                             */
 } tulle_options;
 
-/* Of Y = alpha*op(A)*X + beta*Y. */
+/* Options of a sparse matrix times a dense one, Y = alpha*op(A)*X + beta*Y. */
 typedef struct tulle_spmm_options {
     const char *policy;           /* NULL: "auto"; tulle_spmm_policy_name() lists them        */
     const void *alpha, *beta;     /* one value of A's type each, on the host; NULL: 1 and 0   */
     uint64_t    memory_limit;     /* bytes of workspace, on a GPU with copies of A, X, Y; 0: what is free */
-    int         op_a;             /* tulle_op                                                 */
+    int         op_a;             /* tulle_op: A, its transpose or its adjoint                */
     int         threads;          /* 0: the context's                                         */
     int         trust_inputs;     /* 1: skip the check of A; it must be right                 */
-    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies;
-                                     what it sums is then up to 2^-10 of sum |a||x| off,
-                                     beside the rounding of sums; stats tell "auto, tf32"     */
-    int         time_stages;      /* 1: stats tell the time of each stage                     */
+    int         allow_tf32;       /* 1: a GPU may round float to 10 bits before it multiplies; the error of a
+                                     sum is then up to 2^-10 of the sum of |a||x|, beside the rounding of
+                                     sums.  Where it did, the stats say "auto, tf32"          */
+    int         time_stages;      /* 1: the stats have the time of each stage                 */
     const struct tulle_spmm_lab *lab;   /* NULL; for experiments, see tulle_lab.h             */
     uint64_t    reserved[6];      /* must be zero                                             */
 } tulle_spmm_options;
 
-/* What one accumulator took of a product. */
+/* The rows that one accumulator computed, and their products. */
 typedef struct tulle_share {
     const char *name;
     int64_t     rows, products;
@@ -232,15 +233,16 @@ typedef struct tulle_stage {
 
 #define TULLE_MAX_STAGES 16
 
+/* Times, counts and memory of a product. */
 typedef struct tulle_stats {
     double      sec_compile;      /* kernels compiled or loaded, the first time a GPU needs them; 0 on a CPU.
                                      (PoCL goes on compiling when a kernel first runs: that is not seen) */
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish;     /* without sec_compile */
     double      sec_total;        /* all of it; of a plan: making it and its last run */
-    int64_t     a_nnz, b_nnz, c_nnz, products;     /* tulle_spmm(): b, c are X, Y */
+    int64_t     a_nnz, b_nnz, c_nnz, products;     /* of tulle_spmm(): b is X, c is Y */
     uint64_t    workspace_bytes;  /* the most that was held beyond A, B and C */
-    uint64_t    peak_bytes;       /* the most that was held in all, C included, A and B not
-                                     (but their copies on a GPU)                       */
+    uint64_t    peak_bytes;       /* the most that was held in all: C included, A and B not, but their
+                                     copies on a GPU                                   */
     int         threads;
     int         shares;
     tulle_share share[TULLE_MAX_SHARES];
@@ -251,20 +253,22 @@ typedef struct tulle_stats {
     uint64_t    reserved[8];      /* zero                                    */
 } tulle_stats;
 
+/* What a product would take. */
 typedef struct tulle_forecast {
     int64_t     products;                          /* exact                       */
-    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds are strict, the
-                                                      lower one 0 with drop_zeros */
-    uint64_t    bytes_estimate, bytes_upper;       /* peak on the CPU, C included; of a plan, too */
+    int64_t     nnz_lower, nnz_estimate, nnz_upper;/* of C; the bounds always hold, the
+                                                      lower one is 0 with drop_zeros */
+    uint64_t    bytes_estimate, bytes_upper;       /* peak on the CPU, C included; that of a plan, too */
     int         shares;                            /* what the CPU would choose, on every device */
     tulle_share share[TULLE_MAX_SHARES];
     const char *policy;
     uint64_t    reserved[8];                       /* zero                        */
 } tulle_forecast;
 
+/* One device of the list. */
 typedef struct tulle_device {
     char        name[64];         /* what tulle_ctx_create() takes: "cpu", "cuda:0" */
-    char        text[384];        /* the device in words                            */
+    char        text[384];        /* its description                                */
     char        arch[64];         /* "avx2", "sm_90", "OpenCL 3.0"                  */
     char        driver[160];      /* empty: it needs none                           */
     uint64_t    memory_bytes, memory_free;
@@ -286,7 +290,7 @@ typedef struct tulle_cache {
 
 /* What tulle_cache_warm() did. */
 typedef struct tulle_kernels {
-    int64_t     programs;         /* there are for these types; those not counted below were loaded before */
+    int64_t     programs;         /* all for these types; those not counted below were loaded before */
     int64_t     compiled, cached, embedded;
     double      seconds;
     uint64_t    reserved[4];      /* zero */
@@ -487,9 +491,9 @@ TULLE_API tulle_status tulle_write_bytes(tulle_ctx *ctx, const char *path, const
  * until it is finished its values lie in a second temporary file beside it.  val_type 0: a pattern. */
 TULLE_API tulle_status tulle_writer_create(tulle_ctx *ctx, const char *path, int64_t rows, int64_t cols,
                                            tulle_type val_type, tulle_writer **writer);
-/* Appends the next rows to such a file. */
+/* Appends the next rows to the file of a writer. */
 TULLE_API tulle_status tulle_writer_put(tulle_writer *writer, const tulle_csr *block);
-/* Completes such a file when all rows were appended: it gets its name. */
+/* Completes the file of a writer when all rows were appended: it gets its name. */
 TULLE_API tulle_status tulle_writer_finish(tulle_writer *writer);
 /* Frees a writer, before its context; NULL is allowed.  Of a file that was not finished nothing is left. */
 TULLE_API void         tulle_writer_free(tulle_writer *writer);

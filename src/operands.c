@@ -213,11 +213,6 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     bytes n = {0, 0};
     uint64_t result;
     work plain = *wb;
-    const work *both[] = {wa, wb};
-    for (int i = 0; i < 2; i++) {       /* pointers of slices are there already */
-        uint64_t there = *both[i]->own ? tl_index_size(both[i]->view->ptr_type) * ((uint64_t)both[i]->view->rows + 1) : 0;
-        take(&n, there, there);
-    }
     if (wb->inner) plain.op = TULLE_KEEP;
     TRY(copy_bytes(ctx, wa, o, look, &n));
     if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));

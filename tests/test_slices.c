@@ -67,6 +67,20 @@ static void the_memory_limit_counts_the_pointers(void)
     CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, &(tulle_spmm_options){.memory_limit = 1000}) == TULLE_ELIMIT, "%s", tulle_ctx_error(ctx));
     CHECK(strstr(tulle_ctx_error(ctx), "row pointers of a slice need "), "%s", tulle_ctx_error(ctx));
     CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {    /* a plan holds a copy of the values, or of all of A, too */
+        tulle_spmm_plan *plan = NULL;
+        tulle_spmm_options o = {.op_a = op, .memory_limit = 1};
+        unsigned long long all[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            CHECK(tulle_spmm_plan_create(ctx, &V, &o, &plan) == TULLE_ELIMIT, "%s", tulle_ctx_error(ctx));
+            const char *at = strstr(tulle_ctx_error(ctx), "need");
+            all[i] = at ? strtoull(at + strcspn(at, " "), NULL, 10) : 0;
+            o.memory_limit = all[i];
+        }
+        CHECK(all[1] >= all[0] + (ROWS - 1) * sizeof(double), "%llu, then %llu bytes: %s", all[0], all[1], tulle_ctx_error(ctx));
+        CHECK(tulle_spmm_plan_create(ctx, &V, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        tulle_spmm_plan_free(plan);
+    }
     den_free(&X), den_free(&Y);
     ref_free(&A);
     tulle_ctx_free(ctx);
