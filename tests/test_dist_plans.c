@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_plans.c - what is prepared once and used often over ranks: plans with transposed operands, plans of products
- * with dense matrices, transposed or not.  The bits are those of one process, runs move what they must, and each call of
- * the transport and each request for memory may fail. */
+ * test_dist_plans.c - what is prepared once and used often over ranks: plans with transposed operands, plans
+ * of products with dense matrices, transposed or not.  The bits are those of one process, runs move what
+ * they must, and each call of the transport and each request for memory may fail. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -11,7 +11,7 @@ static team ranks;
 typedef struct job {
     ref                a, b, new_a, new_b;      /* whole; the second: the same patterns, other values */
     spread             A, B;
-    int                op_a, op_b;
+    int                op_a, op_b, mistake;
     tulle_dist_matrix *C[FAKE_RANKS];
     int64_t            columns, y_starts[FAKE_RANKS + 1];
     bool               planned;
@@ -116,7 +116,8 @@ static void plans_take_transposed_operands(void)
 static const double alpha = 1.5, beta = 0.5;
 
 /* One product, or a plan with three runs: the values A has, others, and those again. */
-static tulle_status products(member *m, const tulle_dist_csr *A, tulle_dense *X, const int64_t *x_starts, tulle_dense *Y)
+static tulle_status products(member *m, const tulle_dist_csr *A, tulle_dense *X, const int64_t *x_starts,
+                             tulle_dense *Y)
 {
     job *j = m->job;
     tulle_spmm_options o = {.op_a = j->op_a};
@@ -151,8 +152,9 @@ static void dense(member *m)
     tulle_dist_csr A = spread_view(&j->A, m->rank);
     const int64_t *x_starts = j->B.starts, *y_starts = j->op_a ? j->y_starts : j->A.starts;
     int64_t x0 = x_starts[m->rank], y0 = y_starts[m->rank], k = j->columns;
-    tulle_dense X = tulle_dense_make(x_starts[m->rank + 1] - x0, k, 0, TULLE_BY_ROWS, j->x + x0 * k, TULLE_F64);
-    tulle_dense Y = tulle_dense_make(y_starts[m->rank + 1] - y0, k, 0, TULLE_BY_ROWS, j->y + y0 * k, TULLE_F64);
+    int64_t x_rows = x_starts[m->rank + 1] - x0, y_rows = y_starts[m->rank + 1] - y0;
+    tulle_dense X = tulle_dense_make(x_rows, k, 0, TULLE_BY_ROWS, j->x + x0 * k, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(y_rows, k, 0, TULLE_BY_ROWS, j->y + y0 * k, TULLE_F64);
     tulle_dist_stats stats;
     m->status = products(m, &A, &X, x_starts, &Y);
     tulle_dist_stats_get(m->dist, &stats);
@@ -173,7 +175,8 @@ static void dense_job(job *j, int64_t rows, int64_t cols, int op, int64_t column
 
 static void dense_cut(job *j, int size, uint64_t seed)
 {
-    ref like = ref_new(j->op_a ? j->a.view.rows : j->a.view.cols, 1, 0, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
+    int64_t x_rows = j->op_a ? j->a.view.rows : j->a.view.cols;
+    ref like = ref_new(x_rows, 1, 0, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
     for (int64_t i = 0; i <= like.view.rows; i++) ref_set_ptr(&like, i, 0);
     spread_random(&j->A, &j->a.view, size, seed);
     spread_random(&j->B, &like.view, size, seed ? seed + 1 : 0);        /* the row blocks of X */
@@ -283,17 +286,22 @@ static void odd_one(member *m)
 {
     job *j = m->job;
     tulle_dist_csr A = spread_view(&j->A, m->rank);
-    bool odd = m->rank == m->size - 1;
-    int64_t wrong[FAKE_RANKS + 1];
-    tulle_spmm_options o = {.op_a = odd && j->op_b == 1 ? 5 : odd && j->op_b == 2 ? TULLE_TRANSPOSE : TULLE_KEEP};
+    int mistake = m->rank == m->size - 1 ? j->mistake : 0;
+    int64_t other[FAKE_RANKS + 1];
+    const int64_t *x_starts = j->B.starts, *y_starts = NULL;
+    tulle_spmm_options o = {0};
     tulle_dist_spmm_plan *plan = NULL;
-    memcpy(wrong, j->B.starts, sizeof wrong);
-    wrong[1]++;
-    m->status = tulle_dist_spmm_plan_create(m->dist, &A, odd && j->op_b == 3 ? NULL : odd && j->op_b == 4 ? wrong
-                                            : j->B.starts, odd && j->op_b == 5 ? wrong : NULL, &o, &plan);
-    if (plan) {
+    memcpy(other, j->B.starts, sizeof other);
+    other[1]++;
+    if (mistake == 1) o.op_a = 5;
+    if (mistake == 2) o.op_a = TULLE_TRANSPOSE;
+    if (mistake == 3) x_starts = NULL;
+    if (mistake == 4) x_starts = other;
+    if (mistake == 5) y_starts = other;
+    m->status = tulle_dist_spmm_plan_create(m->dist, &A, x_starts, y_starts, &o, &plan);
+    if (plan) {                         /* an X of -1 rows is wrong on all ranks */
         tulle_dense X = {.rows = -1}, Y = {0};
-        m->status = tulle_dist_spmm_plan_run(plan, NULL, odd && j->op_b == 6 ? NULL : &X, NULL, &Y);
+        m->status = tulle_dist_spmm_plan_run(plan, NULL, mistake == 6 ? NULL : &X, NULL, &Y);
     }
     tulle_dist_spmm_plan_free(plan);
 }
@@ -301,15 +309,16 @@ static void odd_one(member *m)
 static void what_one_rank_alone_does_wrong_all_refuse(void)
 {
     ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
-    for (int odd = 1; odd <= 7; odd++) {
+    for (int mistake = 1; mistake <= 7; mistake++) {
         job j;
         dense_job(&j, 20, 20, TULLE_KEEP, 2, t);
         dense_cut(&j, 3, 0);
-        j.op_b = odd;
+        j.mistake = mistake;
         team_run(&ranks, 3, odd_one, &j, NULL);
         team_agrees(&ranks, "one is wrong");
-        CHECK(ranks.member[0].status < 0 && ranks.member[0].status > -100 && ranks.member[0].why[0], "mistake %d: %s",
-              odd, tulle_status_name(ranks.member[0].status));
+        tulle_status status = ranks.member[0].status;
+        CHECK(status < 0 && status > -100 && ranks.member[0].why[0], "mistake %d: %s", mistake,
+              tulle_status_name(status));
         free(j.x);
         free(j.y);
         job_free(&j);

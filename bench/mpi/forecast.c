@@ -2,14 +2,16 @@
  *
  * forecast.c - what A*A would move on 1 to 1024 ranks, and how long that would take, from patterns alone.
  *
- *     build/bench/forecast RECIPE [LATENCY BANDWIDTH PRODUCTS]     seconds, bytes a second, products a second and rank
+ *     build/bench/forecast RECIPE [LATENCY BANDWIDTH PRODUCTS]
+ *                                   seconds, bytes a second, products a second and rank
  *
- * A simulated cluster: nothing is sent, and of C only the pattern is made.  1-D is the product of src/dist/product.c: rows
- * in even blocks, each distinct row of B from elsewhere once, 8 bytes for its length and an index and a value for each
- * entry.  2-D is that of src/dist/summa.c on a grid of R x C ranks: rows of A to the ranks of a row of the grid, of rows of
- * B the columns of a column of the grid, blocks of C back to the owners of the rows; the grid with the fewest bytes is
- * shown.  All bytes are those that tulle would move, to the byte (bytes of tulle_dist_stats).  A rank's time is messages
- * * latency + bytes / bandwidth + products / rate; the time shown is that of the slowest rank.  Waiting, contention and
+ * A simulated cluster: nothing is sent, and of C only the pattern is made.  1-D is the product of
+ * src/dist/product.c: rows in even blocks, each distinct row of B from elsewhere once, 8 bytes for its
+ * length and an index and a value for each entry.  2-D is that of src/dist/summa.c on a grid of R x C
+ * ranks: rows of A to the ranks of a row of the grid, of rows of B the columns of a column of the grid,
+ * blocks of C back to the owners of the rows; the grid with the fewest bytes is shown.  All bytes are those
+ * that tulle would move, to the byte (bytes of tulle_dist_stats).  A rank's time is messages * latency +
+ * bytes / bandwidth + products / rate; the time shown is that of the slowest rank.  Waiting, contention and
  * the rest of the machine are not in it.  bench/mpi/curve.py draws the tables. */
 #include <inttypes.h>
 #include <math.h>
@@ -88,8 +90,8 @@ static void count_blocks(const pattern *p, int cols, int32_t *count)
 }
 
 /* One row of the grid: ranks g .. g+cols-1. */
-static void grid_row(cost *c, const model *m, int g, int cols, int ranks, const int32_t *a, const int32_t *own_c,
-                     int *seen, int64_t *named)
+static void grid_row(cost *c, const model *m, int g, int cols, int ranks, const int32_t *a,
+                     const int32_t *own_c, int *seen, int64_t *named)
 {
     int64_t first = part(n, g, ranks), end = part(n, g + cols, ranks), count = 0;
     double products[MOST_COLS] = {0}, peers = 0;
@@ -116,7 +118,8 @@ static void grid_row(cost *c, const model *m, int g, int cols, int ranks, const 
 }
 
 /* The grid with the fewest bytes. */
-static cost two_dimensions(int ranks, const model *m, int *seen, int32_t *a, int32_t *own_c, int64_t *named, int *cols)
+static cost two_dimensions(int ranks, const model *m, int *seen, int32_t *a, int32_t *own_c, int64_t *named,
+                           int *cols)
 {
     cost best = {.bytes = INFINITY};
     *cols = 1;

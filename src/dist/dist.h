@@ -92,7 +92,8 @@ tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_sam
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
 tulle_status tl_dist_own(tulle_dist *d, const int64_t *starts, tulle_matrix *local, tulle_dist_matrix **out);
-/* The end of a collective: *local, where this rank has made it (status), becomes *out, if all ranks have made theirs. */
+/* The end of a collective: *local, where this rank has made it (status), becomes *out, if all ranks have
+ * made theirs. */
 tulle_status tl_dist_give(tulle_dist *d, tulle_status status, const int64_t *starts, tulle_matrix **local,
                           tulle_dist_matrix **out);
 void         tl_dist_matrix_free(tl_base *b, tulle_dist_matrix *A);
@@ -157,7 +158,7 @@ typedef struct tl_fetch {
     void       *col_idx, *values;
     void       *a_col;                  /* A's columns in its numbers                   */
     tulle_csr   A, B;                   /* views over them, ready for a local product   */
-    const tulle_csr *part;              /* part[r % parts] instead of B is for rank r; may be NULL: all of B */
+    const tulle_csr *part;              /* rank r gets rows of part[r % parts]; NULL: of B */
     int         parts;
     tulle_status late;                  /* failed here beside an exchange: for the next agreement */
 } tl_fetch;
@@ -216,8 +217,10 @@ void         tl_turn_done(tl_base *b, tl_turn *t);
 
 /* ---- product.c, plan.c, spmm.c, move.c, galerkin.c, file.c */
 
-/* Options of products; ops that the ranks agree on.  status: of what was looked at before.  Ends in agreement. */
-tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tulle_options *o, tulle_options *out);
+/* Options of products; ops that the ranks agree on.  status: of what was looked at before.  Ends in
+ * agreement. */
+tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tulle_options *o,
+                                   tulle_options *out);
 /* Views checked, inner sizes and types that fit.  Ends in agreement. */
 tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
                               bool values);
@@ -238,7 +241,8 @@ tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account 
  * limit. */
 tulle_status tl_local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
                               tulle_matrix **C, tl_account *account);
-/* ---- grid.c: f has lists and lengths of the product in one dimension.  Fills account->one, two, grid_cols. */
+/* ---- grid.c: f has lists and lengths of the product in one dimension.  Fills account->one, two and
+ * grid_cols. */
 tulle_status tl_grid_choose(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
                             const tulle_options *o, const tl_fetch *f, tl_account *account);
 /* The first entry of a row whose column is not below this one. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local product
- * are kept; a run moves values into places that are known.  Of a transposed operand its pattern and the places of its values
- * are kept, too.  Memory: that of fetch.c and of a local plan, and of turn.c, as long as the plan is there. */
+ * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local
+ * product are kept; a run moves values into places that are known.  Of a transposed operand its pattern and
+ * the places of its values are kept, too.  Memory: that of fetch.c and of a local plan, and of turn.c, as
+ * long as the plan is there. */
 #include "dist/dist.h"
 #include <inttypes.h>
 

@@ -5,8 +5,8 @@
  * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once
  * to a rank.  When their lengths are known, the bytes they take are held against the memory limit.  Where
  * half of it is not enough, A is taken in blocks of rows, each rank its own; all ranks go as many rounds as
- * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less (grid.c),
- * summa.c makes the product.
+ * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less
+ * (grid.c), summa.c makes the product.
  *
  * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel
  * multiplication of sparse random matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory

@@ -2,11 +2,10 @@
  *
  * spmm.c - Y = alpha*op(A)*X + beta*Y by the same lists: rows of X instead of rows of B, all of one length.
  *
- * Own and fetched rows of X lie in global order, so every sum is the one of a single process.  A transposed A is transposed
- * first, into the row blocks of Y.  A plan keeps the lists, A in its new columns and a local plan: its runs move rows of X
- * alone.
- * Memory: those rows of X once, A's columns once, and the slices of exchange.c; of a transposed A all of it, and in a plan
- * what turn.c needs. */
+ * Own and fetched rows of X lie in global order, so every sum is the one of a single process.  A transposed
+ * A is transposed first, into the row blocks of Y.  A plan keeps the lists, A in its new columns and a
+ * local plan: its runs move rows of X alone. Memory: those rows of X once, A's columns once, and the slices
+ * of exchange.c; of a transposed A all of it, and in a plan what turn.c needs. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -139,8 +138,8 @@ static tulle_status blocks_of(tulle_dist *d, int64_t rows, int64_t want, int64_t
     TRY(tl_alltoall(d, count, count + size));
     for (int r = 0; r < size; r++) (*out)[r + 1] = (*out)[r] + count[size + r];
     if ((*out)[size] != want)
-        TRY(tl_fail(d->b, TULLE_ESHAPE, "Y has %" PRId64 " rows on all ranks, op(A) has %" PRId64, (*out)[size],
-                    want));
+        TRY(tl_fail(d->b, TULLE_ESHAPE, "Y has %" PRId64 " rows on all ranks, op(A) has %" PRId64,
+                    (*out)[size], want));
 done:
     tl_free(d->b, count);
     return status;
@@ -232,10 +231,11 @@ static tulle_status make(tulle_dist_spmm_plan *p, const tulle_dist_csr *A, const
     p->a = A->local;
     p->given = A->local.nnz;
     p->rows = o->op_a == TULLE_KEEP ? A->local.cols : tl_dist_rows(d, A);
+    int64_t y_rows = o->op_a == TULLE_KEEP ? tl_dist_rows(d, A) : A->local.cols;
     status = tl_op_check(d, o->op_a);
     if (status == TULLE_OK) status = tl_starts_check(d, x_starts, p->rows, "X");
     if (status == TULLE_OK && y_starts)
-        status = tl_starts_check(d, y_starts, o->op_a == TULLE_KEEP ? tl_dist_rows(d, A) : A->local.cols, "Y");
+        status = tl_starts_check(d, y_starts, y_rows, "Y");
     if (status == TULLE_OK && y_starts && o->op_a == TULLE_KEEP
         && memcmp(y_starts, A->row_starts, (size_t)(d->t.size + 1) * sizeof *y_starts) != 0)
         status = tl_fail(d->b, TULLE_ESHAPE, "Y has not the row blocks of A");

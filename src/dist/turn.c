@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * turn.c - values of a transposed matrix whose pattern is known (move.c made it): each rank sends those that another one
- * has in its rows, in the order of its local transpose; what comes goes to its place.
+ * turn.c - values of a transposed matrix whose pattern is known (move.c made it): each rank sends those that
+ * another one has in its rows, in the order of its local transpose; what comes goes to its place.
  *
  * Memory: 8 bytes for each entry of A here, 8 bytes and two values for each entry of the transpose here. */
 #include "dist/dist.h"
@@ -76,7 +76,8 @@ tulle_status tl_turn_values(tulle_dist *d, tulle_status status, const void *a_va
                    .pack = pack, .arg = &p};
     TRY(tl_exchange(d, status, &s));
     for (int64_t k = 0; k < t->entries; k++)
-        memcpy((char *)t->values + t->order[k] * (int64_t)p.value, (char *)t->came + k * (int64_t)p.value, p.value);
+        memcpy((char *)t->values + t->order[k] * (int64_t)p.value, (char *)t->came + k * (int64_t)p.value,
+               p.value);
 done:
     tl_free(d->b, p.begin);
     return status;
