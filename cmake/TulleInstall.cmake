@@ -39,7 +39,7 @@ install(FILES docs/tulle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 # Manual pages of the functions, from the comments of the headers; where there is no awk there are none.
 find_program(TULLE_AWK NAMES awk mawk gawk)
 if(TULLE_AWK)
-    set(headers include/tulle.h include/tulle_lab.h include/tulle_cuda.h include/tulle_opencl.h)
+    set(headers include/tulle.h include/tulle_lab.h include/tulle_cuda.h include/tulle_opencl.h include/tulle_mpi.h)
     list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
     set(man3 ${PROJECT_BINARY_DIR}/man3)
     file(STRINGS docs/tulle.1 date REGEX "^\\.Dd ")

@@ -73,13 +73,14 @@ typedef struct tulle_dist_csr {
 typedef struct tulle_dist        tulle_dist;            /* a context and a transport            */
 typedef struct tulle_dist_matrix tulle_dist_matrix;     /* rows that the library owns, each rank its own */
 typedef struct tulle_dist_plan   tulle_dist_plan;
+typedef struct tulle_dist_spmm_plan tulle_dist_spmm_plan;       /* for products with dense matrices */
 
 typedef struct tulle_dist_options {
     int64_t  slice_bytes;               /* the longest message with rows; 0: chosen, at most 16 MiB */
-    int32_t  dimensions;                /* of the grid of ranks that tulle_dist_multiply() works on: 1, 2; 0: what
-                                           moves fewer bytes for certain                            */
-    int32_t  grid_cols;                 /* its columns in 2 dimensions, a divisor of the number of ranks; 0:
-                                           chosen                                                   */
+    int32_t  dimensions;                /* of the grid of ranks in tulle_dist_multiply(): 1 or 2; 0: what
+                                           moves fewer bytes for certain */
+    int32_t  grid_cols;                 /* its columns in 2 dimensions, a divisor of the number of ranks;
+                                           0: chosen */
     uint64_t reserved[6];               /* must be zero */
 } tulle_dist_options;
 
@@ -98,10 +99,10 @@ typedef struct tulle_dist_stats {
                                            to choose 2 dimensions                                 */
     uint64_t bytes_most;                /* of `bytes`, received by one rank                       */
     uint64_t bytes_gather;              /* it would have taken to give all of B to every rank     */
-    uint64_t bytes_1d, bytes_2d;        /* of a product: what one dimension takes, and at most the best grid in
-                                           two (rows of C counted with as many entries as products); 0: not
-                                           counted, because A alone, once, is more than bytes_1d, or because
-                                           the options leave no choice                            */
+    uint64_t bytes_1d, bytes_2d;        /* of a product: what one dimension takes, and at most the best
+                                           grid in two (rows of C counted with as many entries as
+                                           products); 0: not counted, because A alone, once, is more
+                                           than bytes_1d, or because the options leave no choice  */
     int      grid_cols;                 /* the grid had so many columns of ranks; 1: one dimension */
     int64_t  messages;                  /* sent, of all kinds but agreements                      */
     int      blocks;                    /* A was taken in so many blocks of rows                  */
@@ -111,78 +112,110 @@ typedef struct tulle_dist_stats {
     double   sec_wait_most;             /* of one rank                                            */
 } tulle_dist_stats;
 
-/* The transport is copied, and freed with the tulle_dist; the context must outlive both.  Not collective;
- * after a failure the transport is still the caller's. */
+/* Joins a context and a transport.  The transport is copied, and ends with the tulle_dist; the context must
+ * outlive both.  Not collective; after a failure the transport is still the caller's. */
 TULLE_API tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
                                          const tulle_dist_options *options, tulle_dist **dist);
+/* Frees a tulle_dist and ends its transport; NULL is allowed.  Its plans go before it; matrices may stay. */
 TULLE_API void         tulle_dist_free(tulle_dist *dist);
-/* of the last product */
+/* Bytes, messages, waiting and work of the last product, of all ranks. */
 TULLE_API void         tulle_dist_stats_get(const tulle_dist *dist, tulle_dist_stats *stats);
 
+/* A view of this rank's rows of a distributed matrix; it lives as long as the matrix. */
 TULLE_API tulle_dist_csr tulle_dist_matrix_view(const tulle_dist_matrix *A);
+/* Frees this rank's rows of a distributed matrix; NULL is allowed.  Not collective. */
 TULLE_API void           tulle_dist_matrix_free(tulle_dist_matrix *A);
-/* Each rank takes its rows of a matrix that all have; only these are looked at. */
+/* Takes this rank's rows of a matrix that all ranks have.  Only these rows are looked at. */
 TULLE_API tulle_status tulle_dist_scatter(tulle_dist *dist, const tulle_csr *A, const int64_t *row_starts,
                                           tulle_dist_matrix **out);
-/* All rows to one rank; *out is NULL on the others. */
+/* Brings all rows to one rank.  *out is NULL on the others. */
 TULLE_API tulle_status tulle_dist_gather(tulle_dist *dist, const tulle_dist_csr *A, int root,
                                          tulle_matrix **out);
-/* row_starts[0 .. size] of nearly equal blocks. */
+/* Divides rows into nearly equal blocks.  row_starts has ranks + 1 entries.  Not collective. */
 TULLE_API void         tulle_dist_split(int64_t rows, int ranks, int64_t *row_starts);
 
-/* ---------------------------------------------------------------- products */
+/* ---------------------------------------------------- distributed products */
 
-/* C = op(A)*op(B); C has the row blocks of op(A).  A transposed operand gets its rows in nearly equal
- * blocks.  memory_limit is for each rank: where not all rows of B that A names have room, A is taken in
- * blocks of rows, and the rows of B are fetched for one block at a time.  sort_inputs and a c_place on a
- * device are refused. */
+/* The product of two distributed matrices.  C = op(A)*op(B) has the row blocks of op(A).  A transposed
+ * operand gets its rows in nearly equal blocks.  memory_limit is for each rank: where not all rows of B
+ * that A names have room, A is taken in blocks of rows, and the rows of B are fetched for one block at a
+ * time.  Without a limit the ranks work as a grid where that moves less (tulle_dist_options has a say in
+ * it); a rank then holds the rows of A of its row of the grid.  The bits are the same.  sort_inputs and a
+ * c_place on a device are refused. */
 TULLE_API tulle_status tulle_dist_multiply(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                            const tulle_options *options, tulle_dist_matrix **C);
-/* Is C = A*B?  Compares C*x with A*(B*x) for a random x, in double precision; *error is relative to what
- * is added up.  TULLE_ECHECK: it is not.  Infinities and what is no number are taken as wrong. */
+/* Verifies a product of distributed matrices.  Is C = A*B?  Compares C*x with A*(B*x) for a random x, in
+ * double precision; *error is relative to what is added up.  TULLE_ECHECK: it is not.  Infinities and what
+ * is no number are taken as wrong. */
 TULLE_API tulle_status tulle_dist_product_check(tulle_dist *dist, const tulle_dist_csr *A,
                                                 const tulle_dist_csr *B,
                                                 const tulle_dist_csr *C, double *error);
-/* P^T*(A*P), the matrix of a coarse grid; rows of C in nearly equal blocks. */
+/* The matrix of a coarse grid.  C = P^T*(A*P), with its rows in nearly equal blocks. */
 TULLE_API tulle_status tulle_dist_ptap(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *P,
                                        const tulle_options *options, tulle_dist_matrix **C);
-/* The transpose or adjoint; row_starts: the row blocks of the result, NULL: nearly equal. */
+/* The transpose or adjoint of a distributed matrix.  row_starts: the row blocks of the result, NULL: nearly
+ * equal. */
 TULLE_API tulle_status tulle_dist_transpose(tulle_dist *dist, const tulle_dist_csr *A, tulle_op op,
                                             const int64_t *row_starts, tulle_dist_matrix **out);
-/* The same matrix in other row blocks. */
+/* The same distributed matrix in other row blocks. */
 TULLE_API tulle_status tulle_dist_redistribute(tulle_dist *dist, const tulle_dist_csr *A,
                                                const int64_t *row_starts,
                                                tulle_dist_matrix **out);
-/* row_starts[0 .. size]: blocks of rows of A with nearly equal products of A*B. */
+/* Finds row blocks of equal work.  row_starts[0 .. size]: blocks of rows of A with nearly equal products of
+ * A*B, for tulle_dist_redistribute(). */
 TULLE_API tulle_status tulle_dist_balance(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dist_csr *B,
                                           int64_t *row_starts);
 
-/* Patterns once: later runs move values alone, into places that are known.  The patterns of A and B must
- * stay as they are. */
+/* Prepares products of the same two distributed patterns with other values.  Later runs move values alone,
+ * into places that are known.  The patterns of A and B must stay as they are.  Of a transposed operand the
+ * plan keeps a copy of its pattern and 16 bytes and two values for each entry. */
 TULLE_API tulle_status tulle_dist_plan_create(tulle_dist *dist, const tulle_dist_csr *A,
                                               const tulle_dist_csr *B,
                                               const tulle_options *options, tulle_dist_plan **plan);
-/* This rank's rows of C (values NULL); lives as long as the plan. */
+/* The pattern of this rank's rows of a plan's product.  Its values are NULL; it lives as long as the plan. */
 TULLE_API tulle_dist_csr tulle_dist_plan_pattern(const tulle_dist_plan *plan);
+/* The values of a distributed plan's product for new values of A and B.  Each array is that of this rank's
+ * rows, as they were given to tulle_dist_plan_create(), or as tulle_dist_plan_pattern() shows them. */
 TULLE_API tulle_status tulle_dist_plan_run(tulle_dist_plan *plan, const void *a_values, const void *b_values,
                                            void *c_values);
-TULLE_API void         tulle_dist_plan_free(tulle_dist_plan *plan);     /* before its tulle_dist */
+/* Frees a plan of distributed products, before its tulle_dist; NULL is allowed. */
+TULLE_API void         tulle_dist_plan_free(tulle_dist_plan *plan);
 
-/* Y = alpha*A*X + beta*Y: X and Y are this rank's rows; X has the row blocks x_starts, Y those of A.  op_a
- * is refused. */
+/* ---------------------------------------------- distributed dense matrices */
+
+/* The product of a distributed sparse matrix and a dense one.  Y = alpha*op(A)*X + beta*Y: X and Y are this
+ * rank's rows; X has the row blocks x_starts, Y those of op(A): the row blocks of A, or with a transposed A
+ * any, which the numbers of rows of Y on the ranks tell. */
 TULLE_API tulle_status tulle_dist_spmm(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dense *X,
                                        const int64_t *x_starts, tulle_dense *Y,
                                        const tulle_spmm_options *options);
+/* Prepares products of one distributed sparse matrix with dense ones.  Lists and a local plan are kept, so
+ * runs move rows of X alone.  y_starts: the row blocks of Y; NULL: those of A, or nearly equal ones where A
+ * is transposed.  A's pattern must stay as it is; its values are copied. alpha and beta are given to each
+ * run; here they must be NULL. */
+TULLE_API tulle_status tulle_dist_spmm_plan_create(tulle_dist *dist, const tulle_dist_csr *A,
+                                                   const int64_t *x_starts, const int64_t *y_starts,
+                                                   const tulle_spmm_options *options,
+                                                   tulle_dist_spmm_plan **plan);
+/* One product of a distributed plan with a dense matrix.  Y = alpha*op(A)*X + beta*Y; alpha and beta as in
+ * tulle_spmm_options. */
+TULLE_API tulle_status tulle_dist_spmm_plan_run(tulle_dist_spmm_plan *plan, const void *alpha,
+                                                const tulle_dense *X, const void *beta, tulle_dense *Y);
+/* New values for the distributed sparse matrix of a plan.  As many as A has entries on this rank, in their
+ * order. */
+TULLE_API tulle_status tulle_dist_spmm_plan_set_values(tulle_dist_spmm_plan *plan, const void *a_values);
+/* Frees a plan of distributed products with dense matrices, before its tulle_dist; NULL is allowed. */
+TULLE_API void         tulle_dist_spmm_plan_free(tulle_dist_spmm_plan *plan);
 
-/* ------------------------------------------------------------------- files */
+/* ------------------------------------------------------- distributed files */
 
-/* Each rank reads its own part of a .tulle file; row_starts NULL: nearly equal blocks.  Sizes, order and
+/* Reads this rank's rows of a .tulle file.  row_starts NULL: nearly equal blocks.  Sizes, order and
  * columns are checked; the checksums of the arrays are over all of the file, and are compared from what
  * the ranks read together. */
 TULLE_API tulle_status tulle_dist_read(tulle_dist *dist, const char *path, const int64_t *row_starts,
                                        tulle_dist_matrix **A);
-/* Each rank writes its own part of a .tulle file on a file system that all see; it appears when it is
- * complete. */
+/* Writes this rank's rows into a .tulle file that all ranks write.  It lies on a file system that all see,
+ * and appears when it is complete. */
 TULLE_API tulle_status tulle_dist_write(tulle_dist *dist, const char *path, const tulle_dist_csr *A);
 
 /* --------------------------------------------------------------------- MPI */
@@ -193,9 +226,11 @@ TULLE_API tulle_status tulle_dist_write(tulle_dist *dist, const char *path, cons
 #else
 #define TULLE_MPI_API
 #endif
-/* Over a duplicate of the communicator, whose errors return; all its ranks call it.  0, or a code of MPI. */
+/* A transport over MPI.  It works on a duplicate of the communicator, whose errors return; all its ranks
+ * call it.  The result is 0, or a code of MPI. */
 TULLE_MPI_API int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport);
-/* The same over MPI_COMM_WORLD; MPI is started where it was not, and then ends with the transport. */
+/* A transport over all processes of MPI.  MPI is started where it was not, and then ends with the
+ * transport.  The result is 0, or a code of MPI. */
 TULLE_MPI_API int tulle_mpi_begin(tulle_transport *transport);
 #endif
 

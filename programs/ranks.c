@@ -237,9 +237,14 @@ static void print_report(const options *o, const outcome *r)
     printf("%-14s %14s   %s of them on one rank\n", "products", count_text(x, t->products),
            percent_text(y, (double)t->products_most, (double)t->products));
     printf("%-14s %14.3f   2 * products / time\n", "GFLOPS", ratio(2e-9 * (double)t->products, r->sec));
-    printf("%-14s %14s   %.2f of what must move; all of B to all ranks: %s\n", "B moved",
-           bytes_text(x, t->bytes), t->bytes_exact ? (double)t->bytes / (double)t->bytes_exact : 1.0,
-           bytes_text(y, t->bytes_gather));
+    printf("%-14s %14s   %.2f of what must move; all of B to all ranks: %s\n",
+           t->grid_cols > 1 ? "A, B, C moved" : "B moved", bytes_text(x, t->bytes),
+           t->bytes_exact ? (double)t->bytes / (double)t->bytes_exact : 1.0, bytes_text(y, t->bytes_gather));
+    if (t->grid_cols > 1)
+        printf("%-14s %7dx%-6d   ranks as a grid; in one dimension %s would move\n", "grid",
+               t->ranks / t->grid_cols, t->grid_cols, bytes_text(y, t->bytes_1d));
+    else if (t->bytes_2d > 0)
+        printf("%-14s %14s   at most would move on a grid of ranks\n", "2-D", bytes_text(x, t->bytes_2d));
     if (t->blocks > 1) printf("%-14s %14d   of rows of A, for the memory limit\n", "blocks", t->blocks);
     if (r->checked || o->output) printf("\n");
     if (r->checked)
@@ -272,6 +277,9 @@ static void print_json(const options *o, const outcome *r)
     json_int(&j, "bytes_exact", (int64_t)t->bytes_exact);
     json_int(&j, "bytes_lists", (int64_t)t->bytes_lists);
     json_int(&j, "bytes_gather", (int64_t)t->bytes_gather);
+    json_int(&j, "bytes_1d", (int64_t)t->bytes_1d);
+    json_int(&j, "bytes_2d", (int64_t)t->bytes_2d);
+    json_int(&j, "grid_cols", t->grid_cols);
     json_int(&j, "messages", t->messages);
     json_int(&j, "blocks", t->blocks);
     if (r->checked) json_check(&j, r->right_result, r->error);

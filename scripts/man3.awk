@@ -57,7 +57,8 @@ function brief(s,    at) {
 
 # "TULLE_API tulle_status tulle_x(tulle_ctx *ctx, int n);" into type, name and arguments
 function declare(s,    open, head) {
-    sub(/^TULLE_API[ \t]+/, "", s)
+    in_mpi = s ~ /^TULLE_MPI_API/
+    sub(/^TULLE_(MPI_)?API[ \t]+/, "", s)
     gsub(/[ \t\n]+/, " ", s)
     open = index(s, "(")
     head = substr(s, 1, open - 1)
@@ -69,6 +70,7 @@ function declare(s,    open, head) {
     arguments[name] = list
     order[++functions] = name
     header[name] = file_name
+    library[name] = in_mpi ? "tulle_mpi" : "tulle"
     section[name] = part
 }
 
@@ -77,7 +79,7 @@ function page(name,    file, n, arg, i, first, s) {
     print ".\\\" made from " header[name] " by scripts/man3.awk" > file
     print ".Dd " date > file
     print ".Dt " toupper(name) " 3\n.Os\n.Sh NAME\n.Nm " name "\n.Nd " plain(brief(told[name])) > file
-    print ".Sh LIBRARY\nlibtulle,\n.Fl l Ns tulle" > file
+    print ".Sh LIBRARY\nlib" library[name] ",\n.Fl l Ns " library[name] > file
     print ".Sh SYNOPSIS\n.In " header[name] "\n.Ft \"" type[name] "\"\n.Fo " name > file
     n = split(arguments[name], arg, /, */)
     for (i = 1; i <= n; i++) print ".Fa \"" trim(arg[i]) "\"" > file
@@ -187,7 +189,7 @@ state == "structure" {
     else state = "comment"
     next
 }
-/^TULLE_API / {
+/^TULLE_(MPI_)?API / {
     text = $0
     if ($0 ~ /;/) finish(text)
     else state = "function"

@@ -15,11 +15,18 @@
         d->b->error[0] = 0;                                                                       \
         atomic_store(&d->b->cancelled, 0);                                                        \
     } while (0)
+/* The first pointer that is NULL makes the status. */
 #define HAVE(pointer)                                                                             \
     do {                                                                                          \
         if (status == TULLE_OK && !(pointer))                                                     \
             status = tl_fail(d->b, TULLE_EINVAL, "%s: " #pointer " is NULL", __func__);           \
     } while (0)
+
+static tulle_status check_rank(tl_base *b, int rank, int size)
+{
+    return rank >= 0 && rank < size ? TULLE_OK
+           : tl_fail(b, TULLE_EINVAL, "rank %d of %d: there is no such one", rank, size);
+}
 
 /* ---- transport */
 
@@ -34,8 +41,7 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an argument is NULL");
     const tulle_transport *t = transport;
     *dist = NULL;
-    if (t->size < 1 || t->rank < 0 || t->rank >= t->size)
-        return tl_fail(&ctx->base, TULLE_EINVAL, "rank %d of %d: there is no such one", t->rank, t->size);
+    if (check_rank(&ctx->base, t->rank, t->size) != TULLE_OK) return TULLE_EINVAL;
     if (!t->allreduce || !t->alltoall || !t->isend || !t->irecv || !t->waitall || !t->fail)
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: a function of the transport is NULL");
     if (options && (memcmp(options->reserved, zero, sizeof zero) != 0 || options->slice_bytes < 0))
@@ -91,8 +97,7 @@ tulle_status tulle_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const t
     HAVE(A);
     HAVE(B);
     HAVE(C);
-    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
-    AGREE(status);
+    TRY(tl_dist_options_check(d, status, options, &o));
     TRY(tl_dist_product(d, A, B, &o, C));
 done:
     return status;
@@ -109,10 +114,9 @@ tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle
     HAVE(A);
     HAVE(P);
     HAVE(C);
-    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
-    if (status == TULLE_OK && (o.op_a != TULLE_KEEP || o.op_b != TULLE_KEEP))
+    if (status == TULLE_OK && options && (options->op_a != TULLE_KEEP || options->op_b != TULLE_KEEP))
         status = tl_fail(d->b, TULLE_EINVAL, "tulle_dist_ptap: op_a and op_b are not for this product");
-    AGREE(status);
+    TRY(tl_dist_options_check(d, status, options, &o));
     TRY(tl_dist_ptap(d, A, P, &o, C));
 done:
     return status;
@@ -149,10 +153,7 @@ tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
-    if (status == TULLE_OK) status = tl_csr_check_shape(d->b, A, "A");
-    if (status == TULLE_OK && A->place != TULLE_HOST)
-        status = tl_fail(d->b, TULLE_EINVAL, "A: a distributed matrix lies in host memory");
-    if (status == TULLE_OK) status = tl_csr_check_ends(d->b, A, "A");
+    if (status == TULLE_OK) status = tl_part_check(d, A, "A", true);
     if (status == TULLE_OK) status = tl_starts_check(d, row_starts, A->rows, "A");
     AGREE(status);
     TRY(tl_dist_scatter(d, A, row_starts, out));
@@ -167,8 +168,7 @@ tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root,
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
-    if (status == TULLE_OK && (root < 0 || root >= d->t.size))
-        status = tl_fail(d->b, TULLE_EINVAL, "rank %d of %d: there is no such one", root, d->t.size);
+    if (status == TULLE_OK) status = check_rank(d->b, root, d->t.size);
     TRY(tl_same_everywhere(d, status, &(tl_same){"the rank that gathers", "which it is", root}, 1));
     TRY(tl_dist_check(d, A, "A", true));
     TRY(tl_dist_gather(d, A, root, out));
@@ -197,7 +197,7 @@ tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_
     HAVE(out);
     if (status == TULLE_OK && op != TULLE_TRANSPOSE && op != TULLE_ADJOINT)
         status = tl_fail(d->b, TULLE_EINVAL, "op %d is neither TULLE_TRANSPOSE nor TULLE_ADJOINT", (int)op);
-    AGREE(status);
+    TRY(tl_same_everywhere(d, status, &(tl_same){"A", "op", op}, 1));
     TRY(tl_dist_check(d, A, "A", false));
     TRY(check_starts(d, status, row_starts, A->local.cols, true));
     TRY(tl_dist_transpose(d, A, op, row_starts, out));
@@ -248,8 +248,7 @@ tulle_status tulle_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, cons
     HAVE(A);
     HAVE(B);
     HAVE(plan);
-    if (status == TULLE_OK) status = tl_dist_options_check(d, options, &o);
-    AGREE(status);
+    TRY(tl_dist_options_check(d, status, options, &o));
     TRY(tl_dist_plan_create(d, A, B, &o, plan));
 done:
     return status;
@@ -290,6 +289,49 @@ tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle
     TRY(tl_dist_spmm(d, A, X, x_starts, Y, &o));
 done:
     return status;
+}
+
+tulle_status tulle_dist_spmm_plan_create(tulle_dist *d, const tulle_dist_csr *A, const int64_t *x_starts,
+                                         const int64_t *y_starts, const tulle_spmm_options *options,
+                                         tulle_dist_spmm_plan **plan)
+{
+    tulle_status status = TULLE_OK;
+    tulle_spmm_options o = options ? *options : (tulle_spmm_options){0};
+    NEED_DIST;
+    if (plan) *plan = NULL;
+    HAVE(A);
+    HAVE(x_starts);
+    HAVE(plan);
+    AGREE(status);
+    TRY(tl_dist_spmm_plan_create(d, A, x_starts, y_starts, &o, plan));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_spmm_plan_run(tulle_dist_spmm_plan *plan, const void *alpha, const tulle_dense *X,
+                                      const void *beta, tulle_dense *Y)
+{
+    tulle_status status = TULLE_OK;
+    tulle_dist *d = plan ? tl_dist_spmm_plan_dist(plan) : NULL;
+    NEED_DIST;
+    HAVE(X);
+    HAVE(Y);
+    AGREE(status);
+    TRY(tl_dist_spmm_plan_run(plan, alpha, X, beta, Y));
+done:
+    return status;
+}
+
+tulle_status tulle_dist_spmm_plan_set_values(tulle_dist_spmm_plan *plan, const void *a_values)
+{
+    tulle_dist *d = plan ? tl_dist_spmm_plan_dist(plan) : NULL;
+    NEED_DIST;
+    return tl_dist_spmm_plan_set_values(plan, a_values);
+}
+
+void tulle_dist_spmm_plan_free(tulle_dist_spmm_plan *plan)
+{
+    tl_dist_spmm_plan_free(plan);
 }
 
 /* ---- files */

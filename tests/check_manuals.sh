@@ -11,12 +11,12 @@ bad=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 
 mkdir "$work/man"
-headers=("$root/include/tulle.h" "$root/include/tulle_lab.h" "$root/include/tulle_cuda.h" "$root/include/tulle_opencl.h")       # as in cmake/TulleInstall.cmake
+headers=("$root"/include/{tulle,tulle_lab,tulle_cuda,tulle_opencl,tulle_mpi}.h)       # as in cmake/TulleInstall.cmake
 awk -v out="$work/man" -v date="January 1, 2000" -f "$root/scripts/man3.awk" "${headers[@]}" >"$work/log" 2>"$work/errors" ||
     complain "man3.awk failed"
 [ ! -s "$work/errors" ] || complain "$(cat "$work/errors")"
 
-declared=$(cat "${headers[@]}" | sed 's/\r$//' | grep -hoE '^TULLE_API [^(]*[^A-Za-z0-9_]tulle_[a-z0-9_]+ *\(' |
+declared=$(cat "${headers[@]}" | sed 's/\r$//' | grep -hoE '^TULLE_(MPI_)?API [^(]*[^A-Za-z0-9_]tulle_[a-z0-9_]+ *\(' |
            sed -E 's/.*[^A-Za-z0-9_](tulle_[a-z0-9_]+) *\($/\1/' | sort)
 pages=$(cd "$work/man" && ls ./*.3 | sed -E 's|^\./||; s/\.3$//' | grep -vx tulle | sort)
 [ "$(wc -l <<<"$declared")" -gt 50 ] || complain "the functions of the headers were not found"

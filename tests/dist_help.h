@@ -145,6 +145,14 @@ static inline void spread_at(spread *s, const tulle_csr *A, int size)      /* st
     for (int r = 0; r < size; r++) s->part[r] = some_rows(A, s->starts[r], s->starts[r + 1]);
 }
 
+/* A copy of what this rank has, as a matrix of all ranks' in put_together(). */
+static inline tulle_status keep_rows(member *m, const tulle_csr *rows, tulle_dist_matrix **out)
+{
+    int64_t whole[FAKE_RANKS + 1];
+    for (int r = 0; r <= m->size; r++) whole[r] = r <= m->rank ? 0 : rows->rows;
+    return tulle_dist_scatter(m->dist, rows, whole, out);
+}
+
 /* Cut at random places, so that some ranks may have nothing; seed 0: evenly. */
 static inline void spread_random(spread *s, const tulle_csr *A, int size, uint64_t seed)
 {

@@ -110,8 +110,8 @@ static void result_is(job *j, const tulle_csr *B, const tulle_csr *want, int col
     uint64_t exact = two.a + two.b + two.c;
     ref_free(&C);
     CHECK(s->grid_cols == cols, "%s: %d columns, %d were asked for", what, s->grid_cols, cols);
-    CHECK(s->bytes == exact && s->bytes_exact == exact, "%s: %llu bytes moved, %llu told, %llu are needed", what,
-          (unsigned long long)s->bytes, (unsigned long long)s->bytes_exact, (unsigned long long)exact);
+    CHECK(s->bytes == exact && s->bytes_exact == exact, "%s: %llu bytes moved, %llu told, %llu are needed",
+          what, (unsigned long long)s->bytes, (unsigned long long)s->bytes_exact, (unsigned long long)exact);
     CHECK(s->bytes_1d == one.b, "%s: 1-D moves %llu, told %llu", what, (unsigned long long)one.b,
           (unsigned long long)s->bytes_1d);
     CHECK(s->bytes_2d == two.a + two.b + two.c_most, "%s: 2-D moves at most %llu, told %llu", what,

@@ -317,13 +317,9 @@ static void plan_twice(member *m)
     tulle_dist_stats_get(m->dist, &stats);
     j->run_bytes[m->rank] = stats.bytes;
     j->run_exact[m->rank] = stats.bytes_exact;
-    if (m->status == TULLE_OK) {        /* as a matrix, for the comparison */
-        tulle_csr c = pattern.local;
-        c.values = values;
-        int64_t whole[FAKE_RANKS + 1];
-        for (int r = 0; r <= m->size; r++) whole[r] = r <= m->rank ? 0 : c.rows;
-        m->status = tulle_dist_scatter(m->dist, &c, whole, &j->C[m->rank]);
-    }
+    tulle_csr c = pattern.local;
+    c.values = values;
+    if (m->status == TULLE_OK) m->status = keep_rows(m, &c, &j->C[m->rank]);
     free(values);
     ref_free(&a);
     ref_free(&b);

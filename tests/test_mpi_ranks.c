@@ -61,7 +61,7 @@ static void uneven(int64_t rows, int64_t *starts)
     if (size > 2) starts[size - 1] = rows;
 }
 
-static void products_have_the_bits_of_one_process(void)
+static void products_by(tulle_dist *ranks)
 {
     for (int i = 0; i < RECIPES; i++) {
         tulle_matrix *A = gallery(i), *C = NULL;
@@ -71,15 +71,16 @@ static void products_have_the_bits_of_one_process(void)
         int64_t *starts = malloc((size_t)(size + 1) * sizeof *starts);
         uneven(a.rows, starts);
         CHECK(tulle_multiply(ctx, &a, &a, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(tulle_dist_scatter(dist, &a, starts, &mine) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_dist_scatter(ranks, &a, starts, &mine) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_dist_csr view = tulle_dist_matrix_view(mine);
-        CHECK(tulle_dist_multiply(dist, &view, &view, NULL, &c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_dist_multiply(ranks, &view, &view, NULL, &c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_csr whole = tulle_matrix_view(C), part = tulle_dist_matrix_view(c).local;
         CHECK(same_rows(&whole, starts[rank], &part), "%s, rank %d", recipes[i], rank);
-        tulle_dist_stats_get(dist, &stats);
+        tulle_dist_stats_get(ranks, &stats);
         CHECK(stats.bytes == stats.bytes_exact && stats.ranks == size, "%llu bytes",
               (unsigned long long)stats.bytes);
         CHECK(size == 1 || stats.messages > 0, "nothing moved");
+        CHECK(size == 1 || ranks == dist || stats.grid_cols > 1, "a grid was asked for");
         tulle_dist_matrix_free(mine);
         tulle_dist_matrix_free(c);
         tulle_matrix_free(A);
@@ -87,6 +88,23 @@ static void products_have_the_bits_of_one_process(void)
         free(starts);
     }
     together();
+}
+
+static void products_have_the_bits_of_one_process(void)
+{
+    products_by(dist);
+}
+
+static void products_on_a_grid_have_them_too(void)
+{
+    tulle_transport transport;
+    tulle_dist *grid = NULL;
+    tulle_dist_options o = {.dimensions = 2, .slice_bytes = 4096};
+    if (tulle_transport_mpi(MPI_COMM_WORLD, &transport) != 0
+        || tulle_dist_create(ctx, &transport, &o, &grid) != TULLE_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    products_by(grid);
+    tulle_dist_free(grid);
 }
 
 static void plans_run_twice(void)
@@ -258,7 +276,8 @@ static void a_transport_that_fails_on_one_rank_fails_on_all(void)
 int main(int argc, char **argv)
 {
     static const test_case cases[] = {
-        TEST(products_have_the_bits_of_one_process), TEST(plans_run_twice), TEST(transposes_and_gathers),
+        TEST(products_have_the_bits_of_one_process), TEST(products_on_a_grid_have_them_too),
+        TEST(plans_run_twice), TEST(transposes_and_gathers),
         TEST(files_are_written_together), TEST(what_one_rank_does_wrong_all_refuse),
         TEST(a_transport_that_fails_on_one_rank_fails_on_all)};
     tulle_transport transport;

@@ -10,6 +10,7 @@
  *     product.c   C = A*B, whole or in blocks of A's rows
  *     stats.c     what the ranks counted, joined
  *     plan.c      patterns once, values often
+ *     turn.c      values of a transposed operand, again and again
  *     spmm.c      the same lists for rows of a dense matrix
  *     ship.c      whole rows to other ranks
  *     freight.c   what came, as one matrix
@@ -74,6 +75,10 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 
 /* Fields, arrays (unless trusted) and types; the same shape on all ranks.  Ends in agreement. */
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
+/* A matrix or rows of one on the host: its fields and, unless trusted, its arrays.  Not collective. */
+tulle_status tl_part_check(tulle_dist *d, const tulle_csr *A, const char *name, bool trust);
+/* Is it a tulle_op?  Not collective. */
+tulle_status tl_op_check(tulle_dist *d, int op);
 /* Row blocks of so many rows, the same on all ranks; not collective. */
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name);
 /* Do all ranks have the same numbers, at most 12?  Ends in agreement; the sentence is about the first that
@@ -87,7 +92,8 @@ tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_sam
 int64_t      tl_starts_number(const int64_t *starts, int size);
 tulle_status tl_starts_copy(tl_base *b, const int64_t *starts, int size, int64_t **out);
 tulle_status tl_dist_own(tulle_dist *d, const int64_t *starts, tulle_matrix *local, tulle_dist_matrix **out);
-/* The end of a collective: *local, where this rank has made it (status), becomes *out, if all ranks have made theirs. */
+/* The end of a collective: *local, where this rank has made it (status), becomes *out, if all ranks have
+ * made theirs. */
 tulle_status tl_dist_give(tulle_dist *d, tulle_status status, const int64_t *starts, tulle_matrix **local,
                           tulle_dist_matrix **out);
 void         tl_dist_matrix_free(tl_base *b, tulle_dist_matrix *A);
@@ -152,7 +158,7 @@ typedef struct tl_fetch {
     void       *col_idx, *values;
     void       *a_col;                  /* A's columns in its numbers                   */
     tulle_csr   A, B;                   /* views over them, ready for a local product   */
-    const tulle_csr *part;              /* part[r % parts] instead of B is for rank r; may be NULL: all of B */
+    const tulle_csr *part;              /* rank r gets rows of part[r % parts]; NULL: of B */
     int         parts;
     tulle_status late;                  /* failed here beside an exchange: for the next agreement */
 } tl_fetch;
@@ -188,9 +194,33 @@ tulle_status tl_freight_merge(tulle_dist *d, const tulle_csr *like, int64_t rows
                               tulle_index idx_type, int ptr_type, const tl_freight *f, tulle_matrix **out);
 void         tl_freight_done(tl_base *b, tl_freight *f);
 
+/* ---- turn.c: values of a transposed matrix, again and again */
+
+typedef struct tl_turn {
+    int       op;
+    int64_t  *perm;                     /* of the local transpose: from which entry each one came */
+    int64_t  *block, *out, *in, *sent;  /* entries to and from each rank; sent                   */
+    char    **place;
+    int64_t  *order;                    /* where what came goes, rank by rank                    */
+    void     *came, *values;            /* the last: in the order of the transpose               */
+    int64_t   entries, elsewhere;       /* of the transpose here; of these from other ranks      */
+    int64_t   given;                    /* of A here                                             */
+    tulle_type val_type;
+} tl_turn;
+
+/* turned: the local transpose, whose rows starts[r] .. go to rank r; f: what came. */
+tulle_status tl_turn_keep(tulle_dist *d, const tulle_csr *turned, int op, const int64_t *starts,
+                          const tl_freight *f, tl_turn *t);
+/* t->values from those of A; status is what this rank brings to the agreement before. */
+tulle_status tl_turn_values(tulle_dist *d, tulle_status status, const void *a_values, tl_turn *t);
+void         tl_turn_done(tl_base *b, tl_turn *t);
+
 /* ---- product.c, plan.c, spmm.c, move.c, galerkin.c, file.c */
 
-tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_options *out);
+/* Options of products; ops that the ranks agree on.  status: of what was looked at before.  Ends in
+ * agreement. */
+tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tulle_options *o,
+                                   tulle_options *out);
 /* Views checked, inner sizes and types that fit.  Ends in agreement. */
 tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, bool trust,
                               bool values);
@@ -211,7 +241,8 @@ tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account 
  * limit. */
 tulle_status tl_local_product(tulle_dist *d, const tl_fetch *f, const tulle_options *o, uint64_t held,
                               tulle_matrix **C, tl_account *account);
-/* ---- grid.c: f has lists and lengths of the product in one dimension.  Fills account->one, two, grid_cols. */
+/* ---- grid.c: f has lists and lengths of the product in one dimension.  Fills account->one, two and
+ * grid_cols. */
 tulle_status tl_grid_choose(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
                             const tulle_options *o, const tl_fetch *f, tl_account *account);
 /* The first entry of a row whose column is not below this one. */
@@ -238,6 +269,9 @@ tulle_status tl_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *s
 tulle_status tl_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out);
 tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,
                                tulle_dist_matrix **out);
+/* The same; what it takes to transpose other values of this pattern is kept, where keep is not NULL. */
+tulle_status tl_dist_turn(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,
+                          tl_turn *keep, tulle_dist_matrix **out);
 tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const int64_t *starts,
                                   tulle_dist_matrix **out);
 tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
@@ -251,6 +285,14 @@ void         tl_dist_plan_free(tulle_dist_plan *p);
 tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X,
                           const int64_t *x_starts,
                           tulle_dense *Y, const tulle_spmm_options *o);
+tulle_status tl_dist_spmm_plan_create(tulle_dist *d, const tulle_dist_csr *A, const int64_t *x_starts,
+                                      const int64_t *y_starts, const tulle_spmm_options *o,
+                                      tulle_dist_spmm_plan **out);
+tulle_status tl_dist_spmm_plan_run(tulle_dist_spmm_plan *p, const void *alpha, const tulle_dense *X,
+                                   const void *beta, tulle_dense *Y);
+tulle_status tl_dist_spmm_plan_set_values(tulle_dist_spmm_plan *p, const void *a_values);
+tulle_dist  *tl_dist_spmm_plan_dist(const tulle_dist_spmm_plan *p);
+void         tl_dist_spmm_plan_free(tulle_dist_spmm_plan *p);
 tulle_status tl_dist_read(tulle_dist *d, const char *path, const int64_t *starts, tulle_dist_matrix **out);
 tulle_status tl_dist_write(tulle_dist *d, const char *path, const tulle_dist_csr *A);
 

@@ -55,8 +55,8 @@ tulle_status tl_freight_merge(tulle_dist *d, const tulle_csr *like, int64_t rows
     memcpy(next, f->entry, (size_t)d->t.size * sizeof *next);
     if (!ptr_type) ptr_type = tl_index_for(nnz);
     if (!tl_fits((tulle_index)ptr_type, nnz))
-        TRY(tl_fail(d->b, TULLE_EOVERFLOW, "there are %" PRId64 " entries here, too many for 32-bit row pointers",
-                    nnz));
+        TRY(tl_fail(d->b, TULLE_EOVERFLOW,
+                    "there are %" PRId64 " entries here, too many for 32-bit row pointers", nnz));
     TRY(tl_matrix_create(d->b, rows, cols, nnz, (tulle_index)ptr_type, idx_type,
                          f->has_values ? (int)like->val_type : 0, &T));
     T->view.val_type = like->val_type;
@@ -65,8 +65,8 @@ tulle_status tl_freight_merge(tulle_dist *d, const tulle_csr *like, int64_t rows
         for (int r = 0; r < d->t.size; r++) {
             int64_t n = f->row[r + 1] > f->row[r] ? f->length[f->row[r] + i] : 0;
             if (n == 0) continue;
-            copy_few((char *)T->col_idx + at * (int64_t)index, (const char *)f->col + next[r] * (int64_t)index,
-                     n, index);
+            copy_few((char *)T->col_idx + at * (int64_t)index,
+                     (const char *)f->col + next[r] * (int64_t)index, n, index);
             if (f->has_values)
                 copy_few((char *)T->values + at * (int64_t)value,
                          (const char *)f->val + next[r] * (int64_t)value, n, value);

@@ -2,18 +2,20 @@
  *
  * grid.c - what a product would move on each grid of ranks, and which of them is taken.
  *
- * A grid of R x C ranks, R*C = size: rank q stands in row q / C and column q % C.  Its rows of A and those of its
- * neighbours in the row of the grid lie together.  It makes C for all of them, in the columns that its column of
- * the grid has (summa.c).  So there move
+ * A grid of R x C ranks, R*C = size: rank q stands in row q / C and column q % C.  Its rows of A and those
+ * of its neighbours in the row of the grid lie together.  It makes C for all of them, in the columns that
+ * its column of the grid has (summa.c).  So there move
  *
  *     A   to C - 1 others each row of A: its length and its entries;
- *     B   each row that a row of the grid names: to every rank of it the entries in its columns, and their number;
+ *     B   each row that a row of the grid names: to every rank of it the entries in its columns, and how
+ *         many these are;
  *     C   what a rank has of the rows of its neighbours.
  *
- * The owners of B's rows know from the lists of one dimension who needs which, so what moves of A and B is counted
- * to the byte without a message, each owner its part.  The pattern of C is not known yet: a row of C has at most as
- * many entries as products, and that is what is counted.  So two dimensions are chosen only where they move less for
- * certain.  Where A alone, once, is more than all that one dimension moves (every mesh), nothing is counted at all.
+ * The owners of B's rows know from the lists of one dimension who needs which, so what moves of A and B is
+ * counted to the byte without a message, each owner its part.  The pattern of C is not known yet: a row of
+ * C has at most as many entries as products, and that is what is counted.  So two dimensions are chosen
+ * only where they move less for certain.  Where A alone, once, is more than all that one dimension moves
+ * (every mesh), nothing is counted at all.
  *
  * Memory: 8 bytes for each row of B here. */
 #include "dist/dist.h"

@@ -16,7 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Without an instruction for it, which not every processor has, a call of the compiler's library would be made. */
+/* Without an instruction for it, which not every processor has, a call of the compiler's library would be
+ * made. */
 static inline int count_bits(uint64_t x)
 {
     x -= (x >> 1) & 0x5555555555555555u;
@@ -35,8 +36,8 @@ static inline bool is_own(const tl_lists *l, int64_t c)
     return c >= l->own_first && c < l->own_first + l->own_rows;
 }
 
-/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others.  Rows are sorted, so those
- * whose ends are ours, which are nearly all of a mesh's, are read no further. */
+/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others.  Rows are sorted, so
+ * those whose ends are ours, which are nearly all of a mesh's, are read no further. */
 typedef struct span { int64_t begin, from, to, end; } span;
 
 static inline span own_span(const tl_lists *l, const tulle_csr *A, int64_t i)

@@ -99,8 +99,8 @@ done:
 
 /* ---- transpose */
 
-tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *given,
-                               tulle_dist_matrix **out)
+tulle_status tl_dist_turn(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *given,
+                          tl_turn *keep, tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
     int size = d->t.size, rank = d->t.rank;
@@ -110,14 +110,14 @@ tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op 
     tl_freight f = {0};
     status = tl_alloc(d->b, &starts, size + 1, sizeof *starts, "row blocks");
     if (status == TULLE_OK) status = tl_alloc(d->b, &rows_in, size, sizeof *rows_in, "row blocks");
-    if (status == TULLE_OK) status = tl_csr_transpose(d->b, &A->local, op, &turned, NULL);
+    if (status == TULLE_OK)
+        status = tl_csr_transpose(d->b, &A->local, op, &turned, keep ? &keep->perm : NULL);
     AGREE(status);
     for (int r = 0; r <= size; r++) starts[r] = given ? given[r] : tl_part(A->local.cols, r, size);
     for (int r = 0; r < size; r++) rows_in[r] = starts[rank + 1] - starts[rank];
     TRY(tl_ship(d, &turned->view, starts, starts + 1, rows_in, A->row_starts[rank], idx_type, &f));
-    tl_matrix_free(d->b, turned);
-    turned = NULL;
     status = tl_freight_merge(d, &A->local, rows_in[0], cols, idx_type, 0, &f, &mine);
+    if (status == TULLE_OK && keep) status = tl_turn_keep(d, &turned->view, op, starts, &f, keep);
     TRY(tl_dist_give(d, status, starts, &mine, out));
 done:
     tl_free(d->b, starts);
@@ -126,6 +126,12 @@ done:
     tl_matrix_free(d->b, turned);
     tl_matrix_free(d->b, mine);
     return status;
+}
+
+tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, const int64_t *starts,
+                               tulle_dist_matrix **out)
+{
+    return tl_dist_turn(d, A, op, starts, NULL, out);
 }
 
 /* ---- equal work */

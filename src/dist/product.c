@@ -5,8 +5,8 @@
  * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once
  * to a rank.  When their lengths are known, the bytes they take are held against the memory limit.  Where
  * half of it is not enough, A is taken in blocks of rows, each rank its own; all ranks go as many rounds as
- * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less (grid.c),
- * summa.c makes the product.
+ * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less
+ * (grid.c), summa.c makes the product.
  *
  * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel
  * multiplication of sparse random matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory
@@ -15,16 +15,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-tulle_status tl_dist_options_check(tulle_dist *d, const tulle_options *o, tulle_options *out)
+tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tulle_options *o,
+                                   tulle_options *out)
 {
     *out = o ? *o : (tulle_options){0};
-    if (out->sort_inputs)
-        return tl_fail(d->b, TULLE_EINVAL,
-                       "sort_inputs: rows of a distributed matrix must be sorted; tulle_csr_sort()"
-                       " does that, each rank its own");
-    if (out->c_place != TULLE_HOST)
-        return tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
-    return TULLE_OK;
+    if (status == TULLE_OK && out->sort_inputs)
+        status = tl_fail(d->b, TULLE_EINVAL,
+                         "sort_inputs: rows of a distributed matrix must be sorted; tulle_csr_sort()"
+                         " does that, each rank its own");
+    if (status == TULLE_OK && out->c_place != TULLE_HOST)
+        status = tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
+    if (status == TULLE_OK) status = tl_op_check(d, out->op_a);
+    if (status == TULLE_OK) status = tl_op_check(d, out->op_b);
+    tl_same same[2] = {{"the options", "op_a", out->op_a}, {"the options", "op_b", out->op_b}};
+    return tl_same_everywhere(d, status, same, 2);
 }
 
 /* ---- blocks of A's rows */

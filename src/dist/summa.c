@@ -7,10 +7,10 @@
  *     3. one local product: a block of C, whole sums;
  *     4. the blocks go back to the owners of the rows, who put them side by side.
  *
- * SUMMA adds up what its stages give, which would round otherwise than one process does.  Here a rank has all rows
- * of B that a sum needs before it begins, and each sum is made at once, in the order of the row of A: the bits are
- * those of one dimension.  What it costs is memory: a block row of A, a block column of what is needed of B, and a
- * copy of this rank's rows of B by columns of the grid.
+ * SUMMA adds up what its stages give, which would round otherwise than one process does.  Here a rank has
+ * all rows of B that a sum needs before it begins, and each sum is made at once, in the order of the row of
+ * A: the bits are those of one dimension.  What it costs is memory: a block row of A, a block column of
+ * what is needed of B, and a copy of this rank's rows of B by columns of the grid.
  *
  * See van de Geijn, Watts: SUMMA, 1997; Buluc, Gilbert: Parallel sparse matrix-matrix multiplication and
  * indexing, SIAM J. Sci. Comput. 34, 2012. */
@@ -41,7 +41,8 @@ static tulle_status begin(grid *g, const tulle_csr *B)
     g->to = g->block + size;
     g->rows_in = g->block + 2 * size;
     for (int j = 0; j < g->cols; j++) {
-        TRY(tl_columns_take(b, B, tl_part(B->cols, j, g->cols), tl_part(B->cols, j + 1, g->cols), &g->part[j]));
+        TRY(tl_columns_take(b, B, tl_part(B->cols, j, g->cols), tl_part(B->cols, j + 1, g->cols),
+                            &g->part[j]));
         g->view[j] = g->part[j]->view;
     }
 done:
@@ -138,7 +139,8 @@ tulle_status tl_summa(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_c
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *b = &B->local;
-    grid g = {.d = d, .cols = account->grid_cols, .first = d->t.rank / account->grid_cols * account->grid_cols};
+    int cols = account->grid_cols;
+    grid g = {.d = d, .cols = cols, .first = d->t.rank / cols * cols};
     uint64_t entry = tl_index_size(b->idx_type) + tl_type_size(b->val_type);
     /* what was asked to choose the grid is no part of this product */
     d->received[TL_MAIL_LISTS] += d->received[TL_MAIL_LENGTHS];

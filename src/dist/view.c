@@ -18,6 +18,12 @@ int64_t tl_starts_number(const int64_t *starts, int size)
     return (int64_t)(h >> 1);
 }
 
+tulle_status tl_op_check(tulle_dist *d, int op)
+{
+    if (op == TULLE_KEEP || op == TULLE_TRANSPOSE || op == TULLE_ADJOINT) return TULLE_OK;
+    return tl_fail(d->b, TULLE_EINVAL, "op_a or op_b is %d, which is no tulle_op", op);
+}
+
 tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows, const char *name)
 {
     int size = d->t.size;
@@ -53,19 +59,27 @@ done:
 
 enum { NUMBERS = 4 };                   /* of a matrix, the same on all ranks */
 
+tulle_status tl_part_check(tulle_dist *d, const tulle_csr *A, const char *name, bool trust)
+{
+    tulle_status status = TULLE_OK;
+    if (A->place != TULLE_HOST)
+        TRY(tl_fail(d->b, TULLE_EINVAL, "%s: a distributed matrix lies in host memory", name));
+    TRY(tl_csr_check_shape(d->b, A, name));
+    TRY(trust ? tl_csr_check_ends(d->b, A, name) : tl_csr_check(d->b, A, name, 0));
+done:
+    return status;
+}
+
 static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust,
                                tl_same *same)
 {
     tulle_status status = TULLE_OK;
     int rank = d->t.rank;
-    if (A->local.place != TULLE_HOST)
-        TRY(tl_fail(d->b, TULLE_EINVAL, "%s: a distributed matrix lies in host memory", name));
     TRY(tl_starts_check(d, A->row_starts, -1, name));
     if (A->row_starts[rank + 1] - A->row_starts[rank] != A->local.rows)
         TRY(tl_fail(d->b, TULLE_ESHAPE, "%s: there are %" PRId64 " rows here, row_starts says %" PRId64, name,
                     A->local.rows, A->row_starts[rank + 1] - A->row_starts[rank]));
-    TRY(tl_csr_check_shape(d->b, &A->local, name));
-    TRY(trust ? tl_csr_check_ends(d->b, &A->local, name) : tl_csr_check(d->b, &A->local, name, 0));
+    TRY(tl_part_check(d, &A->local, name, trust));
     same[0] = (tl_same){name, "the number of its columns", A->local.cols};
     same[1] = (tl_same){name, "the type of its values", A->local.val_type};
     same[2] = (tl_same){name, "the type of its columns", A->local.idx_type};
