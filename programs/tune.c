@@ -113,7 +113,8 @@ static int time_one(tuning *t, const char *policy, timing *r)
     session *s = &t->s;
     tulle_spmm_plan *plan = NULL;
     tulle_stats stats;
-    const tulle_spmm_lab lab = {.ellr_threads = r->threads, .ellr_columns = r->columns, .ellr_block = r->block};
+    const tulle_spmm_lab lab = {.ellr_threads = r->threads, .ellr_columns = r->columns,
+                                .ellr_block = r->block};
     tulle_spmm_options o = {.policy = policy, .trust_inputs = 1, .time_stages = 1, .lab = &lab};
     tulle_status status = tulle_spmm_plan_create(s->ctx, &t->A, &o, &plan);
     if (status == TULLE_EINVAL && r->block) return END_OK;

@@ -27,7 +27,8 @@
 static bool mem_is_wrong(const tulle_mem *mem, char *why, size_t bytes)
 {
     if (!mem->alloc != !mem->free) {
-        if (why) snprintf(why, bytes, "mem: %s is NULL and %s is not", mem->free ? "alloc" : "free", mem->free ? "free" : "alloc");
+        if (why) snprintf(why, bytes, "mem: %s is NULL and %s is not", mem->free ? "alloc" : "free",
+                          mem->free ? "free" : "alloc");
         return true;
     }
     for (size_t i = 0; i < sizeof mem->reserved / sizeof *mem->reserved; i++) {
@@ -163,7 +164,8 @@ tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index i
     NEED(got);
     memset(got, 0, sizeof *got);
     if (!tl_type_known((int)val_type) || !tl_index_known((int)idx_type))
-        return tl_fail(&ctx->base, TULLE_ETYPE, "value type %d, index type %d: not both are known", (int)val_type, (int)idx_type);
+        return tl_fail(&ctx->base, TULLE_ETYPE, "value type %d, index type %d: not both are known",
+                       (int)val_type, (int)idx_type);
     return ctx->engine->warm(ctx, val_type, idx_type, got);
 }
 
@@ -260,7 +262,8 @@ void tulle_matrix_free(tulle_matrix *A)
     tl_matrix_free(NULL, A);
 }
 
-tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out)
+tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user,
+                                tulle_matrix **out)
 {
     NEED_VIEW;
     return tl_matrix_adopt(&ctx->base, A, done, user, out);
@@ -374,7 +377,8 @@ tulle_status tulle_gallery(tulle_ctx *ctx, const char *recipe, tulle_matrix **A)
 tulle_dense tulle_dense_make(int64_t rows, int64_t cols, int64_t ld, tulle_order order, void *values,
                              tulle_type val_type)
 {
-    return (tulle_dense){.rows = rows, .cols = cols, .ld = ld, .val_type = val_type, .order = order, .values = values};
+    return (tulle_dense){.rows = rows, .cols = cols, .ld = ld, .val_type = val_type, .order = order,
+                         .values = values};
 }
 
 tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tulle_order order, void *values,
@@ -409,7 +413,8 @@ tulle_status tulle_dense_convert(tulle_ctx *ctx, const tulle_dense *A, tulle_ord
     return tl_dense_convert(&ctx->base, &view, order, (int)val_type, out);
 }
 
-tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                              tulle_dense_matrix **out)
 {
     NEED_CTX;
     NEED(A);
@@ -419,7 +424,8 @@ tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place 
     tulle_status status = tl_dense_view_check(ctx, &view, "A", true);
     if (status == TULLE_OK) status = tl_place_find(ctx, &place);
     if (status != TULLE_OK) return status;
-    if (view.place == TULLE_HOST && place == TULLE_HOST) return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
+    if (view.place == TULLE_HOST && place == TULLE_HOST)
+        return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
     return ctx->engine->dense_move(ctx, &view, place, out);
 }
 
@@ -527,7 +533,8 @@ tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *
     return tl_plan_run(plan, a_values, b_values, c_values);
 }
 
-tulle_status tulle_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C)
+tulle_status tulle_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values,
+                                 tulle_matrix **C)
 {
     if (!plan) return TULLE_EINVAL;
     tulle_ctx *ctx = plan->ctx;

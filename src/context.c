@@ -10,11 +10,14 @@
 
 /* ---- contexts */
 
-/* A variable of the environment that nobody would heed is no small thing: it forces what tests and measurements rely on. */
+/* A variable of the environment that nobody would heed is no small thing: it forces what tests and measurements
+ * rely on. */
 static tulle_status check_environment(tl_base *b)
 {
     char why[256];
-    if (!tl_env_wrong(why, sizeof why) && !tl_isa_wrong(why, sizeof why) && !tl_spmm_shape_wrong(why, sizeof why)) return TULLE_OK;
+    if (!tl_env_wrong(why, sizeof why) && !tl_isa_wrong(why, sizeof why)
+        && !tl_spmm_shape_wrong(why, sizeof why))
+        return TULLE_OK;
     return tl_fail(b, TULLE_EINVAL, "%s", why);
 }
 
@@ -152,7 +155,8 @@ void tl_ctx_tell_device(tulle_ctx *ctx)
     }
     for (int i = 0, count = list(&b, &lines); i < count; i++) {
         const char *why = lines[i].caps.why_not;
-        tl_trace(&ctx->base, "products run on the CPU: %s: %s", lines[i].name, why[0] ? why : "it is a CPU, too");
+        tl_trace(&ctx->base, "products run on the CPU: %s: %s", lines[i].name,
+                 why[0] ? why : "it is a CPU, too");
     }
     list_done(b, lines);
 }

@@ -26,10 +26,13 @@ tulle_status tl_device_info(int i, tulle_device *info);
 
 /* views.c: one matrix alone, wherever its arrays lie */
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* touches no array */
-tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);   /* gives it its ld */
+/* Gives it its ld. */
+tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);
 tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place);     /* the device of a CPU is the host */
-/* The same matrix on the host, row_ptr[0] 0: *view is *A itself, or *own, made for it, freed by the caller. */
-tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view, tulle_matrix **own);
+/* The same matrix on the host, row_ptr[0] 0: *view is *A itself, or *own, made for it, freed by the
+ * caller. */
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view,
+                        tulle_matrix **own);
 tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
 tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A);
 tulle_status tl_view_sort(tulle_ctx *ctx, const tulle_csr *A, tulle_matrix **out);
@@ -131,8 +134,8 @@ tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tu
                               tulle_dense *Y);
 tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 void         tl_spmm_plan_free(tulle_spmm_plan *plan);
-/* For engines: what is asked for experiments, zeros where nothing is; and a copy of the values on the host, counted against the limit of an engine that computes there; the plan's A has
- * it then. */
+/* For engines: what is asked for experiments, zeros where nothing is; and a copy of the values on the host,
+ * counted against the limit of an engine that computes there, which the plan's A has then. */
 tulle_spmm_lab tl_spmm_lab_of(const tulle_spmm_options *o);
 tulle_status   tl_spmm_keep_values(tulle_spmm_plan *plan, const void *from);
 

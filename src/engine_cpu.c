@@ -2,8 +2,8 @@
  *
  * engine_cpu.c - the CPU behind the table of engines.h; the work is done in src/cpu.
  *
- * Operands are read where they lie.  The profile of the rows and the request made from it serve every other engine,
- * too, where blocks or an estimate want to know what rows of C can take. */
+ * Operands are read where they lie.  The profile of the rows and the request made from it serve every other
+ * engine, too, where blocks or an estimate want to know what rows of C can take. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +41,8 @@ tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values)
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
     TRY(check_profile(b, s));
-    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads, &s->profile));
+    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads,
+                        &s->profile));
     if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
@@ -211,8 +212,8 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
         uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
                          + (uint64_t)(A->cols + 1) * 8 + p->copied;
         if (o->memory_limit && bytes > o->memory_limit) {
-            status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64,
-                             bytes, o->memory_limit);
+            status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %"
+                             PRIu64, bytes, o->memory_limit);
             goto done;
         }
         TRY(tl_csr_transpose(b, A, (tulle_op)o->op_a, &p->own, NULL));
@@ -221,13 +222,14 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
     } else if (p->keeps) TRY(tl_spmm_keep_values(p, A->values));
     TRY(tl_spmm_pieces_make(b, &p->A, tl_spmm_threads(b, o->threads, &p->A, 1 << 10), cols, &p->pieces));
     p->stats.sec_analyze = tl_now() - start;
-    tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s", p->pieces.count,
-             p->pieces.rows, tl_cpu_isa(), p->own ? ", A transposed" : "");
+    tl_trace(b, "sparse times dense: %" PRId64 " pieces, %" PRId64 " rows in parts, %s kernels%s",
+             p->pieces.count, p->pieces.rows, tl_cpu_isa(), p->own ? ", A transposed" : "");
 done:
     return status;
 }
 
-static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                             tulle_dense *Y)
 {
     uint64_t limit = p->options.memory_limit;
     if (limit) limit = limit > p->copied ? limit - p->copied : 1;
@@ -287,13 +289,15 @@ static tulle_status merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge
 {
     (void)request;
     (void)result;
-    return tl_fail(&ctx->base, TULLE_EDEVICE, "merge trials need a GPU, and this context computes on the CPU");
+    return tl_fail(&ctx->base, TULLE_EDEVICE,
+                   "merge trials need a GPU, and this context computes on the CPU");
 }
 
 /* A view over device memory does not get past the checks of a context without a device. */
 static tulle_status nowhere(tulle_ctx *ctx)
 {
-    return tl_fail(&ctx->base, TULLE_EINVAL, "this context computes on the CPU, and has no memory but the host's");
+    return tl_fail(&ctx->base, TULLE_EINVAL,
+                   "this context computes on the CPU, and has no memory but the host's");
 }
 
 static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
@@ -304,7 +308,8 @@ static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, 
     return nowhere(ctx);
 }
 
-static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                               tulle_dense_matrix **out)
 {
     (void)A;
     (void)place;

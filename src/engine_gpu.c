@@ -2,8 +2,8 @@
  *
  * engine_gpu.c - a GPU behind the table of engines.h; the work is done in src/gpu.
  *
- * What needs no copy is checked on the device.  A single product takes its operands there and forgets them; where
- * several runs read them (stay), they go there once, and count against the limit as taken before. */
+ * What needs no copy is checked on the device.  A single product takes its operands there and forgets them;
+ * where several runs read them (stay), they go there once, and count against the limit as taken before. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -24,10 +24,12 @@ static tl_gpu_request request_of(const tl_setup *s)
     const tl_operands *x = &s->operands;
     const kept *k = s->kept;
     return (tl_gpu_request){.A = k ? &k->A : &x->A, .B = k ? &k->B : &x->B, .recipe = &s->recipe,
-                            .ptr_type = o->c_ptr_type, .idx_type = o->c_idx_type, .place = (tulle_place)o->c_place,
+                            .ptr_type = o->c_ptr_type, .idx_type = o->c_idx_type,
+                            .place = (tulle_place)o->c_place,
                             .memory_limit = o->memory_limit, .before = k ? k->bytes : 0,
                             .row_most = k ? k->row_most : 0, .values = s->values, .drop_zeros = o->drop_zeros,
-                            .trusted = x->checked || o->trust_inputs, .stages = o->time_stages, .row0 = 0, .row1 = -1};
+                            .trusted = x->checked || o->trust_inputs, .stages = o->time_stages,
+                            .row0 = 0, .row1 = -1};
 }
 
 static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
@@ -68,8 +70,8 @@ static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 
 /* ---- blocks of rows */
 
-static tulle_status stay_one(tulle_ctx *ctx, const tulle_csr *given, bool there, const tulle_csr *ready, tulle_csr *view,
-                             tulle_matrix **own)
+static tulle_status stay_one(tulle_ctx *ctx, const tulle_csr *given, bool there, const tulle_csr *ready,
+                             tulle_csr *view, tulle_matrix **own)
 {
     tulle_status status = TULLE_OK;
     *view = *given;
@@ -95,7 +97,7 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     s->kept = k;
     k->row_most = p->max_products < x->B.cols ? p->max_products : x->B.cols;
     k->bytes = (there_a ? 0 : tl_gpu_bytes_of(&x->A)) + (there_b || share ? 0 : tl_gpu_bytes_of(&x->B));
-    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* of what is kept there, what passes the limit goes back */
+    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* kept blocks that pass the limit go back */
     if (o->memory_limit && k->bytes > o->memory_limit)
         status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device for A and B, "
                          "the limit is %" PRIu64, k->bytes, o->memory_limit);
@@ -141,7 +143,8 @@ static tulle_status plan_make(tulle_plan *p)
     p->kept = replay;
     if (!s->recipe.once) goto done;     /* new values need the numeric step of two: gpu/replay.c */
     if (s->recipe.policy->once) s->stats.policy = "bhsparse, in two steps";
-    tl_trace(&ctx->base, "a plan counts first: heap, esc and merge do not, and are left to products without a plan");
+    tl_trace(&ctx->base,
+             "a plan counts first: heap, esc and merge do not, and are left to products without a plan");
 done:
     return status;
 }
@@ -158,7 +161,8 @@ static void plan_free(tulle_plan *p)
 
 /* ---- a sparse matrix times a dense one */
 
-/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes there in bands. */
+/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes
+ * there in bands. */
 static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     (void)cols;
@@ -172,7 +176,8 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
     else if (!o->trust_inputs && A->place == TULLE_HOST) TRY(tl_csr_check_ends(&ctx->base, A, "A"));
     tl_gpu_spmm_request r = {.A = own ? &own->view : A, .ellr = strcmp(p->stats.policy, "ellr") == 0,
                              .memory_limit = o->memory_limit,
-                             .ellr_threads = (uint32_t)lab.ellr_threads, .ellr_columns = (uint32_t)lab.ellr_columns,
+                             .ellr_threads = (uint32_t)lab.ellr_threads,
+                             .ellr_columns = (uint32_t)lab.ellr_columns,
                              .ellr_block = (uint32_t)lab.ellr_block, .allow_tf32 = o->allow_tf32 != 0,
                              .trusted = o->trust_inputs || own, .keep = p->keeps};
     TRY(tl_gpu_spmm_make(&ctx->base, ctx->gpu, &r, &made, &p->stats));
@@ -189,7 +194,8 @@ done:
     return status;
 }
 
-static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                             tulle_dense *Y)
 {
     return tl_gpu_spmm_run(&p->ctx->base, p->kept, alpha, X, beta, Y, &p->stats);
 }
@@ -244,7 +250,8 @@ static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, 
     return tl_gpu_move(&ctx->base, ctx->gpu, A, place, out);
 }
 
-static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                               tulle_dense_matrix **out)
 {
     return tl_gpu_dense_move(&ctx->base, ctx->gpu, A, place, out);
 }

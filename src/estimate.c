@@ -43,7 +43,8 @@ static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t produc
 static uint64_t missing(const tl_operands *x)
 {
     const tulle_csr *view[] = {&x->A, &x->B};
-    const bool own[] = {x->own_a && x->own_a->col_idx, x->own_b && x->own_b->col_idx};      /* a slice has pointers alone */
+    /* a slice has pointers alone */
+    const bool own[] = {x->own_a && x->own_a->col_idx, x->own_b && x->own_b->col_idx};
     uint64_t bytes = 0;
     for (int i = 0; i < 2; i++)
         if (own[i])

@@ -113,10 +113,11 @@ static tulle_status settle(tulle_ctx *ctx, work *w, const tulle_options *o)
     tl_base *b = &ctx->base;
     tulle_csr view;
     tulle_matrix *own = NULL;
-    uint64_t needs = tl_csr_slice_bytes(w->view), limit = ctx->engine->on_host ? tl_limit_for(o, needs) : UINT64_MAX;
+    uint64_t needs = tl_csr_slice_bytes(w->view);
+    uint64_t limit = ctx->engine->on_host ? tl_limit_for(o, needs) : UINT64_MAX;
     if (needs > limit && needs > TL_LOOK_BYTES)
-        return tl_fail(b, TULLE_ELIMIT, "%s: the row pointers of a slice alone need %" PRIu64 " bytes, the limit is %" PRIu64,
-                       w->name, needs, limit);
+        return tl_fail(b, TULLE_ELIMIT, "%s: the row pointers of a slice alone need %" PRIu64
+                       " bytes, the limit is %" PRIu64, w->name, needs, limit);
     TRY(tl_csr_slice(b, w->view, w->name, o->threads, &view, &own));
     if (own) replace(b, w, own);
 done:
@@ -143,7 +144,8 @@ static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, boo
     tl_base *b = &ctx->base;
     tulle_matrix *copy = NULL;
     bool here = look || ctx->engine->on_host || needs_copy(w, o);
-    if (!here) return o->trust_inputs || w->view->place == TULLE_DEVICE ? TULLE_OK : tl_csr_check_ends(b, w->view, w->name);
+    if (!here && (o->trust_inputs || w->view->place == TULLE_DEVICE)) return TULLE_OK;
+    if (!here) return tl_csr_check_ends(b, w->view, w->name);
     if (w->view->place == TULLE_DEVICE) {
         TRY(ctx->engine->move(ctx, w->view, TULLE_HOST, &copy));
         replace(b, w, copy);
@@ -271,8 +273,10 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     x->A = *A;
     x->B = *B;
     TRY(check_pair(ctx, A, B, o, want & TL_VALUES));
-    work wa = {.view = &x->A, .name = "A", .op = o->op_a, .own = &x->own_a, .perm = perms ? &x->perm_a : NULL};
-    work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b, .perm = perms ? &x->perm_b : NULL};
+    work wa = {.view = &x->A, .name = "A", .op = o->op_a, .own = &x->own_a,
+               .perm = perms ? &x->perm_a : NULL};
+    work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b,
+               .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
     bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
     TRY(settle(ctx, &wa, o));

@@ -104,7 +104,7 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
     TRY(p->ctx->engine->plan_run(p, a_values, b_values, c_values));
 done:
-    compiling = tl_ctx_compiling(p->ctx) - compiling;           /* the plan has its kernels; others are loaded here */
+    compiling = tl_ctx_compiling(p->ctx) - compiling;   /* the plan has its kernels; others are loaded here */
     double run = tl_now() - start;
     p->setup.stats.sec_numeric = run - compiling;
     p->setup.stats.sec_total += run - p->last_run;              /* of making the plan and of its last run */

@@ -21,8 +21,8 @@
  * A lies on the device and is trusted, as with the peers; C stays there.  Timed: the wall clock of one call
  * of tulle_multiply, with C's allocation, without its freeing.  The median counts.  One more run times the
  * stages, one the product with the check of A.  Values are whole numbers, so that sums are exact in any
- * order: the first C of a matrix and way is copied to the host and must have the CPU engine's bits (f32, cf32:
- * its pattern, and pass tulle_product_check). */
+ * order: the first C of a matrix and way is copied to the host and must have the CPU engine's bits (f32,
+ * cf32: its pattern, and pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>

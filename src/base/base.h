@@ -45,10 +45,12 @@ tulle_status tl_fail(tl_base *b, tulle_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)))
 #endif
     ;
-/* Reserved words of a structure that the caller fills in are for members to come: one that is set is refused. */
+/* Reserved words of a structure that the caller fills in are for members to come: one that is set is
+ * refused. */
 tulle_status tl_reserved_check(tl_base *b, const char *name, const uint64_t *reserved, size_t count);
 #define TL_RESERVED_CHECK(b, name, structure)                                                     \
-    tl_reserved_check(b, name, (structure)->reserved, sizeof (structure)->reserved / sizeof *(structure)->reserved)
+    tl_reserved_check(b, name, (structure)->reserved,                                             \
+                      sizeof (structure)->reserved / sizeof *(structure)->reserved)
 
 /* A function that can fail has a variable `status` and a label `done`, its only exit. */
 #define TRY(call)                                                           \

@@ -85,12 +85,13 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
-/* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else *own, which has
- * pointers of its own, is freed by the caller, and was found without faults in them.  Arrays on a device are not read. */
+/* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else
+ * *own, which has pointers of its own, is freed by the caller, and was found without faults in them.  Arrays
+ * on a device are not read. */
 tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int threads, tulle_csr *view,
                           tulle_matrix **own);
 uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: nothing */
-int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, counted as in its arrays */
+int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, as its arrays count */
 const void  *tl_array_from(const void *array, size_t size, int64_t first);          /* NULL stays NULL */
 
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free

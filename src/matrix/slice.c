@@ -4,8 +4,8 @@
  *
  * The pointers of such a view count from the beginning of the larger matrix's arrays: row_ptr[0] is not 0.
  * Everywhere else in the library they count from the first entry of the view.  So they are copied, less
- * row_ptr[0], while columns and values stay where they are.  Faults among them are named here, where they still
- * have the caller's numbers.
+ * row_ptr[0], while columns and values stay where they are.  Faults among them are named here, where they
+ * still have the caller's numbers.
  *
  * Memory: the copy of row_ptr. */
 #include "matrix/parts.h"
@@ -32,8 +32,8 @@ static tulle_status check_ends(tl_base *b, const tulle_csr *A, const char *name)
 {
     int64_t first = tl_row_begin(A, 0), end = tl_row_begin(A, A->rows);
     if (first < 0 || first > INT64_MAX / 16)
-        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", which is no place in an array", name,
-                       first);
+        return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", which is no place in an array",
+                       name, first);
     if (end < first || end - first != A->nnz)
         return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 " and row_ptr[%" PRId64 "] is %" PRId64
                        ", but nnz is %" PRId64, name, first, A->rows, end, A->nnz);
