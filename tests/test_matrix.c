@@ -218,7 +218,7 @@ static void every_changed_column_is_judged_rightly(void)
               : kind == 1 ? ref_random(32, 40, 300, 70, REF_INTEGERS, t) : short_full_rows(t);
         const int64_t far = way & 2 ? INT64_MAX : INT32_MAX;
         if (isas[way / 12]) setenv("TULLE_ISA", isas[way / 12], 1);
-        for (int64_t k = 0; k < A.view.nnz; k += 1 + k % 3) {
+        for (int64_t k = 0; k < A.view.nnz; k += (kind == 2 ? 19 : 1) + k % 3) {
             const int64_t was = ref_col(&A.view, k), before = k > 0 ? ref_col(&A.view, k - 1) : 0;
             const int64_t to[] = {-1, -far - 1, -far, far, A.view.cols, A.view.cols - 1, 0, before, before + 1, before - 1, was + 1, was - 1};
             for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
