@@ -16,7 +16,7 @@
 #include "matrix/parts.h"
 
 enum {
-    BLOCK_LEAST = 16, BLOCK_MOST = 1024, /* rows of a block, ...                              */
+    BLOCK_LEAST = 16, BLOCK_MOST = 512, /* rows of a block, ...                              */
     BLOCK_ENTRIES = 4096,               /* ... so that these stay in the first cache, mostly */
     BURST = 1 << 20,
     PARTS_EACH = 8                      /* for each thread                                   */
