@@ -129,7 +129,7 @@ static void options_with_words_that_are_not_known(void)
         (structure).reserved[i] = 0;                                                                       \
         snprintf(wanted, sizeof wanted, "%s: reserved[%zu] is not zero", name, i);                         \
         CHECK(status == TULLE_EINVAL && strcmp(sentence, wanted) == 0, "%s, \"%s\"",                       \
-              tulle_status_name(status), sentence);                                                                                   \
+              tulle_status_name(status), sentence);                                                    \
     }
     EACH(o, "options", tulle_multiply(ctx, &A.view, &A.view, &o, &C), tulle_ctx_error(ctx));
     EACH(s, "options", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
