@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * slices.h - a view of some rows of a larger matrix gives, in every function, what a copy of these rows gives.  All
+ * slices.h - a view of some rows of a larger matrix gives, in every function, what a copy of them gives.  All
  * that lies beside the slice in the larger matrix's arrays is wrong: to read any of it shows. */
 #ifndef TULLE_SLICES_H
 #define TULLE_SLICES_H
@@ -21,7 +21,8 @@ static inline sliced sliced_new(ref_types t)
 {
     ref band = ref_band(SLICE_ROWS, 2, REF_INTEGERS, t);
     const int64_t rows = SLICE_ABOVE + SLICE_ROWS + SLICE_BELOW, nnz = band.view.nnz;
-    sliced s = {.all = ref_new(rows, SLICE_ROWS, 2 * (SLICE_ABOVE + SLICE_BELOW) + nnz, t), .first = 2 * SLICE_ABOVE};
+    sliced s = {.all = ref_new(rows, SLICE_ROWS, 2 * (SLICE_ABOVE + SLICE_BELOW) + nnz, t),
+                .first = 2 * SLICE_ABOVE};
     for (int64_t i = 0; i < SLICE_ROWS; i++)
         for (int64_t k = ref_ptr(&band.view, i); k < ref_ptr(&band.view, i + 1); k++)
             ref_set_val(&band, k, (ref_value){1 + (double)((i + ref_col(&band.view, k)) % 7), 0});
@@ -34,7 +35,8 @@ static inline sliced sliced_new(ref_types t)
         ref_set_col(&s.all, k, within ? ref_col(&band.view, k - s.first) : -5);
         ref_set_val(&s.all, k, within ? ref_val(&band.view, k - s.first) : (ref_value){NAN, NAN});
     }
-    s.slice = tulle_csr_make(SLICE_ROWS, SLICE_ROWS, (char *)s.all.row_ptr + SLICE_ABOVE * ref_index_size(t.ptr), t.ptr,
+    s.slice = tulle_csr_make(SLICE_ROWS, SLICE_ROWS,
+                             (char *)s.all.row_ptr + SLICE_ABOVE * ref_index_size(t.ptr), t.ptr,
                              s.all.col_idx, t.idx, s.all.values, t.val);
     s.plain = band;
     return s;
@@ -73,7 +75,8 @@ static inline void slices_one_matrix(tulle_ctx *ctx, const sliced *s)
     SLICE_WORKS(tulle_csr_check(ctx, S));
     SLICE_SAME(tulle_csr_sort(ctx, S, &got), tulle_csr_sort(ctx, P, &want), "sort");
     for (int op = TULLE_KEEP; op <= TULLE_ADJOINT; op++)
-        SLICE_SAME(tulle_csr_transpose(ctx, S, (tulle_op)op, &got), tulle_csr_transpose(ctx, P, (tulle_op)op, &want), "transpose");
+        SLICE_SAME(tulle_csr_transpose(ctx, S, (tulle_op)op, &got),
+                   tulle_csr_transpose(ctx, P, (tulle_op)op, &want), "transpose");
     SLICE_SAME(tulle_csr_convert(ctx, S, TULLE_F32, TULLE_I64, TULLE_I64, &got),
                tulle_csr_convert(ctx, P, TULLE_F32, TULLE_I64, TULLE_I64, &want), "convert");
     SLICE_SAME(tulle_csr_move(ctx, S, TULLE_HOST, &got), tulle_csr_move(ctx, P, TULLE_HOST, &want), "move");
@@ -151,11 +154,13 @@ static inline void slices_blocks(tulle_ctx *ctx, const sliced *s)
 static inline void slices_products(tulle_ctx *ctx, const sliced *s)
 {
     const tulle_csr *S = &s->slice, *P = &s->plain.view, *left[] = {S, P, S}, *right[] = {P, S, S};
-    const tulle_options ways[] = {{.threads = 0}, {.op_a = TULLE_TRANSPOSE}, {.op_b = TULLE_ADJOINT}, {.op_a = 1, .op_b = 1},
+    const tulle_options ways[] = {{.threads = 0}, {.op_a = TULLE_TRANSPOSE}, {.op_b = TULLE_ADJOINT},
+                                  {.op_a = 1, .op_b = 1},
                                   {.sort_inputs = 1}, {.trust_inputs = 1}, {.sort_inputs = 1, .op_b = 1}};
     for (int i = 0; i < 3; i++)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            SLICE_SAME(tulle_multiply(ctx, left[i], right[i], &ways[w], &got), tulle_multiply(ctx, P, P, &ways[w], &want), "product");
+            SLICE_SAME(tulle_multiply(ctx, left[i], right[i], &ways[w], &got),
+                       tulle_multiply(ctx, P, P, &ways[w], &want), "product");
             tulle_forecast f = {0}, g = {0};
             SLICE_WORKS(tulle_estimate(ctx, left[i], right[i], &ways[w], &f));
             SLICE_WORKS(tulle_estimate(ctx, P, P, &ways[w], &g));
@@ -176,7 +181,8 @@ static inline void slices_products(tulle_ctx *ctx, const sliced *s)
     tulle_matrix *own = NULL;
     SLICE_WORKS(tulle_matrix_adopt(ctx, S, NULL, NULL, &own));
     tulle_csr adopted = tulle_matrix_view(own);
-    SLICE_SAME(tulle_multiply(ctx, &adopted, &adopted, NULL, &got), tulle_multiply(ctx, P, P, NULL, &want), "an adopted slice");
+    SLICE_SAME(tulle_multiply(ctx, &adopted, &adopted, NULL, &got), tulle_multiply(ctx, P, P, NULL, &want),
+               "an adopted slice");
     tulle_matrix_free(own);
     ref_free(&I);
 }
@@ -220,10 +226,12 @@ static inline void slices_spmm(tulle_ctx *ctx, const sliced *s)
 {
     const tulle_csr *S = &s->slice, *P = &s->plain.view;
     const tulle_type t = S->val_type;
-    den X = den_new(SLICE_ROWS, SLICE_WIDTH, 0, TULLE_BY_ROWS, t), Y = den_new(SLICE_ROWS, SLICE_WIDTH, 0, TULLE_BY_ROWS, t),
+    den X = den_new(SLICE_ROWS, SLICE_WIDTH, 0, TULLE_BY_ROWS, t),
+        Y = den_new(SLICE_ROWS, SLICE_WIDTH, 0, TULLE_BY_ROWS, t),
         Z = den_new(SLICE_ROWS, SLICE_WIDTH, 0, TULLE_BY_ROWS, t);
     ref other = ref_copy(&s->all.view, (ref_types){t, S->ptr_type, S->idx_type});
-    for (int64_t k = 0; k < P->nnz; k++) ref_set_val(&other, s->first + k, (ref_value){(double)(k % 11) - 4, 0});
+    for (int64_t k = 0; k < P->nnz; k++)
+        ref_set_val(&other, s->first + k, (ref_value){(double)(k % 11) - 4, 0});
     const void *mine = (char *)other.values + (size_t)s->first * ref_value_size(t);
     den_fill(&X, REF_INTEGERS, 9);
     for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {
@@ -231,7 +239,8 @@ static inline void slices_spmm(tulle_ctx *ctx, const sliced *s)
         tulle_spmm_plan *plan = NULL, *plain = NULL;
         SLICE_WORKS(tulle_spmm(ctx, S, &X.view, &Y.view, &o));
         SLICE_WORKS(tulle_spmm(ctx, P, &X.view, &Z.view, &o));
-        CHECK(ref_same_values(Y.view.values, Z.view.values, t, SLICE_ROWS * SLICE_WIDTH, "spmm"), "op %d", op);
+        CHECK(ref_same_values(Y.view.values, Z.view.values, t, SLICE_ROWS * SLICE_WIDTH, "spmm"), "op %d",
+              op);
         REQUIRE(tulle_spmm_plan_create(ctx, S, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         REQUIRE(tulle_spmm_plan_create(ctx, P, &o, &plain) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int run = 0; run < 2; run++) {
@@ -239,7 +248,8 @@ static inline void slices_spmm(tulle_ctx *ctx, const sliced *s)
             if (run) SLICE_WORKS(tulle_spmm_plan_set_values(plain, mine));
             SLICE_WORKS(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view));
             SLICE_WORKS(tulle_spmm_plan_run(plain, NULL, &X.view, NULL, &Z.view));
-            CHECK(ref_same_values(Y.view.values, Z.view.values, t, SLICE_ROWS * SLICE_WIDTH, "spmm plan"), "op %d, run %d", op, run);
+            CHECK(ref_same_values(Y.view.values, Z.view.values, t, SLICE_ROWS * SLICE_WIDTH, "spmm plan"),
+                  "op %d, run %d", op, run);
         }
         tulle_spmm_plan_free(plan);
         tulle_spmm_plan_free(plain);
@@ -262,7 +272,7 @@ static inline void slices_are_as_copies(tulle_ctx *ctx, ref_types t)
     sliced_free(&s);
 }
 
-/* ---- what is wrong with a slice is said in the numbers of the caller, by every function, and without reading further */
+/* ---- what is wrong with a slice is said in the numbers of the caller, by every function */
 
 static inline void wrong_slices_are_refused(tulle_ctx *ctx)
 {
@@ -274,11 +284,13 @@ static inline void wrong_slices_are_refused(tulle_ctx *ctx)
     const entry_operands operands = {&s.plain.view, &X, &Y, false};
     const int64_t end = ref_ptr(&s.slice, SLICE_ROWS), fifth = ref_ptr(&s.slice, 5);
     char nnz[96], order[96];
-    snprintf(nnz, sizeof nnz, ": row_ptr[0] is %d and row_ptr[%d] is %" PRId64 ", but nnz is %" PRId64, FIRST, SLICE_ROWS, end,
+    snprintf(nnz, sizeof nnz, ": row_ptr[0] is %d and row_ptr[%d] is %" PRId64 ", but nnz is %" PRId64, FIRST,
+             SLICE_ROWS, end,
              s.slice.nnz + 1);
     snprintf(order, sizeof order, ": row_ptr[6] = 7 is smaller than row_ptr[5] = %" PRId64, fifth);
     for (int fault = 0; fault < 4; fault++) {
-        const char *const said[] = {nnz, order, ": row_ptr[0] is -3, which is no place in an array", ": row 2: column 24 is outside 0..23"};
+        const char *const said[] = {nnz, order, ": row_ptr[0] is -3, which is no place in an array",
+                                    ": row 2: column 24 is outside 0..23"};
         tulle_csr bad = s.slice;
         int64_t sixth = ref_ptr(&s.slice, 6), column = ref_col(&s.all.view, ref_ptr(&s.slice, 2));
         if (fault == 0) bad.nnz++;
@@ -286,10 +298,11 @@ static inline void wrong_slices_are_refused(tulle_ctx *ctx)
         if (fault == 2) ref_set_ptr(&s.all, SLICE_ABOVE, -3);
         if (fault == 3) ref_set_col(&s.all, ref_ptr(&s.slice, 2), SLICE_ROWS);
         for (int i = 0; i < VIEW_ENTRIES; i++) {
-            bool copies = strncmp(view_entries[i].name, "csr_move", 8) == 0;    /* as it is, but for its ends */
+            bool copies = strncmp(view_entries[i].name, "csr_move", 8) == 0;    /* looks at its ends alone */
             if (strcmp(view_entries[i].name, "matrix_adopt") == 0 || (copies && fault == 3)) continue;
             tulle_status status = view_entries[i].call(ctx, &bad, &operands);
-            CHECK(status == TULLE_EPATTERN && strstr(tulle_ctx_error(ctx), said[fault]), "%s, fault %d: %s: %s", view_entries[i].name,
+            CHECK(status == TULLE_EPATTERN && strstr(tulle_ctx_error(ctx), said[fault]),
+                  "%s, fault %d: %s: %s", view_entries[i].name,
                   fault, tulle_status_name(status), tulle_ctx_error(ctx));
         }
         ref_set_ptr(&s.all, SLICE_ABOVE, FIRST);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_api_layout.c - structures of the public headers as programs were compiled with them: sizes and offsets are
- * what they always were (tulle_lab.h promises nothing), reserved words that are set are refused, and those of what comes back are zero. */
+ * test_api_layout.c - structures of the public headers as programs were compiled with them: sizes and offsets
+ * are what they always were (tulle_lab.h promises nothing), reserved words that are set are refused, and
+ * those of what comes back are zero. */
 #include "test.h"
 #include "view_entries.h"
 #include "tulle_lab.h"
@@ -10,8 +11,8 @@
 
 #if UINTPTR_MAX == UINT64_MAX
 
-/* Sizes and offsets on machines whose pointers have 64 bits.  A new member takes the place of a reserved word; nothing that
- * stands here ever changes. */
+/* Sizes and offsets on machines whose pointers have 64 bits.  A new member takes the place of a reserved
+ * word; nothing that stands here ever changes. */
 static const struct { const char *name; size_t is, was; } layout[] = {
 #define SIZE(type, bytes)      {"sizeof " #type, sizeof(type), bytes},
 #define AT(type, member, from) {#type "." #member, offsetof(type, member), from},
@@ -75,7 +76,8 @@ static const struct { const char *name; size_t is, was; } layout[] = {
 static void structures_stay_as_they_are(void)
 {
     for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
-        CHECK(layout[i].is == layout[i].was, "%s is %zu, it was %zu", layout[i].name, layout[i].is, layout[i].was);
+        CHECK(layout[i].is == layout[i].was, "%s is %zu, it was %zu", layout[i].name, layout[i].is,
+              layout[i].was);
 }
 
 #else
@@ -126,7 +128,8 @@ static void options_with_words_that_are_not_known(void)
         tulle_status status = (call);                                                                      \
         (structure).reserved[i] = 0;                                                                       \
         snprintf(wanted, sizeof wanted, "%s: reserved[%zu] is not zero", name, i);                         \
-        CHECK(status == TULLE_EINVAL && strcmp(sentence, wanted) == 0, "%s, \"%s\"", tulle_status_name(status), sentence); \
+        CHECK(status == TULLE_EINVAL && strcmp(sentence, wanted) == 0, "%s, \"%s\"",                       \
+              tulle_status_name(status), sentence);                                                    \
     }
     EACH(o, "options", tulle_multiply(ctx, &A.view, &A.view, &o, &C), tulle_ctx_error(ctx));
     EACH(s, "options", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
@@ -138,7 +141,8 @@ static void options_with_words_that_are_not_known(void)
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH
     CHECK(!C && !plan && !other, "a result and an error");
-    CHECK(tulle_ctx_create("cpu", &(tulle_mem){.reserved = {0, 1}}, &other) == TULLE_EINVAL && !other, "without room for a sentence");
+    CHECK(tulle_ctx_create("cpu", &(tulle_mem){.reserved = {0, 1}}, &other) == TULLE_EINVAL && !other,
+          "without room for a sentence");
     ref_free(&A);
     tulle_ctx_free(ctx);
 }
@@ -155,11 +159,14 @@ static void what_comes_back_has_zeros(void)
     tulle_plan *plan = NULL;
     tulle_spmm_plan *spmm = NULL;
     static const uint64_t none[16];
-    REQUIRE(tulle_multiply(ctx, &A.view, &A.view, &(tulle_options){.time_stages = 1}, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(tulle_multiply(ctx, &A.view, &A.view, &(tulle_options){.time_stages = 1}, &C) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     REQUIRE(tulle_plan_create(ctx, &A.view, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     REQUIRE(tulle_spmm_plan_create(ctx, &A.view, NULL, &spmm) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    REQUIRE(tulle_dense_create(ctx, 2, 3, TULLE_BY_ROWS, TULLE_F64, &D) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-#define ZEROS(structure) CHECK(memcmp((structure).reserved, none, sizeof (structure).reserved) == 0, "%s", #structure)
+    REQUIRE(tulle_dense_create(ctx, 2, 3, TULLE_BY_ROWS, TULLE_F64, &D) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
+#define ZEROS(structure)                                                                          \
+    CHECK(memcmp((structure).reserved, none, sizeof (structure).reserved) == 0, "%s", #structure)
 #define COMES(type, name, call)                                                                   \
     type name;                                                                                    \
     memset(&name, 0xa5, sizeof name);                                                             \
@@ -168,17 +175,21 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_csr, of_matrix, of_matrix = tulle_matrix_view(C));
     COMES(tulle_csr, of_nothing, of_nothing = tulle_matrix_view(NULL));
     COMES(tulle_csr, made, made = tulle_csr_make(0, 0, NULL, TULLE_I32, NULL, TULLE_I32, NULL, TULLE_F64));
-    COMES(tulle_csr, there, there = tulle_csr_make_device(1, 1, 1, &there, TULLE_I32, &there, TULLE_I32, NULL, TULLE_F64));
+    COMES(tulle_csr, there, there = tulle_csr_make_device(1, 1, 1, &there, TULLE_I32, &there, TULLE_I32, NULL,
+                                                          TULLE_F64));
     COMES(tulle_csr, pattern, pattern = tulle_plan_pattern(plan));
     COMES(tulle_dense, dense, dense = tulle_dense_view(D));
-    COMES(tulle_dense, dense_made, dense_made = tulle_dense_make(1, 1, 1, TULLE_BY_COLS, &dense_made, TULLE_F64));
-    COMES(tulle_dense, dense_there, dense_there = tulle_dense_make_device(1, 1, 1, TULLE_BY_COLS, &dense, TULLE_F64));
+    COMES(tulle_dense, dense_made, dense_made = tulle_dense_make(1, 1, 1, TULLE_BY_COLS, &dense_made,
+                                                                 TULLE_F64));
+    COMES(tulle_dense, dense_there, dense_there = tulle_dense_make_device(1, 1, 1, TULLE_BY_COLS, &dense,
+                                                                          TULLE_F64));
     COMES(tulle_stats, before, tulle_ctx_stats(NULL, &before));
     COMES(tulle_stats, of_plan, tulle_plan_stats(plan, &of_plan));
     COMES(tulle_stats, of_spmm, tulle_spmm_plan_stats(spmm, &of_spmm));
     tulle_matrix_free(C);
     C = NULL;
-    REQUIRE(tulle_multiply(ctx, &A.view, &A.view, &(tulle_options){.time_stages = 1}, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(tulle_multiply(ctx, &A.view, &A.view, &(tulle_options){.time_stages = 1}, &C) == TULLE_OK, "%s",
+            tulle_ctx_error(ctx));
     COMES(tulle_stats, stats, tulle_ctx_stats(ctx, &stats));
     CHECK(stats.shares > 0 && stats.stages > 0, "%d shares, %d stages", stats.shares, stats.stages);
     for (int i = 0; i < TULLE_MAX_SHARES; i++) ZEROS(stats.share[i]);
@@ -188,7 +199,8 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_device, device, tulle_device_info(0, &device));
     COMES(tulle_cache, cache, tulle_cache_info(ctx, &cache));
     COMES(tulle_kernels, kernels, tulle_cache_warm(ctx, TULLE_F64, TULLE_I32, &kernels));
-    COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &(tulle_merge_options){.algorithm = tulle_merge_name(0)}, &merged));
+    const tulle_merge_options merge = {.algorithm = tulle_merge_name(0)};
+    COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &merge, &merged));
     COMES(tulle_csr, arrays, tulle_matrix_release(C, &arrays));
 #undef COMES
 #undef ZEROS

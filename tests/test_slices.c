@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_slices.c - views whose row_ptr[0] is not 0, on the CPU: slices.h, and what only the host promises of them. */
+ * test_slices.c - views whose row_ptr[0] is not 0, on the CPU: slices.h, and memory, threads and overlaps. */
 #include "slices.h"
 
 static void slices_of_all_types_are_as_copies(void)
@@ -22,7 +22,8 @@ static void the_first_of_many_faults_is_named(void)
     enum { ROWS = 300000 };
     tulle_ctx *ctx = ctx_with(4);
     ref A = ref_identity(ROWS, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
-    tulle_csr V = tulle_csr_make(ROWS - 7, ROWS, (int32_t *)A.row_ptr + 7, TULLE_I32, A.col_idx, TULLE_I32, A.values, TULLE_F64);
+    tulle_csr V = tulle_csr_make(ROWS - 7, ROWS, (int32_t *)A.row_ptr + 7, TULLE_I32, A.col_idx, TULLE_I32,
+                                 A.values, TULLE_F64);
     CHECK(tulle_csr_check(ctx, &V) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_matrix *C = NULL;
     CHECK(tulle_multiply(ctx, &V, &A.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
@@ -31,20 +32,22 @@ static void the_first_of_many_faults_is_named(void)
     tulle_matrix_free(C);
     for (int64_t i = 120000; i < ROWS; i += 40000) ref_set_ptr(&A, i, i - 30000);
     CHECK(tulle_csr_check(ctx, &V) == TULLE_EPATTERN, "%s", tulle_ctx_error(ctx));
-    CHECK(strcmp(tulle_ctx_error(ctx), "A: row_ptr[119993] = 90000 is smaller than row_ptr[119992] = 119999") == 0, "%s",
-          tulle_ctx_error(ctx));
+    const char *said = "A: row_ptr[119993] = 90000 is smaller than row_ptr[119992] = 119999";
+    CHECK(strcmp(tulle_ctx_error(ctx), said) == 0, "%s", tulle_ctx_error(ctx));
     ref_free(&A);
     tulle_ctx_free(ctx);
 }
 
-/* Pointers of a slice are bytes that the call holds: the number a refusal names has them in it, and is enough. */
+/* Pointers of a slice are bytes that the call holds: they are part of the number that a refusal names. */
 static void the_memory_limit_counts_the_pointers(void)
 {
     enum { ROWS = 20000 };
     tulle_ctx *ctx = ctx_with(1);
     ref A = ref_identity(ROWS, (ref_types){TULLE_F64, TULLE_I64, TULLE_I32});
-    tulle_csr V = tulle_csr_make(ROWS - 1, ROWS, (int64_t *)A.row_ptr + 1, TULLE_I64, A.col_idx, TULLE_I32, A.values, TULLE_F64);
-    tulle_csr W = tulle_csr_make(ROWS - 1, ROWS, A.row_ptr, TULLE_I64, A.col_idx, TULLE_I32, A.values, TULLE_F64);
+    tulle_csr V = tulle_csr_make(ROWS - 1, ROWS, (int64_t *)A.row_ptr + 1, TULLE_I64, A.col_idx, TULLE_I32,
+                                 A.values, TULLE_F64);
+    tulle_csr W = tulle_csr_make(ROWS - 1, ROWS, A.row_ptr, TULLE_I64, A.col_idx, TULLE_I32, A.values,
+                                 TULLE_F64);
     const tulle_csr *views[] = {&V, &W};
     unsigned long long needs[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
@@ -57,17 +60,21 @@ static void the_memory_limit_counts_the_pointers(void)
         CHECK(tulle_multiply(ctx, views[i], &A.view, &o, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_stats stats;
         tulle_ctx_stats(ctx, &stats);
-        CHECK(stats.peak_bytes <= needs[i], "%llu bytes of %llu", (unsigned long long)stats.peak_bytes, needs[i]);
+        CHECK(stats.peak_bytes <= needs[i], "%llu bytes of %llu", (unsigned long long)stats.peak_bytes,
+              needs[i]);
         tulle_matrix_free(C);
     }
     CHECK(needs[0] >= needs[1] + (ROWS - 1) * sizeof(int64_t), "%llu and %llu bytes", needs[0], needs[1]);
     /* and those of a product with a dense matrix */
-    den X = den_new(ROWS, 1, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(ROWS - 1, 1, 0, TULLE_BY_ROWS, TULLE_F64);
+    den X = den_new(ROWS, 1, 0, TULLE_BY_ROWS, TULLE_F64),
+        Y = den_new(ROWS - 1, 1, 0, TULLE_BY_ROWS, TULLE_F64);
     den_fill(&X, REF_INTEGERS, 1);
-    CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, &(tulle_spmm_options){.memory_limit = 1000}) == TULLE_ELIMIT, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, &(tulle_spmm_options){.memory_limit = 1000}) == TULLE_ELIMIT,
+          "%s", tulle_ctx_error(ctx));
     CHECK(strstr(tulle_ctx_error(ctx), "row pointers of a slice need "), "%s", tulle_ctx_error(ctx));
     CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {    /* a plan holds a copy of the values, or of all of A, too */
+    /* a plan holds a copy of the values, or of all of A, too */
+    for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {
         tulle_spmm_plan *plan = NULL;
         tulle_spmm_options o = {.op_a = op, .memory_limit = 1};
         unsigned long long all[2] = {0, 0};
@@ -77,7 +84,8 @@ static void the_memory_limit_counts_the_pointers(void)
             all[i] = at ? strtoull(at + strcspn(at, " "), NULL, 10) : 0;
             o.memory_limit = all[i];
         }
-        CHECK(all[1] >= all[0] + (ROWS - 1) * sizeof(double), "%llu, then %llu bytes: %s", all[0], all[1], tulle_ctx_error(ctx));
+        CHECK(all[1] >= all[0] + (ROWS - 1) * sizeof(double), "%llu, then %llu bytes: %s", all[0], all[1],
+              tulle_ctx_error(ctx));
         CHECK(tulle_spmm_plan_create(ctx, &V, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_spmm_plan_free(plan);
     }
@@ -94,10 +102,12 @@ static void what_a_slice_does_not_read_may_be_written(void)
     ref A = ref_identity(ROWS, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
     double x[ROWS];
     for (int i = 0; i < ROWS; i++) x[i] = i + 1;
-    tulle_csr V = tulle_csr_make(ROWS - FIRST, ROWS, (int32_t *)A.row_ptr + FIRST, TULLE_I32, A.col_idx, TULLE_I32, A.values, TULLE_F64);
+    tulle_csr V = tulle_csr_make(ROWS - FIRST, ROWS, (int32_t *)A.row_ptr + FIRST, TULLE_I32, A.col_idx,
+                                 TULLE_I32, A.values, TULLE_F64);
     tulle_dense X = tulle_dense_make(ROWS, 1, 0, TULLE_BY_ROWS, x, TULLE_F64);
     for (int at = 0; at <= FIRST; at++) {
-        tulle_dense Y = tulle_dense_make(ROWS - FIRST, 1, 0, TULLE_BY_ROWS, (double *)A.values + at, TULLE_F64);
+        tulle_dense Y = tulle_dense_make(ROWS - FIRST, 1, 0, TULLE_BY_ROWS, (double *)A.values + at,
+                                         TULLE_F64);
         tulle_status status = tulle_spmm(ctx, &V, &X, &Y, NULL);
         CHECK((at == 0) == (status == TULLE_OK), "Y from %d on: %s", at, tulle_ctx_error(ctx));
         if (at) CHECK(strstr(tulle_ctx_error(ctx), "Y overlaps the values of A"), "%s", tulle_ctx_error(ctx));
@@ -107,5 +117,6 @@ static void what_a_slice_does_not_read_may_be_written(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(slices_of_all_types_are_as_copies), TEST(wrong_slices_are_named), TEST(the_first_of_many_faults_is_named),
+TEST_MAIN(TEST(slices_of_all_types_are_as_copies), TEST(wrong_slices_are_named),
+          TEST(the_first_of_many_faults_is_named),
           TEST(the_memory_limit_counts_the_pointers), TEST(what_a_slice_does_not_read_may_be_written))

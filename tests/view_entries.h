@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * view_entries.h - every public function that takes a view, as a table: each entry hands one view that it was given
- * to one function, in one of its places, beside operands that are in order.  What must hold of views wherever they go
- * in (a refusal, an answer) is then one loop, on every device. */
+ * view_entries.h - every public function that takes a view, as a table: each entry hands the view that it was
+ * given to one function, in one of its places, beside operands that are in order.  What must hold of views
+ * wherever they go in (a refusal, an answer) is then one loop, on every device. */
 #ifndef TULLE_VIEW_ENTRIES_H
 #define TULLE_VIEW_ENTRIES_H
 #include "reference.h"
@@ -135,9 +135,12 @@ static const view_entry view_entries[] = {
     {"csr_convert", entry_convert}, {"csr_move", entry_move}, {"csr_move to the device", entry_move_there},
     {"csr_apply", entry_apply}, {"matrix_adopt", entry_adopt}, {"write", entry_write},
     {"write_symmetric", entry_write_symmetric}, {"writer_put", entry_put}, {"multiply, A", entry_multiply_a},
-    {"multiply, B", entry_multiply_b}, {"multiply, both", entry_multiply_both}, {"multiply_blocks, A", entry_blocks_a},
-    {"multiply_blocks, B", entry_blocks_b}, {"estimate, A", entry_estimate_a}, {"estimate, B", entry_estimate_b},
-    {"product_check, A", entry_verify_a}, {"product_check, B", entry_verify_b}, {"product_check, C", entry_verify_c},
+    {"multiply, B", entry_multiply_b}, {"multiply, both", entry_multiply_both},
+    {"multiply_blocks, A", entry_blocks_a},
+    {"multiply_blocks, B", entry_blocks_b}, {"estimate, A", entry_estimate_a},
+    {"estimate, B", entry_estimate_b},
+    {"product_check, A", entry_verify_a}, {"product_check, B", entry_verify_b},
+    {"product_check, C", entry_verify_c},
     {"plan_create, A", entry_plan_a}, {"plan_create, B", entry_plan_b}, {"spmm", entry_spmm},
     {"spmm_plan_create", entry_spmm_plan},
 };
@@ -185,7 +188,8 @@ static inline tulle_status entry_spmm_y(DENSE_ARGUMENTS)
     return tulle_spmm(ctx, x->A, x->X, V, ENTRY_SPMM);
 }
 
-static inline tulle_status entry_run(tulle_ctx *ctx, const tulle_dense *X, tulle_dense *Y, const entry_operands *x)
+static inline tulle_status entry_run(tulle_ctx *ctx, const tulle_dense *X, tulle_dense *Y,
+                                     const entry_operands *x)
 {
     tulle_spmm_plan *plan = NULL;
     tulle_status status = tulle_spmm_plan_create(ctx, x->A, ENTRY_SPMM, &plan);
@@ -210,7 +214,8 @@ typedef struct dense_entry {
 } dense_entry;
 
 static const dense_entry dense_entries[] = {
-    {"dense_convert", entry_dense_convert}, {"dense_move", entry_dense_move}, {"dense_write", entry_dense_write},
+    {"dense_convert", entry_dense_convert}, {"dense_move", entry_dense_move},
+    {"dense_write", entry_dense_write},
     {"spmm, X", entry_spmm_x}, {"spmm, Y", entry_spmm_y}, {"spmm_plan_run, X", entry_run_x},
     {"spmm_plan_run, Y", entry_run_y},
 };
@@ -219,7 +224,7 @@ enum { DENSE_ENTRIES = sizeof dense_entries / sizeof *dense_entries };
 
 /* ---- what holds of them all */
 
-/* A view with a reserved word that is set is refused by every function that takes it, and the sentence says so. */
+/* Every function refuses a view with a reserved word that is set, and the sentence says so. */
 static inline void views_with_reserved_words_are_refused(tulle_ctx *ctx)
 {
     ref A = ref_identity(ENTRY_ROWS, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});
@@ -231,20 +236,24 @@ static inline void views_with_reserved_words_are_refused(tulle_ctx *ctx)
         for (int i = 0; i < VIEW_ENTRIES; i++) {
             tulle_csr bad = A.view;
             tulle_status status = view_entries[i].call(ctx, &bad, &operands);
-            CHECK(status == TULLE_OK, "%s: %s: %s", view_entries[i].name, tulle_status_name(status), tulle_ctx_error(ctx));
+            CHECK(status == TULLE_OK, "%s: %s: %s", view_entries[i].name, tulle_status_name(status),
+                  tulle_ctx_error(ctx));
             bad.reserved[1] = (uint64_t)1 << 63;
             status = view_entries[i].call(ctx, &bad, &operands);
             CHECK(status == TULLE_EINVAL, "%s: %s", view_entries[i].name, tulle_status_name(status));
-            CHECK(strstr(tulle_ctx_error(ctx), ": reserved[1] is not zero"), "%s: %s", view_entries[i].name, tulle_ctx_error(ctx));
+            CHECK(strstr(tulle_ctx_error(ctx), ": reserved[1] is not zero"), "%s: %s", view_entries[i].name,
+                  tulle_ctx_error(ctx));
         }
         for (int i = 0; i < DENSE_ENTRIES; i++) {
             tulle_dense bad = strchr(dense_entries[i].name, 'Y') ? Y : X;
             tulle_status status = dense_entries[i].call(ctx, &bad, &operands);
-            CHECK(status == TULLE_OK, "%s: %s: %s", dense_entries[i].name, tulle_status_name(status), tulle_ctx_error(ctx));
+            CHECK(status == TULLE_OK, "%s: %s: %s", dense_entries[i].name, tulle_status_name(status),
+                  tulle_ctx_error(ctx));
             bad.reserved[0] = 1;
             status = dense_entries[i].call(ctx, &bad, &operands);
             CHECK(status == TULLE_EINVAL, "%s: %s", dense_entries[i].name, tulle_status_name(status));
-            CHECK(strstr(tulle_ctx_error(ctx), ": reserved[0] is not zero"), "%s: %s", dense_entries[i].name, tulle_ctx_error(ctx));
+            CHECK(strstr(tulle_ctx_error(ctx), ": reserved[0] is not zero"), "%s: %s", dense_entries[i].name,
+                  tulle_ctx_error(ctx));
         }
     }
     ref_free(&A);
