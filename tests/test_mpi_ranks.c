@@ -246,7 +246,7 @@ static void a_transport_that_fails_on_one_rank_fails_on_all(void)
     int64_t *starts = malloc((size_t)(size + 1) * sizeof *starts);
     tulle_dist_split(a.rows, size, starts);
     for (int way = 0; way < 2; way++)
-        for (int n = 0; n < 6; n++) {
+        for (int n = 0; n < (size > 1 ? 6 : 4); n++) {         /* one rank makes no more calls */
             tulle_dist *hurt = NULL;
             tulle_dist_matrix *mine = NULL, *c = NULL;
             CHECK(tulle_transport_mpi(MPI_COMM_WORLD, &inner) == 0, "transport");
