@@ -57,6 +57,7 @@ typedef struct tulle_transport {
     void (*fail)(void *user, const char *sentence);
     const char *(*why)(void *user);
     void (*end)(void *user);            /* may be NULL */
+    uint64_t reserved[4];               /* must be zero */
 } tulle_transport;
 
 /* ---------------------------------------------------- matrices in row blocks */
@@ -68,6 +69,7 @@ typedef struct tulle_transport {
 typedef struct tulle_dist_csr {
     tulle_csr      local;
     const int64_t *row_starts;
+    uint64_t       reserved[2];         /* must be zero */
 } tulle_dist_csr;
 
 typedef struct tulle_dist        tulle_dist;            /* a context and a transport            */
@@ -110,6 +112,7 @@ typedef struct tulle_dist_stats {
     double   sec_total, sec_wait;       /* here; wait: within the transport                       */
     double   sec_slowest;               /* own work of the slowest rank, without waiting          */
     double   sec_wait_most;             /* of one rank                                            */
+    uint64_t reserved[8];               /* zero                                                   */
 } tulle_dist_stats;
 
 /* Joins a context and a transport.  The transport is copied, and ends with the tulle_dist; the context must

@@ -8,7 +8,8 @@
 const command commands[] = {
     {"multiply", FOR_MULTIPLY, run_multiply, 1, 2, "A [B]", "multiply two sparse matrices",
      "C = A*B.  A alone is multiplied by itself: A*A when it is square, else A*A^T.\n"
-     "A product that a memory limit refuses is written in blocks of rows when -o names a .mtx or .tulle file.\n"},
+     "A product that a memory limit refuses is written in blocks of rows when -o names a .mtx or .tulle "
+     "file.\n"},
     {"spmm", FOR_SPMM, run_spmm, 1, 2, "A [X]", "multiply a sparse matrix by a dense one",
      "Y = alpha*A*X + beta*Y.  X is a .npy file or an array in a Matrix Market file; without it X is "
      "random.\n"},

@@ -6,6 +6,7 @@
  * agreement. */
 #include "ctx.h"
 #include "dist/dist.h"
+#include <inttypes.h>
 #include <string.h>
 
 /* A tulle_dist is there on all ranks or on none; everything else ends in agreement. */
@@ -34,7 +35,6 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
                                const tulle_dist_options *options,
                                tulle_dist **dist)
 {
-    static const uint64_t zero[6];
     if (!ctx) return TULLE_EINVAL;
     ctx->base.error[0] = 0;
     if (!dist || !transport)
@@ -44,8 +44,11 @@ tulle_status tulle_dist_create(tulle_ctx *ctx, const tulle_transport *transport,
     if (check_rank(&ctx->base, t->rank, t->size) != TULLE_OK) return TULLE_EINVAL;
     if (!t->allreduce || !t->alltoall || !t->isend || !t->irecv || !t->waitall || !t->fail)
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: a function of the transport is NULL");
-    if (options && (memcmp(options->reserved, zero, sizeof zero) != 0 || options->slice_bytes < 0))
-        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: an option is not allowed");
+    if (TL_RESERVED_CHECK(&ctx->base, "transport", t) != TULLE_OK) return TULLE_EINVAL;
+    if (options && TL_RESERVED_CHECK(&ctx->base, "options", options) != TULLE_OK) return TULLE_EINVAL;
+    if (options && options->slice_bytes < 0)
+        return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: slice_bytes is %" PRId64 ", below 0",
+                       options->slice_bytes);
     if (options && (options->dimensions < 0 || options->dimensions > 2 || options->grid_cols < 0
                     || (options->grid_cols > 0 && t->size % options->grid_cols != 0)))
         return tl_fail(&ctx->base, TULLE_EINVAL, "tulle_dist_create: %d dimensions with %d columns of ranks:"

@@ -6,6 +6,7 @@
 #include "test.h"
 #include "view_entries.h"
 #include "tulle_lab.h"
+#include "tulle_mpi.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -53,6 +54,28 @@ static const struct { const char *name; size_t is, was; } layout[] = {
     AT(tulle_stats, share, 112) AT(tulle_stats, stages, 624) AT(tulle_stats, stage, 632)
     AT(tulle_stats, waits, 1144) AT(tulle_stats, policy, 1152) AT(tulle_stats, device, 1160)
     AT(tulle_stats, isa, 1168) AT(tulle_stats, reserved, 1176)
+    SIZE(tulle_transport, 112)
+    AT(tulle_transport, rank, 0) AT(tulle_transport, size, 4) AT(tulle_transport, user, 8)
+    AT(tulle_transport, allreduce, 16) AT(tulle_transport, alltoall, 24) AT(tulle_transport, isend, 32)
+    AT(tulle_transport, irecv, 40) AT(tulle_transport, waitall, 48) AT(tulle_transport, fail, 56)
+    AT(tulle_transport, why, 64) AT(tulle_transport, end, 72) AT(tulle_transport, reserved, 80)
+    SIZE(tulle_dist_csr, 104)
+    AT(tulle_dist_csr, local, 0) AT(tulle_dist_csr, row_starts, 80) AT(tulle_dist_csr, reserved, 88)
+    SIZE(tulle_dist_options, 64)
+    AT(tulle_dist_options, slice_bytes, 0) AT(tulle_dist_options, dimensions, 8)
+    AT(tulle_dist_options, grid_cols, 12) AT(tulle_dist_options, reserved, 16)
+    SIZE(tulle_dist_stats, 216)
+    AT(tulle_dist_stats, rank, 0) AT(tulle_dist_stats, ranks, 4) AT(tulle_dist_stats, products, 8)
+    AT(tulle_dist_stats, c_nnz, 16) AT(tulle_dist_stats, products_most, 24)
+    AT(tulle_dist_stats, rows_fetched, 32) AT(tulle_dist_stats, bytes, 40)
+    AT(tulle_dist_stats, bytes_exact, 48) AT(tulle_dist_stats, bytes_lists, 56)
+    AT(tulle_dist_stats, bytes_most, 64) AT(tulle_dist_stats, bytes_gather, 72)
+    AT(tulle_dist_stats, bytes_1d, 80) AT(tulle_dist_stats, bytes_2d, 88)
+    AT(tulle_dist_stats, grid_cols, 96) AT(tulle_dist_stats, messages, 104)
+    AT(tulle_dist_stats, blocks, 112) AT(tulle_dist_stats, slowest, 116)
+    AT(tulle_dist_stats, sec_total, 120) AT(tulle_dist_stats, sec_wait, 128)
+    AT(tulle_dist_stats, sec_slowest, 136) AT(tulle_dist_stats, sec_wait_most, 144)
+    AT(tulle_dist_stats, reserved, 152)
     SIZE(tulle_forecast, 640)
     AT(tulle_forecast, products, 0) AT(tulle_forecast, nnz_lower, 8) AT(tulle_forecast, nnz_estimate, 16)
     AT(tulle_forecast, nnz_upper, 24) AT(tulle_forecast, bytes_estimate, 32)

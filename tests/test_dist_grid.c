@@ -317,6 +317,9 @@ static void grids_that_cannot_be_are_refused(void)
         CHECK(tulle_dist_create(ctx, &t, &wrong[i], &dist) == TULLE_EINVAL && !dist, "option %d", (int)i);
         CHECK(tulle_ctx_error(ctx)[0], "no sentence");
     }
+    t.reserved[3] = 1;
+    CHECK(tulle_dist_create(ctx, &t, NULL, &dist) == TULLE_EINVAL && !dist, "a word for members to come");
+    CHECK(strcmp(tulle_ctx_error(ctx), "transport: reserved[3] is not zero") == 0, "%s", tulle_ctx_error(ctx));
     fake_world_free(w);
     tulle_ctx_free(ctx);
     team_free(&ranks);

@@ -253,6 +253,8 @@ static void odd_one(member *m)
     if (what == 10) A.local.idx_type = TULLE_I64, A.local.nnz = 0, A.local.rows = 0;
     if (what == 11) o.memory_limit = 1;
     if (what == 12) o.policy = "none of ours";
+    if (what == 13) A.reserved[1] = 1;
+    if (what == 14) B.local.reserved[0] = 1;
     m->status = tulle_dist_multiply(m->dist, a, &B, &o, &j->C[m->rank]);
     /* afterwards all may go on */
     if (m->status != TULLE_OK && m->status != TULLE_ECOMM) {
@@ -270,7 +272,7 @@ static void what_one_rank_alone_does_wrong_all_refuse_and_go_on(void)
     ref_types t = ref_types_at(4);
     ref A = ref_random(9, 20, 20, 4, REF_REALS, t);
     for (int size = 1; size <= 4; size++)
-        for (int odd = 1; odd <= 12; odd++) {
+        for (int odd = 1; odd <= 14; odd++) {
             job j = {.odd = odd};
             spread_random(&j.A, &A.view, size, 0);
             spread_random(&j.B, &A.view, size, 0);

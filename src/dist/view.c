@@ -75,6 +75,7 @@ static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const cha
 {
     tulle_status status = TULLE_OK;
     int rank = d->t.rank;
+    TRY(TL_RESERVED_CHECK(d->b, name, A));
     TRY(tl_starts_check(d, A->row_starts, -1, name));
     if (A->row_starts[rank + 1] - A->row_starts[rank] != A->local.rows)
         TRY(tl_fail(d->b, TULLE_ESHAPE, "%s: there are %" PRId64 " rows here, row_starts says %" PRId64, name,
