@@ -3,16 +3,9 @@
  * test_dist_grid.c - C = A*B on grids of ranks: the bits of one process, not a byte too many, the forecast is
  * right, and the grid is taken where it moves less. */
 #define _POSIX_C_SOURCE 200809L
-#include "dist_help.h"
+#include "dist_job.h"
 
 static team ranks;
-
-typedef struct job {
-    spread             A, B;
-    tulle_options      options;
-    tulle_dist_matrix *C[FAKE_RANKS];
-    int                odd;             /* what the last rank does wrong */
-} job;
 
 static void multiply(member *m)
 {
@@ -25,20 +18,6 @@ static void multiply(member *m)
         if (j->odd == 3) o.policy = "none of ours";
     }
     m->status = tulle_dist_multiply(m->dist, &A, &B, &o, &j->C[m->rank]);
-}
-
-static void job_make(job *j, const tulle_csr *A, const tulle_csr *B, int size, uint64_t seed)
-{
-    spread_random(&j->A, A, size, seed);
-    spread_random(&j->B, B, size, seed ? seed + 1 : 0);
-}
-
-static void job_free(job *j)
-{
-    for (int r = 0; r < FAKE_RANKS; r++) tulle_dist_matrix_free(j->C[r]);
-    memset(j->C, 0, sizeof j->C);
-    spread_free(&j->A);
-    spread_free(&j->B);
 }
 
 /* ---- what must move, by the definition: from the matrices alone */
@@ -98,10 +77,8 @@ static volume moved(const job *j, const tulle_csr *B, const tulle_csr *C, uint64
 
 static void result_is(job *j, const tulle_csr *B, const tulle_csr *want, int cols, const char *what)
 {
-    team_agrees(&ranks, what);
-    REQUIRE(ranks.member[0].status == TULLE_OK, "%s: %s", what, ranks.member[0].why);
-    for (int r = 0; r < ranks.size; r++) REQUIRE(j->C[r], "%s: rank %d has no C", what, r);
-    ref C = put_together(j->C, ranks.size);
+    ref C;
+    if (!job_result(&ranks, j, what, &C)) return;
     uint64_t entry = entry_of(&(tulle_csr){.idx_type = tulle_dist_matrix_view(j->C[0]).local.idx_type,
                                            .val_type = B->val_type});
     CHECK(ref_same(&C.view, want, what), "%s on %d ranks in %d columns", what, ranks.size, cols);
@@ -257,34 +234,7 @@ static void each_call_of_the_transport_may_fail(void)
 
 static void each_request_for_memory_may_fail_on_one_rank(void)
 {
-    ref_types t = ref_types_at(4);
-    ref A = ref_random(8, 24, 24, 4, REF_REALS, t);
-    team_options o = {.dimensions = 2, .grid_cols = 2};
-    int64_t left = INT64_MAX, failures = 0;
-    tulle_mem mem = {failing_alloc, failing_free, &left};
-    team_run(&ranks, 4, multiply, &(job){0}, &o);       /* makes the contexts */
-    tulle_ctx *kept = ranks.member[1].ctx;
-    for (int64_t n = 1; n < 400; n++) {
-        job j = {0};
-        left = INT64_MAX;
-        REQUIRE(tulle_ctx_create("cpu", &mem, &ranks.member[1].ctx) == TULLE_OK, "context");
-        tulle_ctx_set_threads(ranks.member[1].ctx, 1);
-        job_make(&j, &A.view, &A.view, 4, 0);
-        left = n;
-        team_run(&ranks, 4, multiply, &j, &o);
-        left = INT64_MAX;
-        tulle_status status = ranks.member[0].status;
-        team_agrees(&ranks, "memory");
-        CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", ranks.member[0].why);
-        if (status != TULLE_OK) failures++;
-        job_free(&j);
-        tulle_ctx_free(ranks.member[1].ctx);
-        if (status == TULLE_OK) break;
-    }
-    ranks.member[1].ctx = kept;
-    CHECK(failures > 20, "only %lld requests failed", (long long)failures);
-    CHECK(ranks.member[0].status == TULLE_OK, "it never came to an end");
-    ref_free(&A);
+    job_memory_fails(&ranks, 4, multiply, &(team_options){.dimensions = 2, .grid_cols = 2}, 20);
 }
 
 static void what_one_rank_alone_does_wrong_all_refuse(void)

@@ -3,31 +3,15 @@
  * test_dist_product.c - C = A*B over 1 to 9 ranks has the bits of one process, moves no byte too many, and
  * ends in the same way on all ranks whatever fails on one. */
 #define _POSIX_C_SOURCE 200809L
-#include "dist_help.h"
+#include "dist_job.h"
 
 static team ranks;
-
-typedef struct job {
-    spread             A, B;
-    tulle_options      options;
-    tulle_dist_matrix *C[FAKE_RANKS];
-    int                odd;             /* what the last rank does wrong */
-    char               why[FAKE_RANKS][1100];
-} job;
 
 static void multiply(member *m)
 {
     job *j = m->job;
     tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
     m->status = tulle_dist_multiply(m->dist, &A, &B, &j->options, &j->C[m->rank]);
-}
-
-static void job_free(job *j)
-{
-    for (int r = 0; r < FAKE_RANKS; r++) tulle_dist_matrix_free(j->C[r]);
-    memset(j->C, 0, sizeof j->C);
-    spread_free(&j->A);
-    spread_free(&j->B);
 }
 
 /* By the definition, from the matrices alone. */
@@ -51,10 +35,8 @@ static uint64_t exact_bytes(const job *j, const tulle_csr *B, int64_t *rows)
 static void result_is(job *j, const tulle_csr *B, const tulle_csr *want, const char *what)
 {
     int64_t rows = 0;
-    team_agrees(&ranks, what);
-    REQUIRE(ranks.member[0].status == TULLE_OK, "%s: %s", what, ranks.member[0].why);
-    for (int r = 0; r < ranks.size; r++) REQUIRE(j->C[r], "%s: rank %d has no C", what, r);
-    ref C = put_together(j->C, ranks.size);
+    ref C;
+    if (!job_result(&ranks, j, what, &C)) return;
     CHECK(ref_same(&C.view, want, what), "%s on %d ranks", what, ranks.size);
     ref_free(&C);
     const tulle_dist_stats *s = &ranks.member[0].stats;
@@ -118,8 +100,7 @@ static void zeros_are_dropped_and_widths_kept_as_asked(void)
     ref A = ref_random(3, 60, 60, 6, REF_CANCELLING, t);
     ref all = ref_product(&A.view, &A.view), want = ref_without_zeros(&all.view);
     job j = {.options = {.drop_zeros = 1, .c_ptr_type = TULLE_I64, .c_idx_type = TULLE_I64}};
-    spread_random(&j.A, &A.view, 4, 0);
-    spread_random(&j.B, &A.view, 4, 0);
+    job_make(&j, &A.view, &A.view, 4, 0);
     team_run(&ranks, 4, multiply, &j, NULL);
     result_is(&j, &A.view, &want.view, "drop_zeros");
     for (int r = 0; r < 4 && j.C[r]; r++) {
@@ -140,8 +121,7 @@ static void a_limit_makes_blocks_of_rows_with_the_same_bits(void)
     int most = 0;
     for (uint64_t limit = 1 << 10; limit < (uint64_t)1 << 22; limit += limit / 2) {
         job j = {.options = {.memory_limit = limit}};
-        spread_random(&j.A, &A.view, 3, 0);
-        spread_random(&j.B, &B.view, 3, 0);
+        job_make(&j, &A.view, &B.view, 3, 0);
         team_run(&ranks, 3, multiply, &j, NULL);
         team_agrees(&ranks, "limit");
         int blocks = ranks.member[0].stats.blocks;
@@ -171,8 +151,7 @@ static void each_call_of_the_transport_may_fail(void)
                 job j = {0};
                 team_options o = {.unkind = n % 2, .seed = (uint64_t)n, .fail_rank = bad + 1, .fail_call = n,
                                   .slice = 256};
-                spread_random(&j.A, &A.view, size, 0);
-                spread_random(&j.B, &A.view, size, 0);
+                job_make(&j, &A.view, &A.view, size, 0);
                 team_run(&ranks, size, multiply, &j, &o);
                 team_agrees(&ranks, "a call fails");
                 CHECK(ranks.member[0].status == TULLE_ECOMM, "%d of %d, call %lld: %s", bad, size,
@@ -184,8 +163,7 @@ static void each_call_of_the_transport_may_fail(void)
                 /* how many calls there are shows when none fails */
                 if (n == 0) {
                     o.fail_call = INT64_MAX;
-                    spread_random(&j.A, &A.view, size, 0);
-                    spread_random(&j.B, &A.view, size, 0);
+                    job_make(&j, &A.view, &A.view, size, 0);
                     team_run(&ranks, size, multiply, &j, &o);
                     calls = ranks.calls;
                     CHECK(ranks.member[0].status == TULLE_OK && calls > 4, "%lld calls", (long long)calls);
@@ -198,37 +176,7 @@ static void each_call_of_the_transport_may_fail(void)
 
 static void each_request_for_memory_may_fail_on_one_rank(void)
 {
-    ref_types t = ref_types_at(4);
-    ref A = ref_random(8, 24, 24, 4, REF_REALS, t);
-    tulle_ctx *kept = NULL;
-    team_run(&ranks, 3, multiply, &(job){0}, NULL);     /* makes the contexts; there is nothing to multiply */
-    kept = ranks.member[1].ctx;
-    int64_t left = INT64_MAX, failures = 0;
-    tulle_mem mem = {failing_alloc, failing_free, &left};
-    for (int64_t n = 1; n < 400; n++) {
-        job j = {0};
-        left = INT64_MAX;
-        REQUIRE(tulle_ctx_create("cpu", &mem, &ranks.member[1].ctx) == TULLE_OK, "context");
-        tulle_ctx_set_threads(ranks.member[1].ctx, 1);
-        spread_random(&j.A, &A.view, 3, 0);
-        spread_random(&j.B, &A.view, 3, 0);
-        left = n;
-        team_run(&ranks, 3, multiply, &j, NULL);
-        left = INT64_MAX;
-        tulle_status status = ranks.member[0].status;
-        team_agrees(&ranks, "memory");
-        CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", ranks.member[0].why);
-        CHECK(status == TULLE_OK || strncmp(ranks.member[0].why, "rank 1: ", 8) == 0, "%s",
-              ranks.member[0].why);
-        if (status != TULLE_OK) failures++;
-        job_free(&j);
-        tulle_ctx_free(ranks.member[1].ctx);
-        if (status == TULLE_OK) break;
-    }
-    ranks.member[1].ctx = kept;
-    CHECK(failures > 10, "only %lld requests failed", (long long)failures);
-    CHECK(ranks.member[0].status == TULLE_OK, "it never came to an end");
-    ref_free(&A);
+    job_memory_fails(&ranks, 3, multiply, NULL, 10);
 }
 
 /* One rank gives something else than the others. */
@@ -274,8 +222,7 @@ static void what_one_rank_alone_does_wrong_all_refuse_and_go_on(void)
     for (int size = 1; size <= 4; size++)
         for (int odd = 1; odd <= 14; odd++) {
             job j = {.odd = odd};
-            spread_random(&j.A, &A.view, size, 0);
-            spread_random(&j.B, &A.view, size, 0);
+            job_make(&j, &A.view, &A.view, size, 0);
             team_run(&ranks, size, odd_one, &j, NULL);
             CHECK(!ranks.timed_out && !ranks.mismatch, "%d ranks, mistake %d", size, odd);
             for (int r = 0; r < size; r++) {
@@ -310,8 +257,7 @@ static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
     ref_types t = ref_types_at(4);
     ref A = ref_random(10, 3000, 3000, 9, REF_REALS, t);
     job j = {0};
-    spread_random(&j.A, &A.view, 3, 0);
-    spread_random(&j.B, &A.view, 3, 0);
+    job_make(&j, &A.view, &A.view, 3, 0);
     team_run(&ranks, 3, cancelled, &j, NULL);
     team_agrees(&ranks, "cancelled");
     CHECK(ranks.member[0].status == TULLE_ECANCEL, "%s", ranks.member[0].why);
