@@ -125,7 +125,7 @@ static double take_turn(tulle_ctx *ctx, int road, tulle_spmm_plan *plan, line *l
     for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) {
         const double start = peer_now();
         const tulle_status status = road == PLAN ? tulle_spmm_plan_run(plan, NULL, &l->X, NULL, &l->Y)
-                                  : road == CHECKED ? tulle_spmm(ctx, &l->A, &l->X, &l->Y, NULL)
+                                  : road == CHECKED ? tulle_spmm(ctx, NULL, &l->A, &l->X, NULL, &l->Y, NULL)
                                                     : tulle_csr_apply(ctx, &l->A, l->X.values, l->Y.values);
         if (status != TULLE_OK) return -1;
         seconds = peer_now() - start;

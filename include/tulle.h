@@ -202,7 +202,6 @@ typedef struct tulle_options {
 /* Options of a sparse matrix times a dense one, Y = alpha*op(A)*X + beta*Y. */
 typedef struct tulle_spmm_options {
     const char *policy;           /* NULL: "auto"; tulle_spmm_policy_name() lists them        */
-    const void *alpha, *beta;     /* one value of A's type each, on the host; NULL: 1 and 0   */
     uint64_t    memory_limit;     /* bytes of workspace, on a GPU with copies of A, X, Y; 0: what is free */
     int         op_a;             /* tulle_op: A, its transpose or its adjoint                */
     int         threads;          /* 0: the context's                                         */
@@ -212,7 +211,7 @@ typedef struct tulle_spmm_options {
                                      sums.  Where it did, the stats say "auto, tf32"          */
     int         time_stages;      /* 1: the stats have the time of each stage                 */
     const struct tulle_spmm_lab *lab;   /* NULL; for experiments, see tulle_lab.h             */
-    uint64_t    reserved[6];      /* must be zero                                             */
+    uint64_t    reserved[8];      /* must be zero                                             */
 } tulle_spmm_options;
 
 /* The rows that one accumulator computed, and their products. */
@@ -560,11 +559,12 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);
 
 /* ------------------------------------------ SpMM: a sparse matrix times a dense one */
 
-/* The product of a sparse matrix and a dense one, Y = alpha*op(A)*X + beta*Y.  All have one value type, X and
- * Y each its own order.  With beta 0, Y is written only and may hold anything before; with alpha 0, neither X
- * nor the arrays of A are read.  Otherwise infinities and NaN spread as IEEE says; a factor without imaginary
- * part multiplies both parts of a complex number.  X and Y must not overlap.  After an error Y is as it was,
- * unless the progress callback cancelled or a device failed half way.
+/* The product of a sparse matrix and a dense one, Y = alpha*op(A)*X + beta*Y.  All have one value type, X
+ * and Y each its own order; alpha and beta point to one value of it each, on the host (NULL: 1 and 0).  With
+ * beta 0, Y is written only and may hold anything before; with alpha 0, neither X nor the arrays of A are
+ * read.  Otherwise infinities and NaN spread as IEEE says; a factor without imaginary part multiplies both
+ * parts of a complex number.  X and Y must not overlap.  After an error Y is as it was, unless the progress
+ * callback cancelled or a device failed half way.
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
  * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same
@@ -573,18 +573,17 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);
  * bits are the same from run to run, but not always those of the CPU.  There A, X and Y may be on the host,
  * and need not fit the device: X and Y travel in chunks of columns, and an A that memory_limit or the device
  * has no room for in bands of rows (whose sums may be divided in other ways than those of a whole A). */
-TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
-                                  const tulle_spmm_options *options);
+TULLE_API tulle_status tulle_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
+                                  const void *beta, tulle_dense *Y, const tulle_spmm_options *options);
 
 /* Prepares products of one sparse matrix with dense ones.  It checks A, transposes it where op_a says so, and
  * divides the work, once for many products.  The plan refers to A's pattern, which must stay as it is as long
  * as there is the plan.  Its values are a copy: those that A has now, until tulle_spmm_plan_set_values()
  * gives others, on every device and for every op_a and policy.  So a later change of the caller's array
- * changes no result, and nothing is sent to a GPU twice.  alpha and beta are given to each run; here they
- * must be NULL. */
+ * changes no result, and nothing is sent to a GPU twice. */
 TULLE_API tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A,
                                               const tulle_spmm_options *options, tulle_spmm_plan **plan);
-/* One product of a plan, Y = alpha*op(A)*X + beta*Y, with alpha and beta as in tulle_spmm_options. */
+/* One product of a plan, Y = alpha*op(A)*X + beta*Y, with alpha and beta as in tulle_spmm(). */
 TULLE_API tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
                                            const void *beta, tulle_dense *Y);
 /* Sets the values of the sparse matrix of a plan, for all later runs.  They lie where A's did, in the order

@@ -186,22 +186,22 @@ TULLE_API void         tulle_dist_plan_free(tulle_dist_plan *plan);
 
 /* ---------------------------------------------- distributed dense matrices */
 
-/* The product of a distributed sparse matrix and a dense one.  Y = alpha*op(A)*X + beta*Y: X and Y are this
- * rank's rows; X has the row blocks x_starts, Y those of op(A): the row blocks of A, or with a transposed A
- * any, which the numbers of rows of Y on the ranks tell. */
-TULLE_API tulle_status tulle_dist_spmm(tulle_dist *dist, const tulle_dist_csr *A, const tulle_dense *X,
-                                       const int64_t *x_starts, tulle_dense *Y,
-                                       const tulle_spmm_options *options);
+/* The product of a distributed sparse matrix and a dense one.  Y = alpha*op(A)*X + beta*Y, with alpha and
+ * beta as in tulle_spmm() and the same on all ranks: X and Y are this rank's rows; X has the row blocks
+ * x_starts, Y those of op(A): the row blocks of A, or with a transposed A any, which the numbers of rows of
+ * Y on the ranks tell. */
+TULLE_API tulle_status tulle_dist_spmm(tulle_dist *dist, const void *alpha, const tulle_dist_csr *A,
+                                       const tulle_dense *X, const int64_t *x_starts, const void *beta,
+                                       tulle_dense *Y, const tulle_spmm_options *options);
 /* Prepares products of one distributed sparse matrix with dense ones.  Lists and a local plan are kept, so
  * runs move rows of X alone.  y_starts: the row blocks of Y; NULL: those of A, or nearly equal ones where A
- * is transposed.  A's pattern must stay as it is; its values are copied. alpha and beta are given to each
- * run; here they must be NULL. */
+ * is transposed.  A's pattern must stay as it is; its values are copied. */
 TULLE_API tulle_status tulle_dist_spmm_plan_create(tulle_dist *dist, const tulle_dist_csr *A,
                                                    const int64_t *x_starts, const int64_t *y_starts,
                                                    const tulle_spmm_options *options,
                                                    tulle_dist_spmm_plan **plan);
 /* One product of a distributed plan with a dense matrix.  Y = alpha*op(A)*X + beta*Y; alpha and beta as in
- * tulle_spmm_options. */
+ * tulle_spmm(). */
 TULLE_API tulle_status tulle_dist_spmm_plan_run(tulle_dist_spmm_plan *plan, const void *alpha,
                                                 const tulle_dense *X, const void *beta, tulle_dense *Y);
 /* New values for the distributed sparse matrix of a plan.  As many as A has entries on this rank, in their

@@ -204,8 +204,8 @@ static int multiply(session *s, outcome *r)
     const options *o = s->o;
     int code = END_OK, runs = o->repeat ? o->repeat : 1;
     tulle_spmm_lab lab = {.ellr_threads = 0};
-    tulle_spmm_options how = {.policy = o->product.policy, .alpha = r->alpha, .beta = r->beta,
-                              .op_a = o->product.op_a, .memory_limit = o->product.memory_limit,
+    tulle_spmm_options how = {.policy = o->product.policy, .op_a = o->product.op_a,
+                              .memory_limit = o->product.memory_limit,
                               .allow_tf32 = o->allow_tf32, .time_stages = 1, .lab = &lab};
     tulle_stats *stats = malloc((size_t)runs * sizeof *stats);
     if (!stats) return no_memory("the times of all runs");
@@ -214,7 +214,7 @@ static int multiply(session *s, outcome *r)
         if (r->old_own)
             memcpy(r->y.values, r->old.values,
                    (size_t)(r->y.rows * r->y.cols) * type_size((int)r->y.val_type));
-        GO(told(s, tulle_spmm(s->ctx, &r->a.view, &r->x, &r->y, &how)));
+        GO(told(s, tulle_spmm(s->ctx, r->alpha, &r->a.view, &r->x, r->beta, &r->y, &how)));
         tulle_ctx_stats(s->ctx, &stats[i]);
     }
     r->median = runs_median(stats, runs, &r->stats, &r->best);

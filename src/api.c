@@ -571,14 +571,14 @@ tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *option
 
 /* ---- a sparse times a dense */
 
-tulle_status tulle_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
-                        const tulle_spmm_options *options)
+tulle_status tulle_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
+                        const void *beta, tulle_dense *Y, const tulle_spmm_options *options)
 {
     NEED_CTX;
     NEED(A);
     NEED(X);
     NEED(Y);
-    return tl_spmm(ctx, A, X, Y, options);
+    return tl_spmm(ctx, alpha, A, X, beta, Y, options);
 }
 
 tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *options,

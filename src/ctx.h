@@ -126,8 +126,8 @@ struct tulle_plan {
 void tl_plan_free(tulle_plan *plan);
 
 /* spmm.c: a sparse matrix times a dense one */
-tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
-                     const tulle_spmm_options *o);
+tulle_status tl_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
+                     const void *beta, tulle_dense *Y, const tulle_spmm_options *o);
 tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *o,
                                  tulle_spmm_plan **plan);
 tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,

@@ -277,9 +277,9 @@ void tulle_dist_plan_free(tulle_dist_plan *plan)
 
 /* ---- a sparse times a dense */
 
-tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X,
-                             const int64_t *x_starts,
-                             tulle_dense *Y, const tulle_spmm_options *options)
+tulle_status tulle_dist_spmm(tulle_dist *d, const void *alpha, const tulle_dist_csr *A, const tulle_dense *X,
+                             const int64_t *x_starts, const void *beta, tulle_dense *Y,
+                             const tulle_spmm_options *options)
 {
     tulle_status status = TULLE_OK;
     tulle_spmm_options o = options ? *options : (tulle_spmm_options){0};
@@ -289,7 +289,7 @@ tulle_status tulle_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle
     HAVE(x_starts);
     HAVE(Y);
     AGREE(status);
-    TRY(tl_dist_spmm(d, A, X, x_starts, Y, &o));
+    TRY(tl_dist_spmm(d, alpha, A, X, x_starts, beta, Y, &o));
 done:
     return status;
 }

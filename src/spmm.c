@@ -317,8 +317,8 @@ static void clear(tl_base *b, tulle_spmm_plan *p)
     tl_free(b, p->values);
 }
 
-tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
-                     const tulle_spmm_options *options)
+tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A, const tulle_dense *X,
+                     const void *given_beta, tulle_dense *Y, const tulle_spmm_options *options)
 {
     tulle_status status = TULLE_OK;
     tulle_spmm_plan p = {0};
@@ -329,7 +329,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, t
     TRY(check_options(ctx, options, &o));
     TRY(find_policy(ctx, o.policy, &policy));
     TRY(check_matrix(ctx, A));
-    tl_c64 alpha = scalar(o.alpha, A->val_type, 1), beta = scalar(o.beta, A->val_type, 0);
+    tl_c64 alpha = scalar(given_alpha, A->val_type, 1), beta = scalar(given_beta, A->val_type, 0);
     /* with alpha 0 no array of A is read; a first entry that is none will be refused */
     int64_t first = is_zero(alpha) ? 0 : tl_csr_first(A);
     TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
@@ -354,11 +354,6 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     double start = tl_now();
     TRY(check_options(ctx, options, &o));
     TRY(find_policy(ctx, o.policy, &policy));
-    if (o.alpha || o.beta) {
-        status = tl_fail(b, TULLE_EINVAL, "options: %s belongs to a run of the plan, not to the plan",
-                         o.alpha ? "alpha" : "beta");
-        goto done;
-    }
     TRY(check_matrix(ctx, A));
     TRY(check_values(ctx, A));
     TRY(tl_calloc(b, &p, 1, sizeof *p, "a plan"));

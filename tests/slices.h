@@ -237,8 +237,8 @@ static inline void slices_spmm(tulle_ctx *ctx, const sliced *s)
     for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {
         const tulle_spmm_options o = {.op_a = op};
         tulle_spmm_plan *plan = NULL, *plain = NULL;
-        SLICE_WORKS(tulle_spmm(ctx, S, &X.view, &Y.view, &o));
-        SLICE_WORKS(tulle_spmm(ctx, P, &X.view, &Z.view, &o));
+        SLICE_WORKS(tulle_spmm(ctx, NULL, S, &X.view, NULL, &Y.view, &o));
+        SLICE_WORKS(tulle_spmm(ctx, NULL, P, &X.view, NULL, &Z.view, &o));
         CHECK(ref_same_values(Y.view.values, Z.view.values, t, SLICE_ROWS * SLICE_WIDTH, "spmm"), "op %d",
               op);
         REQUIRE(tulle_spmm_plan_create(ctx, S, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));

@@ -275,13 +275,11 @@ typedef struct setting {
 static const ref_value zero = {0, 0}, one = {1, 0}, half = {-1.5, 0};
 
 /* Once, or by a plan that is run twice where that changes nothing (the second time with NULL for beta). */
-static inline tulle_status spmm_call(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, tulle_dense *Y,
-                                     tulle_spmm_options o, bool plan, bool twice)
+static inline tulle_status spmm_call(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
+                                     const void *beta, tulle_dense *Y, tulle_spmm_options o, bool plan, bool twice)
 {
     tulle_spmm_plan *made = NULL;
-    const void *alpha = o.alpha, *beta = o.beta;
-    if (!plan) return tulle_spmm(ctx, A, X, Y, &o);
-    o.alpha = o.beta = NULL;
+    if (!plan) return tulle_spmm(ctx, alpha, A, X, beta, Y, &o);
     tulle_status status = tulle_spmm_plan_create(ctx, A, &o, &made);
     if (status == TULLE_OK) status = tulle_spmm_plan_run(made, alpha, X, beta, Y);
     if (status == TULLE_OK && twice) status = tulle_spmm_plan_run(made, alpha, X, NULL, Y);
@@ -308,7 +306,7 @@ static inline void spmm_product(tulle_ctx *ctx, const tulle_csr *A, const ref *t
     if (reads_y) den_fill(&Y, s.kind, 4);       /* else it is NaN */
     spmm_plain(opA, &X.view, s.alpha, s.beta, &Y.view, &want.view);
     const tulle_spmm_lab lab = {.ellr_threads = s.ellr_threads, .ellr_columns = s.ellr_columns, .ellr_block = s.ellr_block};
-    tulle_spmm_options o = {.alpha = alpha, .beta = beta, .op_a = s.op, .memory_limit = s.limit, .policy = s.policy,
+    tulle_spmm_options o = {.op_a = s.op, .memory_limit = s.limit, .policy = s.policy,
                             .allow_tf32 = s.tf32, .lab = &lab};
     tulle_matrix *a = NULL;
     den_there x = {.view = X.view}, y = {.view = Y.view};
@@ -316,7 +314,7 @@ static inline void spmm_product(tulle_ctx *ctx, const tulle_csr *A, const ref *t
     if (s.places & SPMM_A_THERE && tulle_csr_move(ctx, A, TULLE_DEVICE, &a) == TULLE_OK) view = tulle_matrix_view(a);
     if (s.places & SPMM_X_THERE) x = den_move(ctx, &X);
     if (s.places & SPMM_Y_THERE) y = den_move(ctx, &Y);
-    tulle_status status = spmm_call(ctx, &view, &x.view, &y.view, o, s.plan, !reads_y);
+    tulle_status status = spmm_call(ctx, alpha, &view, &x.view, beta, &y.view, o, s.plan, !reads_y);
     CHECK(status == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
     if (y.M) den_fetch(ctx, &Y, &y);
     if (x.M) den_fetch(ctx, &X, &x);
@@ -476,7 +474,7 @@ static inline void spmm_refused(tulle_ctx *ctx, den *Y, const call *c, tulle_sta
                                 const char *name)
 {
     tulle_dense y = c->Y;
-    tulle_status got = tulle_spmm(ctx, &c->A, &c->X, &y, &c->o);
+    tulle_status got = tulle_spmm(ctx, NULL, &c->A, &c->X, NULL, &y, &c->o);
     CHECK(got == want, "%s: %s, not %s (%s)", name, tulle_status_name(got), tulle_status_name(want), tulle_ctx_error(ctx));
     CHECK(strstr(tulle_ctx_error(ctx), sentence), "%s: %s", name, tulle_ctx_error(ctx));
     CHECK(den_untouched(Y), "%s: Y was written", name);
@@ -590,7 +588,7 @@ static inline void spmm_memory_failures(const char *device, const tulle_csr *A)
         bool enough = false;
         for (long n = 1; !enough && n < 300; n++) {
             h.fail_at = h.calls + n;
-            tulle_status status = tulle_spmm(ctx, A, &X.view, &Y.view, &o);
+            tulle_status status = tulle_spmm(ctx, NULL, A, &X.view, NULL, &Y.view, &o);
             enough = h.calls < h.fail_at;
             h.fail_at = 0;
             CHECK(enough ? status == TULLE_OK : status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_ctx_error(ctx));

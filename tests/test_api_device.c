@@ -438,7 +438,7 @@ static void views_are_made_of_arrays_on_the_device(void)
     WORKS(tulle_dense_move(ctx, &x, TULLE_DEVICE, &there));
     tulle_dense d = tulle_dense_view(there), X = tulle_dense_make_device(d.rows, d.cols, d.ld, d.order, d.values, d.val_type);
     CHECK(X.place == TULLE_DEVICE && X.ld == n && X.rows == v.cols, "the dense view");
-    WORKS(tulle_spmm(ctx, &A, &X, &Y, NULL));
+    WORKS(tulle_spmm(ctx, NULL, &A, &X, NULL, &Y, NULL));
     for (int64_t i = 0; i < v.rows; i++) {
         double sum = 0;
         for (int64_t k = ref_ptr(&p.A.view, i); k < ref_ptr(&p.A.view, i + 1); k++) sum += ref_val(&p.A.view, k).re;
@@ -599,12 +599,12 @@ static void sparse_times_dense_without_a_device(void)
     tulle_dense_matrix *moved = NULL;
     tulle_spmm_options o = {.policy = "ellr"};
     tulle_ctx *ctx = cpu;
-    FAILS(tulle_spmm(ctx, &A.view, &X, &Y, &o), TULLE_EINVAL, "the policy \"ellr\" needs a GPU");
+    FAILS(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, &o), TULLE_EINVAL, "the policy \"ellr\" needs a GPU");
     FAILS(tulle_spmm_plan_create(ctx, &A.view, &o, &plan), TULLE_EINVAL, "the policy \"ellr\" needs a GPU");
     FAILS(tulle_dense_move(ctx, &X, (tulle_place)7, &moved), TULLE_EINVAL, "there is no place 7");
     CHECK(!plan && !moved && y[0] == 1, "something was made");
     X.place = TULLE_DEVICE;
-    FAILS(tulle_spmm(ctx, &A.view, &X, &Y, NULL), TULLE_EINVAL, "X: its values are in a device's memory");
+    FAILS(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL), TULLE_EINVAL, "X: its values are in a device's memory");
     ref_free(&A);
     tulle_ctx_free(cpu);
 }
@@ -709,7 +709,7 @@ static void slices_on_the_device_are_refused(void)
     FAILS(tulle_csr_transpose(ctx, &v, TULLE_TRANSPOSE, &C), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
     static double x[16], y[4];
     tulle_dense X = tulle_dense_make(8, 2, 0, TULLE_BY_ROWS, x, TULLE_F64), Y = tulle_dense_make(2, 2, 0, TULLE_BY_ROWS, y, TULLE_F64);
-    FAILS(tulle_spmm(ctx, &v, &X, &Y, NULL), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
+    FAILS(tulle_spmm(ctx, NULL, &v, &X, NULL, &Y, NULL), TULLE_EPATTERN, "row_ptr[0] is 2, not 0");
     CHECK(!host && !C && !plan, "a result and an error");
     tulle_matrix_free(a);
     tulle_matrix_free(p);

@@ -35,11 +35,11 @@ static const struct { const char *name; size_t is, was; } layout[] = {
     AT(tulle_options, sort_inputs, 48) AT(tulle_options, trust_inputs, 52) AT(tulle_options, c_place, 56)
     AT(tulle_options, time_stages, 60) AT(tulle_options, reserved, 64)
     SIZE(tulle_spmm_options, 112)
-    AT(tulle_spmm_options, policy, 0) AT(tulle_spmm_options, alpha, 8) AT(tulle_spmm_options, beta, 16)
-    AT(tulle_spmm_options, memory_limit, 24) AT(tulle_spmm_options, op_a, 32)
-    AT(tulle_spmm_options, threads, 36) AT(tulle_spmm_options, trust_inputs, 40)
-    AT(tulle_spmm_options, allow_tf32, 44) AT(tulle_spmm_options, time_stages, 48)
-    AT(tulle_spmm_options, lab, 56) AT(tulle_spmm_options, reserved, 64)
+    AT(tulle_spmm_options, policy, 0)
+    AT(tulle_spmm_options, memory_limit, 8) AT(tulle_spmm_options, op_a, 16)
+    AT(tulle_spmm_options, threads, 20) AT(tulle_spmm_options, trust_inputs, 24)
+    AT(tulle_spmm_options, allow_tf32, 28) AT(tulle_spmm_options, time_stages, 32)
+    AT(tulle_spmm_options, lab, 40) AT(tulle_spmm_options, reserved, 48)
     SIZE(tulle_share, 32)
     AT(tulle_share, name, 0) AT(tulle_share, rows, 8) AT(tulle_share, products, 16)
     AT(tulle_share, reserved, 24)
@@ -155,11 +155,11 @@ static void options_with_words_that_are_not_known(void)
               tulle_status_name(status), sentence);                                                    \
     }
     EACH(o, "options", tulle_multiply(ctx, &A.view, &A.view, &o, &C), tulle_ctx_error(ctx));
-    EACH(s, "options", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
+    EACH(s, "options", tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, &s), tulle_ctx_error(ctx));
     EACH(s, "options", tulle_spmm_plan_create(ctx, &A.view, &s, &plan), tulle_ctx_error(ctx));
     tulle_spmm_lab lab = {.ellr_threads = 0};
     s.lab = &lab;
-    EACH(lab, "lab", tulle_spmm(ctx, &A.view, &X, &Y, &s), tulle_ctx_error(ctx));
+    EACH(lab, "lab", tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, &s), tulle_ctx_error(ctx));
     EACH(m, "merge options", tulle_merge_trial(ctx, &m, &result), tulle_ctx_error(ctx));
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH

@@ -396,7 +396,7 @@ static void dense(member *m)
     tulle_type type = A.local.val_type;
     tulle_dense_matrix *x = NULL, *y = NULL;
     double alpha = 1.5, beta = 0.5;
-    tulle_spmm_options o = {.alpha = &alpha, .beta = &beta};
+    tulle_spmm_options o = {0};
     if (tulle_dense_create(m->ctx, xn, j->columns, j->order_x, type, &x) != TULLE_OK
         || tulle_dense_create(m->ctx, yn, j->columns, j->order_y, type, &y) != TULLE_OK) abort();
     tulle_dense X = tulle_dense_view(x), Y = tulle_dense_view(y);
@@ -408,7 +408,7 @@ static void dense(member *m)
             ref_value_put(Y.values, type, Y.order == TULLE_BY_ROWS ? i * Y.ld + k : i + k * Y.ld,
                           (ref_value){(double)(i + k), 0});
     }
-    m->status = tulle_dist_spmm(m->dist, &A, &X, j->B.starts, &Y, &o);
+    m->status = tulle_dist_spmm(m->dist, &alpha, &A, &X, j->B.starts, &beta, &Y, &o);
     for (int64_t k = 0; m->status == TULLE_OK && k < j->columns; k++)
         for (int64_t i = 0; i < yn; i++)
             ref_value_put(j->y, type, k * j->a.view.rows + y0 + i,
@@ -444,9 +444,7 @@ static void dense_matrices_go_by_the_same_lists(void)
             double alpha = 1.5, beta = 0.5;
             tulle_dense xd = tulle_dense_make(n, columns, 0, TULLE_BY_COLS, x, TULLE_F64);
             tulle_dense yd = tulle_dense_make(60, columns, 0, TULLE_BY_COLS, want, TULLE_F64);
-            CHECK(tulle_spmm(ctx, &j.a.view, &xd, &yd, &(tulle_spmm_options){.alpha = &alpha,
-                                                                             .beta = &beta}) == TULLE_OK, "%s",
-                  tulle_ctx_error(ctx));
+            CHECK(tulle_spmm(ctx, &alpha, &j.a.view, &xd, &beta, &yd, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             team_run(&ranks, size, dense, &j, &(team_options){.unkind = true, .seed = (uint64_t)i});
             team_agrees(&ranks, "spmm");
             CHECK(ranks.member[0].status == TULLE_OK, "%s", ranks.member[0].why);

@@ -124,11 +124,9 @@ static tulle_status products(member *m, const tulle_dist_csr *A, tulle_dense *X,
     double *before = malloc(bytes + 1), zero = 0;
     memcpy(before, Y->values, bytes);
     if (!j->planned) {
-        o.alpha = &alpha;
-        o.beta = &beta;
         tulle_dist_csr other = *A;
         other.local.values = a.values;
-        status = tulle_dist_spmm(m->dist, &other, X, x_starts, Y, &o);
+        status = tulle_dist_spmm(m->dist, &alpha, &other, X, x_starts, &beta, Y, &o);
     } else {
         status = tulle_dist_spmm_plan_create(m->dist, A, x_starts, j->op_a ? j->y_starts : NULL, &o, &plan);
         if (status == TULLE_OK) status = tulle_dist_spmm_plan_run(plan, &alpha, X, &zero, Y);
@@ -196,8 +194,8 @@ static void dense_products_may_be_transposed_and_planned(void)
             memcpy(want, j.y, (size_t)(80 * j.columns) * 8);
             tulle_dense X = tulle_dense_make(x_rows, j.columns, 0, TULLE_BY_ROWS, j.x, TULLE_F64);
             tulle_dense Y = tulle_dense_make(y_rows, j.columns, 0, TULLE_BY_ROWS, want, TULLE_F64);
-            tulle_spmm_options o = {.op_a = j.op_a, .alpha = &alpha, .beta = &beta};
-            CHECK(tulle_spmm(ctx, &j.new_a.view, &X, &Y, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            tulle_spmm_options o = {.op_a = j.op_a};
+            CHECK(tulle_spmm(ctx, &alpha, &j.new_a.view, &X, &beta, &Y, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             team_run(&ranks, size, dense, &j, &(team_options){.unkind = true, .seed = (uint64_t)i});
             team_agrees(&ranks, "dense");
             CHECK(ranks.member[0].status == TULLE_OK, "%s", ranks.member[0].why);

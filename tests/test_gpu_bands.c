@@ -120,10 +120,10 @@ static void the_bits_of_a_whole_product(void)
         den X = den_new(190, 24, 0, TULLE_BY_ROWS, t), Y = den_new(230, 24, 0, TULLE_BY_ROWS, t);
         den whole = den_new(230, 24, 0, TULLE_BY_ROWS, t);
         den_fill(&X, REF_REALS, 5);
-        CHECK(tulle_spmm(ctx, &A.view, &X.view, &whole.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &whole.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int rows = 1; rows < 300; rows = rows * 3 + 1) {
             bands_of(rows);
-            CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             CHECK(den_same(&Y.view, &whole.view, "bands"), "bands of %d rows", rows);
         }
         bands_of(0);
@@ -180,8 +180,8 @@ static tulle_status within(tulle_ctx *ctx, const tulle_csr *A, setting s, uint64
     uint64_t held = tl_dmem_held(ctx->gpu);
     tl_dmem_peak(ctx->gpu, true);
     listen_again();
-    tulle_spmm_options o = {.memory_limit = s.limit, .policy = s.policy, .beta = beta};
-    tulle_status status = tulle_spmm(ctx, A, &x.view, &y.view, &o);
+    tulle_spmm_options o = {.memory_limit = s.limit, .policy = s.policy};
+    tulle_status status = tulle_spmm(ctx, NULL, A, &x.view, beta, &y.view, &o);
     uint64_t took = tl_dmem_peak(ctx->gpu, false) - held;
     snprintf(sentence, sizeof sentence, "%s", tulle_ctx_error(ctx));
     CHECK(took <= s.limit, "%d bytes were taken, %d allowed", (int)took, (int)s.limit);
@@ -315,8 +315,8 @@ static void requests_that_fail(void)
             ctx->gpu->fail_at = (uint64_t)n;
             listen_again();
             uint64_t held = tl_dmem_held(ctx->gpu);
-            tulle_spmm_options o = {.beta = &beta, .policy = policies[way / 3], .memory_limit = way % 3 == 2 ? 40000 : 0};
-            tulle_status status = tulle_spmm(ctx, &A.view, way % 2 ? &x.view : &X.view, &Y.view, &o);
+            tulle_spmm_options o = {.policy = policies[way / 3], .memory_limit = way % 3 == 2 ? 40000 : 0};
+            tulle_status status = tulle_spmm(ctx, NULL, &A.view, way % 2 ? &x.view : &X.view, &beta, &Y.view, &o);
             bool reached = ctx->gpu->requests >= (uint64_t)n;
             ctx->gpu->fail_at = 0;
             CHECK(tl_dmem_held(ctx->gpu) == held, "%d bytes stayed", (int)(tl_dmem_held(ctx->gpu) - held));
@@ -402,13 +402,13 @@ static void cancelled_between_bands(void)
     den_fill(&X, REF_INTEGERS, 3);
     stop s = {0};
     tulle_ctx_set_progress(ctx, stop_at, &s);
-    CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     int calls = s.calls;
     CHECK(calls > heard.bands && heard.bands > 1 && s.last > 0.5, "%d calls, %d bands, %g at last", calls, heard.bands, s.last);
     uint64_t held = tl_dmem_held(ctx->gpu);
     for (int at = 1; at <= calls; at += 1 + calls / 10) {
         s = (stop){.at = at};
-        CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_ECANCEL, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, &o) == TULLE_ECANCEL, "%s", tulle_ctx_error(ctx));
         CHECK(tl_dmem_held(ctx->gpu) == held, "%s", "something stayed");
     }
     tulle_ctx_set_progress(ctx, NULL, NULL);

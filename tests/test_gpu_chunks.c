@@ -118,7 +118,7 @@ static tulle_status multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_den
     char alpha[16], beta[16];
     ref_value_put(alpha, A->val_type, 0, s->alpha);
     ref_value_put(beta, A->val_type, 0, s->beta);
-    return tulle_spmm(ctx, A, X, Y, &(tulle_spmm_options){.alpha = alpha, .beta = beta, .memory_limit = s->limit});
+    return tulle_spmm(ctx, alpha, A, X, beta, Y, &(tulle_spmm_options){.memory_limit = s->limit});
 }
 
 static void name_setting(const setting *s, tulle_type t, char *text, size_t bytes)
@@ -330,7 +330,7 @@ static void waits_only_where_it_must(void)
     tulle_spmm_plan *plan = NULL;
     den_fill(&X, 3);
     want = den_copy(&Y);
-    CHECK(tulle_spmm(cpu, &A.view, &X.view, &want.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(cpu));
+    CHECK(tulle_spmm(cpu, NULL, &A.view, &X.view, NULL, &want.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(cpu));
     tulle_dense x = to_device(ctx, &X, &x_mem), y = to_device(ctx, &Y, &y_mem);
     CHECK(tulle_spmm_plan_create(ctx, &view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     for (int foreign = 0; foreign < 2 && plan; foreign++) {

@@ -213,7 +213,7 @@ static void check_spmm(tulle_ctx *ctx, const tulle_csr *A, const char *what, tul
     for (int64_t i = 0; i < A->cols * COLS; i++) x[i] = (double)(i % 17 - 8);
     tulle_dense X = tulle_dense_make(A->cols, COLS, A->cols, TULLE_BY_COLS, x, TULLE_F64);
     tulle_dense Y = tulle_dense_make(A->rows, COLS, A->rows, TULLE_BY_COLS, y, TULLE_F64);
-    CHECK(tulle_spmm(ctx, A, &X, &Y, &o) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, A, &X, NULL, &Y, &o) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
     tulle_ctx_stats(ctx, t);
     for (int64_t i = 0; i < A->rows; i++)
         for (int64_t j = 0; j < COLS; j++) {

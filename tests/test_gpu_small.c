@@ -279,7 +279,7 @@ static void times_dense_in_tf32(void)
         den_fill(&X, REF_INTEGERS, 3);
         den_put(&X.view, 3, 4, (ref_value){INFINITY, 0});
         spmm_plain(&As[a].view, &X.view, one, zero, &Y.view, &want.view);
-        CHECK(tulle_spmm(ctx, &As[a].view, &X.view, &Y.view, &(tulle_spmm_options){.allow_tf32 = 1}) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, NULL, &As[a].view, &X.view, NULL, &Y.view, &(tulle_spmm_options){.allow_tf32 = 1}) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         CHECK(den_same(&Y.view, &want.view, "TF32"), "an infinity in X");
         den_free(&X);
         den_free(&Y);

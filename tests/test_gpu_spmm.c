@@ -190,11 +190,11 @@ static void whole_numbers_give_the_cpus_bits(void)
                 den Y = den_new(A.view.rows, columns[c], 0, TULLE_BY_ROWS, (tulle_type)v);
                 den want = den_new(A.view.rows, columns[c], 0, TULLE_BY_ROWS, (tulle_type)v);
                 den_fill(&X, REF_INTEGERS, 9);
-                CHECK(tulle_spmm(cpu, &A.view, &X.view, &want.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(cpu));
+                CHECK(tulle_spmm(cpu, NULL, &A.view, &X.view, NULL, &want.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(cpu));
                 for (int p = 0; p < POLICIES; p++) {
                     tulle_spmm_options o = {.policy = policies[p]};
                     memset(Y.memory, 0xff, Y.bytes);
-                    CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_OK, "%s: %s", recipes[r], tulle_ctx_error(ctx));
+                    CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, &o) == TULLE_OK, "%s: %s", recipes[r], tulle_ctx_error(ctx));
                     CHECK(den_same(&Y.view, &want.view, recipes[r]), "%s, %d columns", policies[p], (int)columns[c]);
                 }
                 den_free(&X), den_free(&Y), den_free(&want);
@@ -502,7 +502,7 @@ static void limits_down_to_one_column(void)
                     den_there x = {.view = X.view}, y = {.view = Y.view};
                     if (s.places) x = den_move(ctx, &X), y = den_move(ctx, &Y);
                     tulle_spmm_options o = {.memory_limit = limit, .policy = s.policy};
-                    tulle_status status = tulle_spmm(ctx, &A.view, &x.view, &y.view, &o);
+                    tulle_status status = tulle_spmm(ctx, NULL, &A.view, &x.view, NULL, &y.view, &o);
                     const char *needs = strstr(tulle_ctx_error(ctx), "needs ");
                     uint64_t least = status == TULLE_OK || !needs ? 0 : strtoull(needs + 6, NULL, 10);
                     if (y.M) den_fetch(ctx, &Y, &y);
@@ -576,8 +576,8 @@ static void infinities_and_nan_spread(void)
                     spmm_plain(&A.view, &X.view, factors[f], one, &Y.view, &want.view);
                     den again = den_new(50, cols, 0, TULLE_BY_COLS, t);
                     memcpy(again.memory, Y.memory, Y.bytes);
-                    tulle_spmm_options o = {.alpha = alpha, .beta = beta, .policy = policies[p]};
-                    CHECK(tulle_spmm(ctx, &A.view, &X.view, &again.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                    tulle_spmm_options o = {.policy = policies[p]};
+                    CHECK(tulle_spmm(ctx, alpha, &A.view, &X.view, beta, &again.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                     CHECK(den_same(&again.view, &want.view, "not finite"), "type %d, %s, factor %d", v, policies[p], f);
                     den_free(&again);
                 }
@@ -602,12 +602,10 @@ static void alpha_zero_reads_nothing(void)
         spmm_plain(&A.view, &X, zero, (ref_value){2, 0}, &Y.view, &want.view);
         den_there y = {.view = Y.view};
         if (there) y = den_move(ctx, &Y);
-        tulle_spmm_options o = {.alpha = &zero_d, .beta = &two};
-        CHECK(tulle_spmm(ctx, &pattern, &X, &y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, &zero_d, &pattern, &X, &two, &y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         if (there) den_fetch(ctx, &Y, &y);
         CHECK(den_same(&Y.view, &want.view, "alpha 0") && den_margins_kept(&Y), "%s", "wrong");
-        o.beta = NULL;
-        CHECK(tulle_spmm(ctx, &pattern, &X, &y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, &zero_d, &pattern, &X, NULL, &y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         if (there) den_fetch(ctx, &Y, &y);
         for (int i = 0; i < 30; i++)
             for (int j = 0; j < 5; j++) CHECK(den_at(&Y.view, i, j).re == 0, "not zero");
@@ -695,7 +693,7 @@ static void x_and_y_beside_each_other_in_one_array(void)
         X.cols = Y.cols = 6;
         *(turn ? &X.values : &Y.values) = (double *)both.view.values + 7;
         spmm_plain(&A.view, &X, one, zero, &Y, &want.view);
-        CHECK(tulle_spmm(ctx, &A.view, &X, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
         den outside = both;                                     /* but for Y nothing changed */
         outside.view = Y;
@@ -717,7 +715,7 @@ static void stats_tell_what_was_done(void)
         tulle_stats stats;
         tulle_spmm_options o = {.policy = policies[p], .time_stages = 1};
         den_fill(&X, REF_INTEGERS, 3);
-        REQUIRE(tulle_spmm(ctx, &A.view, &X.view, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_ctx_stats(ctx, &stats);
         CHECK(stats.products == A.view.nnz * 7 && stats.a_nnz == A.view.nnz && stats.b_nnz == 350 && stats.c_nnz == 420,
               "%s", "counts");
@@ -741,7 +739,7 @@ static void progress_can_cancel(void)
     den X = den_new(20, 3, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 3, 0, TULLE_BY_ROWS, TULLE_F64);
     den_fill(&X, REF_INTEGERS, 4);
     tulle_ctx_set_progress(ctx, stop_at_once, NULL);
-    CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y.view, NULL) == TULLE_ECANCEL, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, NULL) == TULLE_ECANCEL, "%s", tulle_ctx_error(ctx));
     tulle_ctx_set_progress(ctx, NULL, NULL);
     setting s = {.cols = 3, .alpha = one};
     spmm_product(ctx, &A.view, NULL, s, "after it was cancelled");

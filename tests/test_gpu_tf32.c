@@ -136,7 +136,7 @@ typedef struct product { den X, Y; } product;
 static product product_of(tulle_ctx *ctx, const ref *A, int64_t n, const den *X)
 {
     product p = {.X = *X, .Y = den_new(A->view.rows, n, 0, TULLE_BY_ROWS, TULLE_F32)};
-    CHECK(tulle_spmm(ctx, &A->view, &p.X.view, &p.Y.view, &(tulle_spmm_options){.allow_tf32 = 1}) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &A->view, &p.X.view, NULL, &p.Y.view, &(tulle_spmm_options){.allow_tf32 = 1}) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     return p;
 }
 
@@ -329,7 +329,7 @@ static void try_it(tulle_ctx *ctx, const ref *A, int64_t n, tulle_spmm_options o
     said[0] = 0;
     tulle_ctx_set_trace(ctx, listen, NULL);
     o.allow_tf32 = 1;
-    CHECK(tulle_spmm(ctx, &A->view, &X.view, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &A->view, &X.view, NULL, &Y.view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_ctx_set_trace(ctx, NULL, NULL);
     CHECK(was_tf32(ctx) == wanted, "%s", said);
     CHECK(strstr(said, sentence), "\"%s\" is not in: %s", sentence, said);
@@ -376,7 +376,7 @@ static void only_float_and_only_when_allowed(void)
         den_fill(&X, REF_REALS, 5);
         for (int k = 0; k < 2; k++) {
             tulle_spmm_options o = {.allow_tf32 = k};
-            CHECK(tulle_spmm(ctx, &A.view, &X.view, &Y[k].view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            CHECK(tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y[k].view, &o) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             CHECK(was_tf32(ctx) == (k && t == TULLE_F32), "type %d", (int)t);
         }
         CHECK((memcmp(Y[0].memory, Y[1].memory, Y[0].bytes) == 0) == (t != TULLE_F32), "type %d", (int)t);
@@ -400,7 +400,7 @@ static void no_memory_for_blocks(void)
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", text);
         den X = den_new(80, 9, 0, TULLE_BY_ROWS, TULLE_F32), Y = den_new(90, 9, 0, TULLE_BY_ROWS, TULLE_F32);
         den_fill(&X, REF_INTEGERS, 5);
-        tulle_status status = tulle_spmm(ctx, &A.view, &X.view, &Y.view, &(tulle_spmm_options){.allow_tf32 = 1});
+        tulle_status status = tulle_spmm(ctx, NULL, &A.view, &X.view, NULL, &Y.view, &(tulle_spmm_options){.allow_tf32 = 1});
         CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "request %d: %s", n, tulle_ctx_error(ctx));
         den_free(&X);
         den_free(&Y);

@@ -53,11 +53,11 @@ static bool product(tulle_ctx *ctx, const tulle_csr *A, const den *X, den *Y, se
     char alpha[16], beta[16];
     ref_value_put(alpha, A->val_type, 0, s.alpha);
     ref_value_put(beta, A->val_type, 0, s.beta);
-    tulle_spmm_options o = {.alpha = alpha, .beta = beta};
+    tulle_spmm_options o = {0};
     den_there x = den_move(ctx, X), y = den_move(ctx, Y);
     if (twins) setenv("TULLE_SPMM_TWINS", twins, 1);
     tulle_ctx_set_trace(ctx, count_lines, &bundled);
-    tulle_status status = spmm_call(ctx, A, &x.view, &y.view, o, s.plan, false);
+    tulle_status status = spmm_call(ctx, alpha, A, &x.view, beta, &y.view, o, s.plan, false);
     tulle_ctx_set_trace(ctx, NULL, NULL);
     unsetenv("TULLE_SPMM_TWINS");
     CHECK(status == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
@@ -207,7 +207,7 @@ static void what_is_not_bundled(void)
     ref_set_ptr(&bad, 100, (int64_t)1 << 30);
     den X = den_new(300, 4, 0, TULLE_BY_ROWS, TULLE_F64), Y = den_new(300, 4, 0, TULLE_BY_ROWS, TULLE_F64);
     den_fill(&X, REF_INTEGERS, 1);
-    CHECK(tulle_spmm(ctx, &bad.view, &X.view, &Y.view, NULL) == TULLE_EPATTERN, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &bad.view, &X.view, NULL, &Y.view, NULL) == TULLE_EPATTERN, "%s", tulle_ctx_error(ctx));
     den_free(&X);
     den_free(&Y);
     ref_free(&bad);

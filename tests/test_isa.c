@@ -37,7 +37,7 @@ static void products_tell_the_instruction_set(void)
     CHECK(tulle_multiply(ctx, &A, &A, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_ctx_stats(ctx, &stats);
     CHECK(strcmp(stats.isa, wanted()) == 0, "A*A by %s, not by %s", stats.isa, wanted());
-    CHECK(tulle_spmm(ctx, &A, &X, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &A, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_ctx_stats(ctx, &stats);
     CHECK(strcmp(stats.isa, wanted()) == 0, "A*X by %s, not by %s", stats.isa, wanted());
     CHECK(y[0] == 14 && y[1] == 15, "%g %g", y[0], y[1]);

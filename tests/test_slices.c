@@ -69,10 +69,10 @@ static void the_memory_limit_counts_the_pointers(void)
     den X = den_new(ROWS, 1, 0, TULLE_BY_ROWS, TULLE_F64),
         Y = den_new(ROWS - 1, 1, 0, TULLE_BY_ROWS, TULLE_F64);
     den_fill(&X, REF_INTEGERS, 1);
-    CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, &(tulle_spmm_options){.memory_limit = 1000}) == TULLE_ELIMIT,
+    CHECK(tulle_spmm(ctx, NULL, &V, &X.view, NULL, &Y.view, &(tulle_spmm_options){.memory_limit = 1000}) == TULLE_ELIMIT,
           "%s", tulle_ctx_error(ctx));
     CHECK(strstr(tulle_ctx_error(ctx), "row pointers of a slice need "), "%s", tulle_ctx_error(ctx));
-    CHECK(tulle_spmm(ctx, &V, &X.view, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm(ctx, NULL, &V, &X.view, NULL, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     /* a plan holds a copy of the values, or of all of A, too */
     for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {
         tulle_spmm_plan *plan = NULL;
@@ -108,7 +108,7 @@ static void what_a_slice_does_not_read_may_be_written(void)
     for (int at = 0; at <= FIRST; at++) {
         tulle_dense Y = tulle_dense_make(ROWS - FIRST, 1, 0, TULLE_BY_ROWS, (double *)A.values + at,
                                          TULLE_F64);
-        tulle_status status = tulle_spmm(ctx, &V, &X, &Y, NULL);
+        tulle_status status = tulle_spmm(ctx, NULL, &V, &X, NULL, &Y, NULL);
         CHECK((at == 0) == (status == TULLE_OK), "Y from %d on: %s", at, tulle_ctx_error(ctx));
         if (at) CHECK(strstr(tulle_ctx_error(ctx), "Y overlaps the values of A"), "%s", tulle_ctx_error(ctx));
         else CHECK(((double *)A.values)[0] == FIRST + 1 && ((double *)A.values)[FIRST - 1] == ROWS, "Y");

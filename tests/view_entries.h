@@ -81,7 +81,7 @@ ENTRY_CALLS(entry_verify_b, tulle_product_check(ctx, x->A, V, x->A, ENTRY_OPTION
 ENTRY_CALLS(entry_verify_c, tulle_product_check(ctx, x->A, x->A, V, ENTRY_OPTIONS, &(double){0}))
 ENTRY_PLANS(entry_plan_a, tulle_plan_create(ctx, V, x->A, ENTRY_OPTIONS, &out))
 ENTRY_PLANS(entry_plan_b, tulle_plan_create(ctx, x->A, V, ENTRY_OPTIONS, &out))
-ENTRY_CALLS(entry_spmm, tulle_spmm(ctx, V, x->X, x->Y, ENTRY_SPMM))
+ENTRY_CALLS(entry_spmm, tulle_spmm(ctx, NULL, V, x->X, NULL, x->Y, ENTRY_SPMM))
 
 static inline tulle_status entry_apply(ENTRY_ARGUMENTS)
 {
@@ -180,12 +180,12 @@ static inline tulle_status entry_dense_write(DENSE_ARGUMENTS)
 
 static inline tulle_status entry_spmm_x(DENSE_ARGUMENTS)
 {
-    return tulle_spmm(ctx, x->A, V, x->Y, ENTRY_SPMM);
+    return tulle_spmm(ctx, NULL, x->A, V, NULL, x->Y, ENTRY_SPMM);
 }
 
 static inline tulle_status entry_spmm_y(DENSE_ARGUMENTS)
 {
-    return tulle_spmm(ctx, x->A, x->X, V, ENTRY_SPMM);
+    return tulle_spmm(ctx, NULL, x->A, x->X, NULL, V, ENTRY_SPMM);
 }
 
 static inline tulle_status entry_run(tulle_ctx *ctx, const tulle_dense *X, tulle_dense *Y,

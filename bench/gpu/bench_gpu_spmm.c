@@ -418,7 +418,7 @@ static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, 
         if (s->check) {
             tulle_dense X = dense_at(o.host.cols, n, o.x, o.type, TULLE_HOST);
             tulle_dense Y = dense_at(o.host.rows, n, o.want, o.type, TULLE_HOST);
-            if (tulle_spmm(cpu, &o.host, &X, &Y, NULL) != TULLE_OK)
+            if (tulle_spmm(cpu, NULL, &o.host, &X, NULL, &Y, NULL) != TULLE_OK)
                 suite_stop("%s: %s", o.name, tulle_ctx_error(cpu));
         }
         time_cusparse(d, s, &o, n, rival, &r);

@@ -60,9 +60,9 @@ class Options(Structure):
 
 class SpmmOptions(Structure):
     """tulle_spmm_options, of a sparse matrix times a dense one."""
-    _fields_ = [("policy", c_char_p), ("alpha", c_void_p), ("beta", c_void_p), ("memory_limit", c_uint64),
+    _fields_ = [("policy", c_char_p), ("memory_limit", c_uint64),
                 ("op_a", c_int), ("threads", c_int), ("trust_inputs", c_int), ("allow_tf32", c_int),
-                ("time_stages", c_int), ("lab", c_void_p), ("reserved", c_uint64 * 6)]
+                ("time_stages", c_int), ("lab", c_void_p), ("reserved", c_uint64 * 8)]
 
 
 class Share(Structure):
@@ -151,7 +151,7 @@ FUNCTIONS = {
     "plan_run": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "plan_stats": (None, [c_void_p, POINTER(Stats)]),
     "plan_free": (None, [c_void_p]),
-    "spmm": (c_int, [c_void_p, _csr, _dense, _dense, POINTER(SpmmOptions)]),
+    "spmm": (c_int, [c_void_p, c_void_p, _csr, _dense, c_void_p, _dense, POINTER(SpmmOptions)]),
     "spmm_plan_create": (c_int, [c_void_p, _csr, POINTER(SpmmOptions), _handle]),
     "spmm_plan_run": (c_int, [c_void_p, c_void_p, _dense, c_void_p, _dense]),
     "spmm_plan_set_values": (c_int, [c_void_p, c_void_p]),

@@ -113,19 +113,19 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
     y, view_y = target(xp, x, y, (a.cols if op else a.rows, x.shape[1]), dtype, beta, keep)
     alpha, beta = (factor(f, default, dtype, word, keep) for f, default, word in ((alpha, 1, "alpha"), (beta, 0, "beta")))
     options = _lib.SpmmOptions(
-        policy=_name(policy, "policy"), alpha=alpha, beta=beta,
+        policy=_name(policy, "policy"),
         memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
         op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
         trust_inputs=int(trust), allow_tf32=int(allow_tf32))
     context = context_for(device, xp.place(keep[0]))
     stream = xp.stream(keep[0])
     size = view_a.nnz + x.shape[0] * x.shape[1]
-    status = context.run(size, tl.spmm, context.handle, view_a, view_x, view_y, options, allow=_lib.EPATTERN,
+    status = context.run(size, tl.spmm, context.handle, alpha, view_a, view_x, beta, view_y, options, allow=_lib.EPATTERN,
                          progress=progress, stream=stream)
     if status:                          # rows out of order: the check has found it, a sorted copy can do
         owner = Owned(context.device)
         context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress, stream=stream)
-        context.run(size, tl.spmm, context.handle, owner.view(), view_x, view_y, options, progress=progress, stream=stream)
+        context.run(size, tl.spmm, context.handle, alpha, owner.view(), view_x, beta, view_y, options, progress=progress, stream=stream)
     return y
 
 

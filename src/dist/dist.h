@@ -282,9 +282,9 @@ tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const vo
 tulle_dist_csr tl_dist_plan_pattern(const tulle_dist_plan *p);
 tulle_dist  *tl_dist_plan_dist(const tulle_dist_plan *p);
 void         tl_dist_plan_free(tulle_dist_plan *p);
-tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *X,
-                          const int64_t *x_starts,
-                          tulle_dense *Y, const tulle_spmm_options *o);
+tulle_status tl_dist_spmm(tulle_dist *d, const void *alpha, const tulle_dist_csr *A, const tulle_dense *X,
+                          const int64_t *x_starts, const void *beta, tulle_dense *Y,
+                          const tulle_spmm_options *o);
 tulle_status tl_dist_spmm_plan_create(tulle_dist *d, const tulle_dist_csr *A, const int64_t *x_starts,
                                       const int64_t *y_starts, const tulle_spmm_options *o,
                                       tulle_dist_spmm_plan **out);

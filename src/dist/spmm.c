@@ -146,8 +146,9 @@ done:
 }
 
 /* Y = alpha*A*X + beta*Y, everything checked. */
-static tulle_status multiply(tulle_dist *d, const tulle_csr *A, const tulle_dense *X, const int64_t *x_starts,
-                             tulle_dense *Y, const tulle_spmm_options *o)
+static tulle_status multiply(tulle_dist *d, const void *alpha, const tulle_csr *A, const tulle_dense *X,
+                             const int64_t *x_starts, const void *beta, tulle_dense *Y,
+                             const tulle_spmm_options *o)
 {
     tulle_status status = TULLE_OK;
     tl_lists lists = {0};
@@ -163,15 +164,16 @@ static tulle_status multiply(tulle_dist *d, const tulle_csr *A, const tulle_dens
         all = tulle_dense_make(a.cols, X->cols, 0, TULLE_BY_ROWS, x.all, X->val_type);
     }
     tl_account account = account_of(&x, a.nnz, Y);
-    TRY(tl_stats_join(d, tulle_spmm(d->ctx, &a, &all, Y, o), &account));
+    TRY(tl_stats_join(d, tulle_spmm(d->ctx, alpha, &a, &all, beta, Y, o), &account));
 done:
     tl_lists_done(d->b, &lists);
     done_with(&x);
     return status;
 }
 
-tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_dense *given_x,
-                          const int64_t *x_starts, tulle_dense *given_y, const tulle_spmm_options *o)
+tulle_status tl_dist_spmm(tulle_dist *d, const void *alpha, const tulle_dist_csr *A,
+                          const tulle_dense *given_x, const int64_t *x_starts, const void *beta,
+                          tulle_dense *given_y, const tulle_spmm_options *o)
 {
     tulle_status status = TULLE_OK;
     tulle_dense X = *given_x, Y = *given_y;
@@ -193,7 +195,7 @@ tulle_status tl_dist_spmm(tulle_dist *d, const tulle_dist_csr *A, const tulle_de
     local.trust_inputs = 1;
     local.op_a = TULLE_KEEP;
     tl_count_begin(d);
-    TRY(multiply(d, &a, &X, x_starts, &Y, &local));
+    TRY(multiply(d, alpha, &a, &X, x_starts, beta, &Y, &local));
 done:
     tl_free(d->b, y_starts);
     tl_dist_matrix_free(d->b, own);

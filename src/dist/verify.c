@@ -40,7 +40,7 @@ static tulle_status apply(tulle_dist *d, const tulle_dist_csr *A, const number *
                                      (void *)(uintptr_t)x,
                                      TULLE_CF64);
     tulle_dense Y = tulle_dense_make(wide.local.rows, 1, 0, TULLE_BY_COLS, y, TULLE_CF64);
-    TRY(tl_dist_spmm(d, &wide, &X, x_starts, &Y, &o));
+    TRY(tl_dist_spmm(d, NULL, &wide, &X, x_starts, NULL, &Y, &o));
 done:
     tl_matrix_free(d->b, copy);
     return status;
