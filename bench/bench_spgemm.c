@@ -9,12 +9,12 @@
  * until each has run for about a second and at least three times; the median counts.  Freeing C is not
  * timed, allocating it is.  A peer with two ways to sorted rows runs both, and its better median counts.
  *
- * tulle runs twice: in a context that keeps the memory of the product before ("tulle"), and in one that is made
- * for the one product and freed after it, both timed ("fresh").
+ * tulle runs twice: in a context that keeps the memory of the product before ("tulle"), and in one that is
+ * made for the one product and freed after it, both timed ("fresh").
  *
- * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line before has
- * the same of fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace than 16 bytes a
- * row and 32 MiB a thread. */
+ * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line
+ * before has the same of fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace
+ * than 16 bytes a row and 32 MiB a thread. */
 #define _POSIX_C_SOURCE 200809L
 #include <malloc.h>
 #include <math.h>
@@ -471,9 +471,10 @@ static void write_json(FILE *f, const result *all, int count, int threads, const
             threads, geomean(s), s->least);
     for (int i = 0; i < count; i++) {
         const result *r = &all[i];
-        fprintf(f, "    {\"name\": \"%s\", \"rows\": %lld, \"nnz\": %lld, \"products\": %lld, \"c_nnz\": %lld,\n"
-                   "     \"tulle_ms\": %.4f, \"tulle_fresh_ms\": %.4f, \"graphblas_ms\": %.4f, \"eigen_ms\": %.4f, "
-                   "\"tulle_one_thread_ms\": %.4f,\n     \"ratio\": %.4f, \"fresh_ratio\": %.4f, \"workspace_bytes\": %llu,\n"
+        fprintf(f, "    {\"name\": \"%s\", \"rows\": %lld, \"nnz\": %lld, \"products\": %lld, "
+                   "\"c_nnz\": %lld,\n     \"tulle_ms\": %.4f, \"tulle_fresh_ms\": %.4f, "
+                   "\"graphblas_ms\": %.4f, \"eigen_ms\": %.4f, \"tulle_one_thread_ms\": %.4f,\n"
+                   "     \"ratio\": %.4f, \"fresh_ratio\": %.4f, \"workspace_bytes\": %llu,\n"
                    "     \"check_ms\": %.4f, \"analyze_ms\": %.4f, \"symbolic_ms\": %.4f, \"numeric_ms\": %.4f, "
                    "\"finish_ms\": %.4f}%s\n",
                 r->name, (long long)r->rows, (long long)r->nnz, (long long)r->products,
@@ -557,8 +558,8 @@ int main(int argc, char **argv)
     }
     printf("C = A*A (A*A^T if rectangular), double, sorted rows; tulle %s and GraphBLAS at %d threads, Eigen "
            "at 1; medians%s\n", tulle_version(), s.threads, s.cpu_time ? " of CPU time, not of time" : "");
-    printf("%-16s %8s %9s %11s %7s %9s %9s %9s %9s %8s %6s %6s\n", "matrix", "rows", "nnz", "products", "compr.",
-           "tulle ms", "fresh ms", "GrB ms", "Eigen ms", "GFLOPS", "ratio", "fresh");
+    printf("%-16s %8s %9s %11s %7s %9s %9s %9s %9s %8s %6s %6s\n", "matrix", "rows", "nnz", "products",
+           "compr.", "tulle ms", "fresh ms", "GrB ms", "Eigen ms", "GFLOPS", "ratio", "fresh");
     if (s.recipe) {
         if (run_matrix(ctx, &s, s.recipe, s.recipe, &all[count])) count++;
     } else {
@@ -579,7 +580,8 @@ int main(int argc, char **argv)
     }
     tulle_ctx_free(ctx);
     if (wrongs) printf("\n%d things were WRONG, see above\n", wrongs);
-    printf("\nfresh: geomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean(&fresh), fresh.least, fresh.count);
+    printf("\nfresh: geomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean(&fresh), fresh.least,
+           fresh.count);
     printf("geomean_vs_best_peer=%.3f min=%.3f matrices=%d\n", geomean(&warm), warm.least, warm.count);
     return wrongs || !count ? 1 : 0;
 }

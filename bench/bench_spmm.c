@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_spmm.c - Y = A*X by tulle and by Eigen in one run, at equal threads, X and Y dense, for N = 1, 8, 32 and 128
- * columns in float and double, over gallery matrices of several kinds.
+ * bench_spmm.c - Y = A*X by tulle and by Eigen in one run, at equal threads, X and Y dense, for N = 1, 8, 32
+ * and 128 columns in float and double, over gallery matrices of several kinds.
  *
- * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe measures
- * in between (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many threads).  Where all
- * of it fits a cache a product may well be faster than that.  The roof is the later of that and of what arithmetic
- * allows: a second probe multiplies and adds, not fused, vectors from the first cache as fast as it can.
+ * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe
+ * measures in between (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many
+ * threads).  Where all of it fits a cache a product may well be faster than that.  The roof is the later of
+ * that and of what arithmetic allows: a second probe multiplies and adds, not fused, vectors from the first
+ * cache as fast as it can.
  *
- * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A, `apply` with one column
- * tulle_csr_apply(), which has one, too).  They take turns, also tulle's three, of which a plan has a copy of A's values;
- * in its turn each runs at least twice and for some milliseconds, the last time counts; medians.  Y is compared once.
- * The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`, without its first two where Eigen does not run:
- * with --no-peer, which a build without it (TULLE_NO_PEERS) wants. */
+ * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A, `apply`
+ * with one column tulle_csr_apply(), which has one, too).  They take turns, also tulle's three, of which a
+ * plan has a copy of A's values; in its turn each runs at least twice and for some milliseconds, the last
+ * time counts; medians.  Y is compared once. The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y
+ * vs_roof=X worst=Y`, without its first two where Eigen does not run: with --no-peer, which a build without
+ * it (TULLE_NO_PEERS) wants. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdbool.h>
@@ -34,7 +36,8 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"rmat_15_12",     "rmat:15,edges=12"},
     {"er_60k_12",      "er:60000,per_row=12"},
 };
-enum { SUITE = sizeof suite / sizeof *suite, RUNS = 20, PROBE = 4 };       /* every fourth turn ends with the probes */
+/* Every fourth turn ends with the probes. */
+enum { SUITE = sizeof suite / sizeof *suite, RUNS = 20, PROBE = 4 };
 #ifdef TULLE_NO_PEERS
 static const bool have_peer = false;
 static double eigen_spmm(const peer_spmm *p) { (void)p; return INFINITY; }
@@ -62,7 +65,10 @@ typedef struct line {
     int64_t     n;
 } line;
 
-typedef struct tally { double log_eigen, least_eigen, log_bound, most_bound, log_roof, most_roof; int lines; } tally;
+typedef struct tally {
+    double log_eigen, least_eigen, log_bound, most_bound, log_roof, most_roof;
+    int lines;
+} tally;
 
 /* Of the lines with one column: times over Eigen's by a plan, by tulle_spmm() and by tulle_csr_apply(). */
 enum { PLAN, CHECKED, APPLY, ROADS };
@@ -83,7 +89,8 @@ static void print_one_column(void)
     if (one_column.lines == 0) return;
     printf("one column vs Eigen:");
     for (int i = 0; i < ROADS; i++)
-        printf(" %s=%.2f min=%.2f", names[i], exp(one_column.log_eigen[i] / one_column.lines), one_column.least[i]);
+        printf(" %s=%.2f min=%.2f", names[i], exp(one_column.log_eigen[i] / one_column.lines),
+               one_column.least[i]);
     printf("\n");
 }
 
@@ -140,13 +147,15 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     size_t size = A->val_type == TULLE_F64 ? 8 : 4;
     tulle_spmm_plan *plan = NULL;
     int runs = 0, ways = s->no_peer ? 0 : s->columns ? 1 : 2;
-    if (tulle_spmm_plan_create(ctx, A, NULL, &plan) != TULLE_OK) return printf("%s\n", tulle_ctx_error(ctx)), false;
-    peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx, .val = A->values,
-                   .x = l->X.values, .y = l->Z.values, .is_double = size == 8, .by_cols = s->columns,
-                   .threads = s->threads};
+    if (tulle_spmm_plan_create(ctx, A, NULL, &plan) != TULLE_OK)
+        return printf("%s\n", tulle_ctx_error(ctx)), false;
+    peer_spmm p = {.rows = A->rows, .cols = A->cols, .n = l->n, .ptr = A->row_ptr, .idx = A->col_idx,
+                   .val = A->values, .x = l->X.values, .y = l->Z.values, .is_double = size == 8,
+                   .by_cols = s->columns, .threads = s->threads};
     roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
-        if (ways > 0) nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);      /* OpenMP's threads spin for a while */
+        if (ways > 0)
+            nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL); /* OpenMP's threads spin for a while */
         for (int road = 0; road < (l->n == 1 ? ROADS : APPLY); road++) {
             times[road][runs] = take_turn(ctx, road, plan, l);
             if (times[road][runs] < 0) return printf("%s\n", tulle_ctx_error(ctx)), false;
@@ -165,9 +174,11 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     double bytes = (double)A->nnz * (double)(size + 4) + 4.0 * (double)(A->rows + 1)
                    + (double)size * (double)l->n * (double)(A->rows + A->cols);
     double t = typical(s, times[PLAN], runs), checked = typical(s, times[CHECKED], runs);
-    double apply = l->n == 1 ? typical(s, times[APPLY], runs) : 0, e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
+    double apply = l->n == 1 ? typical(s, times[APPLY], runs) : 0,
+           e = fmin(typical(s, eigen[0], runs), typical(s, eigen[1], runs));
     double work = 2.0 * (double)A->nnz * (double)l->n;
-    double bound = bytes / roofs_bytes(roof, s->best), top = fmax(bound, work / roofs_operations(roof, size == 8));
+    double bound = bytes / roofs_bytes(roof, s->best),
+           top = fmax(bound, work / roofs_operations(roof, size == 8));
     char eigen_ms[16] = "-", vs_eigen[16] = "-", apply_ms[16] = "-";
     if (l->n == 1) snprintf(apply_ms, sizeof apply_ms, "%.3f", 1e3 * apply);
     if (ways > 0) {
@@ -176,9 +187,9 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
         sum->log_eigen += log(e / t);
         if (l->n == 1) add_one_column((double[]){t, checked, apply}, e);
     }
-    printf("%-15s %s %4lld %10.3f %10.3f %10s %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name, size == 8 ? "f64" : "f32",
-           (long long)l->n, 1e3 * t, 1e3 * checked, apply_ms, eigen_ms, 1e-9 * work / t,
-           1e-9 * bytes / t, vs_eigen, t / bound, t / top);
+    printf("%-15s %s %4lld %10.3f %10.3f %10s %10s %7.2f %7.2f %8s %8.2f %8.2f\n", name,
+           size == 8 ? "f64" : "f32", (long long)l->n, 1e3 * t, 1e3 * checked, apply_ms, eigen_ms,
+           1e-9 * work / t, 1e-9 * bytes / t, vs_eigen, t / bound, t / top);
     fflush(stdout);
     sum->log_bound += log(t / bound);
     sum->log_roof += log(t / top);
@@ -189,7 +200,8 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     return true;
 }
 
-static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, roofs *roof, tally *sum)
+static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const char *recipe, roofs *roof,
+                   tally *sum)
 {
     static const int64_t columns[] = {1, 8, 32, 128};
     tulle_matrix *made = NULL;
@@ -205,7 +217,8 @@ static bool matrix(tulle_ctx *ctx, const settings *s, const char *name, const ch
             tulle_order order = s->columns ? TULLE_BY_COLS : TULLE_BY_ROWS;
             line l = {.A = tulle_matrix_view(A), .n = columns[i]};
             for (int k = 0; ok && k < 3; k++)
-                ok = tulle_dense_create(ctx, k ? l.A.rows : l.A.cols, l.n, order, (tulle_type)type, &M[k]) == TULLE_OK;
+                ok = tulle_dense_create(ctx, k ? l.A.rows : l.A.cols, l.n, order, (tulle_type)type, &M[k])
+                     == TULLE_OK;
             if (ok) {
                 l.X = tulle_dense_view(M[0]);
                 l.Y = tulle_dense_view(M[1]);
@@ -231,29 +244,36 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--columns") == 0) s.columns = true;
         else if (strcmp(argv[i], "--no-peer") == 0) s.no_peer = true;
         else if (strcmp(argv[i], "--cpu-time") == 0) peer_use_cpu_time();       /* with one thread */
-        else if (strcmp(argv[i], "--best") == 0) s.best = true;         /* for machines that are busy otherwise */
+        else if (strcmp(argv[i], "--best") == 0) s.best = true; /* for machines that are busy otherwise */
         else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--n") == 0) s.n = atoll(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
-        else return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--n 1|8|32|128] [--columns] [--no-peer] "
-                           "[--best] [--cpu-time]\n"), 2;
+        else
+            return printf("usage: bench_spmm [--threads N] [--seconds S] [--only NAME] [--n 1|8|32|128] "
+                          "[--columns] [--no-peer] "
+                          "[--best] [--cpu-time]\n"),
+                   2;
     }
-    if (!have_peer && !s.no_peer) return printf("built without Eigen (libeigen3-dev, g++): give --no-peer\n"), 2;
-    if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK) return 1;
+    if (!have_peer && !s.no_peer)
+        return printf("built without Eigen (libeigen3-dev, g++): give --no-peer\n"), 2;
+    if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK || tulle_ctx_set_threads(ctx, s.threads) != TULLE_OK)
+        return 1;
     roofs *roof = roofs_open(s.threads);
     printf("%d threads, ", s.threads);
     if (!s.no_peer) printf("Eigen may use %d; ", eigen_threads());
     printf("X and Y by %s\n", s.columns ? "columns" : "rows");
-    printf("%-15s %s %4s %10s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms", "checked", "apply", "Eigen ms",
-           "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
+    printf("%-15s %s %4s %10s %10s %10s %10s %7s %7s %8s %8s %8s\n", "matrix", "typ", "N", "tulle ms",
+           "checked", "apply", "Eigen ms", "GFLOPS", "GB/s", "vs Eigen", "vs bound", "vs roof");
     for (int i = 0; i < SUITE && ok; i++)
-        if (!s.only || strstr(suite[i].name, s.only)) ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);
+        if (!s.only || strstr(suite[i].name, s.only))
+            ok = matrix(ctx, &s, suite[i].name, suite[i].recipe, roof, &sum);
     print_one_column();
-    if (sum.lines > 0 && !s.no_peer) printf("geomean_vs_eigen=%.2f min=%.2f ", exp(sum.log_eigen / sum.lines), sum.least_eigen);
+    if (sum.lines > 0 && !s.no_peer)
+        printf("geomean_vs_eigen=%.2f min=%.2f ", exp(sum.log_eigen / sum.lines), sum.least_eigen);
     if (sum.lines > 0)
-        printf("vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n", exp(sum.log_bound / sum.lines), sum.most_bound,
-               exp(sum.log_roof / sum.lines), sum.most_roof);
+        printf("vs_bound=%.2f worst=%.2f vs_roof=%.2f worst=%.2f\n", exp(sum.log_bound / sum.lines),
+               sum.most_bound, exp(sum.log_roof / sum.lines), sum.most_roof);
     roofs_close(roof);
     tulle_ctx_free(ctx);
     return ok ? 0 : 1;

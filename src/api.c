@@ -389,8 +389,8 @@ tulle_dense tulle_dense_make_device(int64_t rows, int64_t cols, int64_t ld, tull
     return A;
 }
 
-tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order, tulle_type val_type,
-                                tulle_dense_matrix **out)
+tulle_status tulle_dense_create(tulle_ctx *ctx, int64_t rows, int64_t cols, tulle_order order,
+                                tulle_type val_type, tulle_dense_matrix **out)
 {
     NEED_CTX;
     NEED(out);
@@ -591,8 +591,8 @@ tulle_status tulle_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tu
     return tl_spmm_plan_create(ctx, A, options, plan);
 }
 
-tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,
-                                 tulle_dense *Y)
+tulle_status tulle_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
+                                 const void *beta, tulle_dense *Y)
 {
     if (!plan) return TULLE_EINVAL;
     tulle_ctx *ctx = plan->ctx;

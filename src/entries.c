@@ -3,17 +3,17 @@
  * entries.c - a row of C = A*B checked entry by entry: against sums that neither overflow nor underflow.
  *
  * Products are taken apart into a double from 1/4 to 1 and a power of two, and added up in double beside a
- * power of two of their own; positive and negative ones apart.  These two sums say what C's type may have made of
- * the entry, in whatever order it was added up:
+ * power of two of their own; positive and negative ones apart.  These two sums say what C's type may have
+ * made of the entry, in whatever order it was added up:
  *
- *   a number     close to the sum.  Rounding is relative to the sum of the absolute values; a product below the
- *                normal numbers may be half the smallest of all numbers off.
- *   +inf, -inf   where a product that has this sign, or all of them together, leave the type's range, or where
- *                the operands have infinities.  A product that does so by itself leaves no number.
- *   NaN          where both infinities can have met, or the operands make one.
+ *   a number     close to the sum.  Rounding is relative to the sum of the absolute values; a product below
+ * the normal numbers may be half the smallest of all numbers off. +inf, -inf   where a product that has this
+ * sign, or all of them together, leave the type's range, or where the operands have infinities.  A product
+ * that does so by itself leaves no number. NaN          where both infinities can have met, or the operands
+ * make one.
  *
- * The row goes by in windows of columns; those without entries are jumped over.  Memory: a window of sums, and
- * a place in each row of B that the row of A names. */
+ * The row goes by in windows of columns; those without entries are jumped over.  Memory: a window of sums,
+ * and a place in each row of B that the row of A names. */
 #include "verify.h"
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 enum { WINDOW = 1 << 14, NOTHING = -100000 };
 
 enum { SURE_NAN = 1, SURE_UP = 2, SURE_DOWN = 4, MAY_UP = 8, MAY_DOWN = 16 };
-enum { NAMED = 32, JUDGED = 64 };       /* of a column, kept with its real part: it is in the list; C has it */
+enum { NAMED = 32, JUDGED = 64 }; /* of a column, kept with its real part: it is in the list; C has it */
 
 typedef struct sum {
     double   up, down;                  /* positive and negative products, in units of 2^power */
@@ -219,8 +219,8 @@ static void add_window(tl_entries *e, const tulle_csr *A, const tulle_csr *B, in
 }
 
 /* Every column of the window that C has or that has products; *at moves on in the row of C. */
-static void judge_window(tl_entries *e, const tulle_csr *C, int64_t *at, int64_t end, int64_t first, int64_t i,
-                         int parts, const tl_reach *reach, tl_verdict *v)
+static void judge_window(tl_entries *e, const tulle_csr *C, int64_t *at, int64_t end, int64_t first,
+                         int64_t i, int parts, const tl_reach *reach, tl_verdict *v)
 {
     static const double zero[2] = {0, 0};
     for (; *at < end; ++*at) {

@@ -8,8 +8,8 @@
  * product is estimated on the host, too: what it would choose, only it knows.
  *
  * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes
- * the same copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
- * their missing values would take in copies is added. */
+ * the same copies of the operands and the same profile as the product.  Patterns are enough for an estimate;
+ * what their missing values would take in copies is added. */
 #include "ctx.h"
 #include <string.h>
 

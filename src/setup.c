@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * setup.c - what every product does before the engine runs, and the figures it leaves behind: options checked,
- * operands ready, recipe chosen, engine prepared. */
+ * setup.c - what every product does before the engine runs, and the figures it leaves behind: options
+ * checked, operands ready, recipe chosen, engine prepared. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static tulle_status check_index(tl_base *b, const tulle_options *o, int64_t cols
     return TULLE_OK;
 }
 
-tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
-                           int want, tl_setup *s)
+tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                           const tulle_options *options, int want, tl_setup *s)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;

@@ -3,14 +3,15 @@
  * verify.c - is C = A*B?  By another road: C*x against A*(B*x), in double, for random x.
  *
  * The difference in each row is held against |A|*(|B|*|x|), so that cancellation does not hide behind
- * large entries, and against what rounding may do to so many products.  A wrong, missing or misplaced entry of C
- * shows unless x happens to hide it; two vectors are tried.  Rows are scaled by powers of two, so that double holds
- * them whatever their size.
+ * large entries, and against what rounding may do to so many products.  A wrong, missing or misplaced entry
+ * of C shows unless x happens to hide it; two vectors are tried.  Rows are scaled by powers of two, so that
+ * double holds them whatever their size.
  *
- * A sum says little of a row whose products are of very different sizes, and nothing of one that has infinities or
- * leaves the range of C's type.  Powers of two between which the products of a row lie tell such rows before C is
- * looked at; they are computed anew, entry by entry (entries.c), which takes as long as a plain product.
- * Memory: a vector of doubles, three and two exponents for each row of B, and windows of sums for entries. */
+ * A sum says little of a row whose products are of very different sizes, and nothing of one that has
+ * infinities or leaves the range of C's type.  Powers of two between which the products of a row lie tell
+ * such rows before C is looked at; they are computed anew, entry by entry (entries.c), which takes as long as
+ * a plain product. Memory: a vector of doubles, three and two exponents for each row of B, and windows of
+ * sums for entries. */
 #include "verify.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -86,11 +87,13 @@ static outlook look_at(const check *j, int64_t i)
     }
     int64_t a_terms = tl_row_begin(j->A, i + 1) - tl_row_begin(j->A, i);
     int64_t c_terms = tl_row_begin(j->C, i + 1) - tl_row_begin(j->C, i);
-    return (outlook){s, products, tl_rounding(&j->reach, parts * a_terms, parts * (a_terms + longest) + 2 * c_terms)};
+    return (outlook){s, products,
+                     tl_rounding(&j->reach, parts * a_terms, parts * (a_terms + longest) + 2 * c_terms)};
 }
 
-/* Whether sums tell: no product or sum can leave the range, and a quarter of the smallest product shows beside all the
- * others.  Of rows with very many products entries would take too long: there half the digits must do. */
+/* Whether sums tell: no product or sum can leave the range, and a quarter of the smallest product shows
+ * beside all the others.  Of rows with very many products entries would take too long: there half the digits
+ * must do. */
 static bool tame(const outlook *l, int64_t terms, const tl_reach *r)
 {
     span s = l->span;
@@ -235,9 +238,10 @@ static tulle_status conclude(tl_base *b, const check *j, int threads, double *er
     if (v->col < 0)
         return tl_fail(b, TULLE_ECHECK, "row %" PRId64 ": C*x differs from A*(B*x) by %.3g, %.1g is allowed",
                        v->row, v->error, v->allowed);
-    return tl_fail(b, TULLE_ECHECK, "row %" PRId64 ", column %" PRId64 ": C has %.9g, A*B has %.9g; they differ by "
-                   "%.3g of what is added up there, %.1g is allowed", v->row, v->col, v->have, v->want, v->error,
-                   v->allowed);
+    return tl_fail(b, TULLE_ECHECK,
+                   "row %" PRId64 ", column %" PRId64 ": C has %.9g, A*B has %.9g; they differ by "
+                   "%.3g of what is added up there, %.1g is allowed",
+                   v->row, v->col, v->have, v->want, v->error, v->allowed);
 }
 
 tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C,

@@ -2,20 +2,22 @@
  *
  * views.c - one matrix alone, wherever its arrays lie.
  *
- * What is done with one matrix (sorting, transposing, writing ...) is done on the host: a view over a device's
- * memory is copied to the host first, and the result is on the host.  Only a copy that is asked for by
- * tulle_csr_move() goes the other way. */
+ * What is done with one matrix (sorting, transposing, writing ...) is done on the host: a view over a
+ * device's memory is copied to the host first, and the result is on the host.  Only a copy that is asked for
+ * by tulle_csr_move() goes the other way. */
 #include "ctx.h"
 
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
 {
-    if (!A || ctx->engine->on_host || A->place != TULLE_DEVICE) return tl_csr_check_shape(&ctx->base, A, name);
+    if (!A || ctx->engine->on_host || A->place != TULLE_DEVICE)
+        return tl_csr_check_shape(&ctx->base, A, name);
     tulle_csr view = *A;
     view.place = TULLE_HOST;            /* no array is touched */
     return tl_csr_check_shape(&ctx->base, &view, name);
 }
 
-tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view, tulle_matrix **own)
+tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view,
+                        tulle_matrix **own)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -57,7 +59,8 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     TRY(tl_place_find(ctx, &place));
     if (A->place == TULLE_HOST) {
         TRY(tl_csr_slice(b, A, "A", 0, &view, &own));
-        TRY(tl_csr_check_ends(b, &view, "A"));  /* a view that says it has more entries than its rows do is not read there */
+        TRY(tl_csr_check_ends(
+            b, &view, "A")); /* a view that says it has more entries than its rows do is not read there */
     }
     if (A->place == TULLE_HOST && place == TULLE_HOST) TRY(tl_matrix_copy(b, &view, &copy));
     else TRY(ctx->engine->move(ctx, &view, place, &copy));
@@ -107,7 +110,8 @@ tulle_status tl_view_transpose(tulle_ctx *ctx, const tulle_csr *A, tulle_op op, 
     tulle_matrix *own = NULL;
     TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
-    TRY(op == TULLE_KEEP ? tl_csr_convert(b, &view, 0, 0, 0, out) : tl_csr_transpose(b, &view, op, out, NULL));
+    TRY(op == TULLE_KEEP ? tl_csr_convert(b, &view, 0, 0, 0, out)
+                         : tl_csr_transpose(b, &view, op, out, NULL));
 done:
     tl_matrix_free(b, own);
     return status;
@@ -131,18 +135,20 @@ done:
 static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x, const void *y)
 {
     if (!tl_type_known(A->val_type))
-        return tl_fail(b, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, CF32 or CF64", (int)A->val_type);
+        return tl_fail(b, TULLE_ETYPE, "A: val_type is %d, not TULLE_F32, F64, CF32 or CF64",
+                       (int)A->val_type);
     if (!A->values && A->nnz > 0) return tl_fail(b, TULLE_EINVAL, "A: values is NULL, and A*x needs them");
     if (!x && A->cols > 0) return tl_fail(b, TULLE_EINVAL, "x is NULL");
     if (!y && A->rows > 0) return tl_fail(b, TULLE_EINVAL, "y is NULL");
     uintptr_t from = (uintptr_t)x, to = (uintptr_t)y, size = tl_type_size(A->val_type);
-    if (A->rows > 0 && A->cols > 0 && from < to + (uintptr_t)A->rows * size && to < from + (uintptr_t)A->cols * size)
+    if (A->rows > 0 && A->cols > 0 && from < to + (uintptr_t)A->rows * size
+        && to < from + (uintptr_t)A->cols * size)
         return tl_fail(b, TULLE_EINVAL, "x and y overlap");
     return TULLE_OK;
 }
 
-/* The kernels of products with one column, but sums are made in double and whole, on the host wherever products run, and without a
- * word to the statistics. */
+/* The kernels of products with one column, but sums are made in double and whole, on the host wherever
+ * products run, and without a word to the statistics. */
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
 {
     tulle_status status = TULLE_OK;
@@ -154,10 +160,16 @@ tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, vo
     TRY(tl_on_host(ctx, A, "A", &view, &own));
     TRY(tl_csr_check(b, &view, "A", 0));
     const int threads = tl_spmm_threads(b, 0, &view, 1);
-    const tulle_dense X = {.rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .values = (void *)x};
+    const tulle_dense X = {
+        .rows = view.cols, .cols = 1, .ld = 1, .val_type = view.val_type, .values = (void *)x};
     tulle_dense Y = {.rows = view.rows, .cols = 1, .ld = 1, .val_type = view.val_type, .values = y};
     TRY(tl_spmm_pieces_whole(b, &view, threads, &pieces));
-    TRY(tl_spmm_run(b, &(tl_spmm_request){.A = &view, .pieces = &pieces, .X = &X, .Y = &Y, .alpha = {1, 0}, .threads = threads,
+    TRY(tl_spmm_run(b, &(tl_spmm_request){.A = &view,
+                                          .pieces = &pieces,
+                                          .X = &X,
+                                          .Y = &Y,
+                                          .alpha = {1, 0},
+                                          .threads = threads,
                                           .in_double = true}));
 done:
     tl_spmm_pieces_done(b, &pieces);

@@ -105,9 +105,10 @@ typedef struct tl_kernels {
 
 tl_kernels  tl_kernels_for(tulle_type value, tulle_index index);
 const char *tl_cpu_isa(void);
-/* Rows of at most so many products are added up in registers (kernel_lanes.h) faster than as stencils; 0: none are. */
+/* Rows of at most so many products are added up in registers (kernel_lanes.h) faster than as stencils; 0:
+ * none are. */
 int64_t     tl_cpu_few(tulle_type value);
-bool        tl_isa_wrong(char *why, size_t bytes);      /* TULLE_ISA names what is not there; why gets the sentence */
+bool tl_isa_wrong(char *why, size_t bytes); /* TULLE_ISA names what is not there; why gets the sentence */
 void        tl_cpu_text(char *text, size_t bytes);
 
 /* ---- crew.c: a scratch for each thread */
@@ -142,8 +143,8 @@ typedef struct tl_target {              /* where C goes                         
 
 /* Runs fn over all pieces; *nnz receives the entries of C.  Every step-th piece only when step > 1
  * (counting).  place, when not NULL, has an entry for each piece and one more: counting fills in where
- * each piece begins, and a run with the same pieces that writes goes by it.  TULLE_ECANCEL when the progress callback
- * says so. */
+ * each piece begins, and a run with the same pieces that writes goes by it.  TULLE_ECANCEL when the progress
+ * callback says so. */
 tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const tl_pieces *pieces,
                           tl_crew *crew, const tl_target *target, int64_t step, int64_t *place,
                           const char *stage, int64_t *nnz);

@@ -2,8 +2,8 @@
  *
  * dispatch.c - the kernels for two types on the processor that is there.
  *
- * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has.  A context is not made where it
- * names some that the library or the processor does not have. */
+ * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has.  A context is
+ * not made where it names some that the library or the processor does not have. */
 #include "cpu/cpu.h"
 #include "cpu/spmm.h"
 #include <stdio.h>
@@ -27,11 +27,10 @@
     DECLARE_SPMM(isa, f32) DECLARE_SPMM(isa, f64) DECLARE_SPMM(isa, c32) DECLARE_SPMM(isa, c64)
 
 #define PAIR(stem, isa, v) {stem##isa##_##v##_i32, stem##isa##_##v##_i64}
+#define FOUR(stem, isa)                                                                           \
+    {PAIR(stem, isa, f32), PAIR(stem, isa, f64), PAIR(stem, isa, c32), PAIR(stem, isa, c64)}
 #define TABLE(isa)                                                                                \
-    {#isa, PAIR(tl_symbolic_, isa, f64),                                                          \
-     {PAIR(tl_fused_, isa, f32), PAIR(tl_fused_, isa, f64), PAIR(tl_fused_, isa, c32), PAIR(tl_fused_, isa, c64)}, \
-     {PAIR(tl_numeric_, isa, f32), PAIR(tl_numeric_, isa, f64), PAIR(tl_numeric_, isa, c32), PAIR(tl_numeric_, isa, c64)}, \
-     {PAIR(tl_spmm_, isa, f32), PAIR(tl_spmm_, isa, f64), PAIR(tl_spmm_, isa, c32), PAIR(tl_spmm_, isa, c64)}}
+    {#isa, PAIR(tl_symbolic_, isa, f64), FOUR(tl_fused_, isa), FOUR(tl_numeric_, isa), FOUR(tl_spmm_, isa)}
 
 /* TL_KERNELS_*: the kernels that this build has (cmake/TulleObjects.cmake). */
 #if defined(TL_KERNELS_BASE)
@@ -95,12 +94,15 @@ bool tl_isa_wrong(char *why, size_t bytes)
     bool known = false;
     size_t n = 0;
     if (!supported(table()->name)) {    /* a build for one processor, on another */
-        snprintf(why, bytes, "this library was built for a processor with %s, which this one lacks; \"make\" builds it "
-                 "for all", table()->name);
+        snprintf(why, bytes,
+                 "this library was built for a processor with %s, which this one lacks; \"make\" builds it "
+                 "for all",
+                 table()->name);
         return true;
     }
     if (!wanted || strcmp(wanted, table()->name) == 0) return false;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) known = known || strcmp(wanted, tables[i].name) == 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        known = known || strcmp(wanted, tables[i].name) == 0;
     for (size_t i = 0; i < sizeof tables / sizeof *tables && n < sizeof names; i++)
         if (!known || supported(tables[i].name))
             n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", tables[i].name);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_column.h - sums of rows with one column of X: the inner loop of spmm_kernels.c where there is no more.  It is included for
- * sums in A's own type and, where that is of single precision, for sums in double (WIDE); C(name) tells them apart.
+ * kernel_column.h - sums of rows with one column of X: the inner loop of spmm_kernels.c where there is no
+ * more.  It is included for sums in A's own type and, where that is of single precision, for sums in double
+ * (WIDE); C(name) tells them apart.
  *
- * A sum is a chain of additions, each of which waits for the one before.  So rows of one length go side by side, in fours.  Others go
- * one by one: the ends of rows that go together cannot be foreseen, and cost more than the processor gains by itself when it begins
- * the next row before one is done.  Long rows of doubles go in pairs: what four of them read is as many streams as it can follow,
- * and more. */
+ * A sum is a chain of additions, each of which waits for the one before.  So rows of one length go side by
+ * side, in fours.  Others go one by one: the ends of rows that go together cannot be foreseen, and cost more
+ * than the processor gains by itself when it begins the next row before one is done.  Long rows of doubles go
+ * in pairs: what four of them read is as many streams as it can follow, and more. */
 
 #if WIDE && KIND == 1
 typedef double C(sum);
@@ -32,17 +33,17 @@ INLINE C(sum) C(row_sum)(const job_of *j, const int64_t ld, int64_t begin, int64
     C(sum) sum = {0};
     for (int64_t k = begin; k < end; k++) {
 #if KIND == 1
-        __asm__("" : "+r"(k));          /* or gcc gathers floats into vectors, only to take them apart again */
+        __asm__("" : "+r"(k)); /* or gcc gathers floats into vectors, only to take them apart again */
 #endif
         sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
     }
     return sum;
 }
 
-/* Rows of n entries that begin at `at`, side by side.  Where `ahead`, A is fetched before its time: so many streams at once are not
- * foreseen. */
-INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, const int64_t ld, const int64_t *at, int64_t n,
-                            C(sum) *sum, int64_t step)
+/* Rows of n entries that begin at `at`, side by side.  Where `ahead`, A is fetched before its time: so many
+ * streams at once are not foreseen. */
+INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, const int64_t ld,
+                            const int64_t *at, int64_t n, C(sum) *sum, int64_t step)
 {
     const int64_t next = at[count - 1] + n + 4 * LINEAR;
     C(sum) s[4];
@@ -59,10 +60,11 @@ INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, 
     UNROLL for (int r = 0; r < count; r++) sum[r * step] = s[r];
 }
 
-/* The sums of rows first..end go to sum[0], sum[step] ..., and what is done with them is done elsewhere: all registers are needed here.
- * (Nor may a compiler know that step is 1: gcc 12 would put together what is stored side by side, and take longer for that than for
- * the sums.) */
-INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, int64_t first, int64_t end, C(sum) *sum, int64_t step)
+/* The sums of rows first..end go to sum[0], sum[step] ..., and what is done with them is done elsewhere: all
+ * registers are needed here. (Nor may a compiler know that step is 1: gcc 12 would put together what is
+ * stored side by side, and take longer for that than for the sums.) */
+INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, int64_t first, int64_t end,
+                        C(sum) *sum, int64_t step)
 {
     const job_of here = *job, *const j = &here;         /* which no sum that is written can change */
     const int32_t *p32 = j->ptr32 + first;
@@ -85,7 +87,8 @@ INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, i
             }
         }
     }
-    for (; i < count; i++) sum[i * step] = ptr64 ? C(row_sum)(j, ld, p64[i], p64[i + 1]) : C(row_sum)(j, ld, p32[i], p32[i + 1]);
+    for (; i < count; i++)
+        sum[i * step] = ptr64 ? C(row_sum)(j, ld, p64[i], p64[i + 1]) : C(row_sum)(j, ld, p32[i], p32[i + 1]);
 }
 
 static void C(sums)(const job_of *j, int64_t first, int64_t end, C(sum) *sum, int64_t step)

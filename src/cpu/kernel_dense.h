@@ -2,9 +2,9 @@
  *
  * kernel_dense.h - the accumulators "dense" and "twins".
  *
- * dense: slot[c] += a*b; mark[c] = 1; block[c/64] = 1.  Stores only, no test, no read of a mark; the marks are
- * bytes because a bit would need a read that waits for the store before it.  The result is found sorted by
- * going through the blocks, 64 marks becoming a mask at a time (spECK's dense accumulator keeps bits in
+ * dense: slot[c] += a*b; mark[c] = 1; block[c/64] = 1.  Stores only, no test, no read of a mark; the marks
+ * are bytes because a bit would need a read that waits for the store before it.  The result is found sorted
+ * by going through the blocks, 64 marks becoming a mask at a time (spECK's dense accumulator keeps bits in
  * scratchpad and ranks them by prefix sums; this is the same on a CPU).  Slots and marks are put back
  * to zero on the way out.  A window of at most 64 columns keeps its marks in a register.
  *
@@ -40,9 +40,10 @@ INLINE uint64_t marks_mask(const uint8_t *mark)
 
 /* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A; the last of them is a_last entries on,
  * which repeats the third row where there is no fourth. */
-INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot, uint8_t *restrict mark,
-                    uint8_t *restrict block, const idx *restrict col, const val *restrict b, int64_t length,
-                    int64_t stride, int64_t base, const val *a, int64_t a_stride, int64_t a_last)
+INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot,
+                    uint8_t *restrict mark, uint8_t *restrict block, const idx *restrict col,
+                    const val *restrict b, int64_t length, int64_t stride, int64_t base, const val *a,
+                    int64_t a_stride, int64_t a_last)
 {
     val w[4][4];
     if (m != SYMBOLIC)
@@ -70,8 +71,8 @@ typedef val lanes4 __attribute__((vector_size(4 * sizeof(val)), aligned(sizeof(v
 
 /* The same for four lanes of real values, in vectors. */
 INLINE void scatter_lanes(const mode m, const int q, val *restrict slot, uint8_t *restrict mark,
-                          const idx *restrict col, const val *restrict b, int64_t length, int64_t base, const val *a,
-                          int64_t a_stride, int64_t a_last)
+                          const idx *restrict col, const val *restrict b, int64_t length, int64_t base,
+                          const val *a, int64_t a_stride, int64_t a_last)
 {
     lanes4 w[4];
     for (int t = 0; t < q; t++) w[t] = (lanes4){a[t], a[t + a_stride], a[t + 2 * a_stride], a[t + a_last]};
@@ -86,8 +87,8 @@ INLINE void scatter_lanes(const mode m, const int q, val *restrict slot, uint8_t
 }
 #endif
 
-INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L,
-                        const tl_job *job, tl_scratch *s, const row *r, int64_t base, int64_t a_stride, int64_t a_last)
+INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const int L, const tl_job *job,
+                        tl_scratch *s, const row *r, int64_t base, int64_t a_stride, int64_t a_last)
 {
     const idx *col = b_cols(job);
     const val *b = b_vals(job), *a = m == SYMBOLIC ? NULL : a_vals(job) + r->a_begin;
@@ -170,7 +171,8 @@ INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t bloc
         if (!set) continue;
         memset(block + w, 0, 8);
         for (; set; set &= set - 1)
-            n += emit_block(s->mark, base, (w + (__builtin_ctzll(set) >> 3)) * 64, col ? col + n : NULL, exact);
+            n += emit_block(s->mark, base, (w + (__builtin_ctzll(set) >> 3)) * 64, col ? col + n : NULL,
+                            exact);
     }
     return n;
 }
@@ -213,8 +215,8 @@ INLINE int64_t tiny(const mode m, const shape sh, const tl_job *job, tl_scratch 
 }
 
 /* 1 to 4 rows of equal pattern; the number of entries of each. */
-INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int rows, int64_t known,
-                     out o)
+INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int rows,
+                     int64_t known, out o)
 {
     int64_t base = r->lo & ~(int64_t)63, blocks = ((r->hi - base) >> 6) + 1, n;
     bool marked = blocks * 4 > r->products;     /* few products: look only at the blocks they touch */

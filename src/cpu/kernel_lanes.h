@@ -2,11 +2,12 @@
  *
  * kernel_lanes.h - eight entries of C in a register, to which a row of B is added where its columns say.
  *
- * For each row of B a pattern says which lanes it adds to, and which of its entries goes to each.  There is no load that
- * waits for a store, and no loop whose length is that of a row of B.  Lanes that a row of B does not add to are left alone,
- * so sums have the same bits as everywhere.
+ * For each row of B a pattern says which lanes it adds to, and which of its entries goes to each.  There is
+ * no load that waits for a store, and no loop whose length is that of a row of B.  Lanes that a row of B does
+ * not add to are left alone, so sums have the same bits as everywhere.
  *
- * For real values where the processor has masks for vectors; where it has not, kernel_repeat.h does without. */
+ * For real values where the processor has masks for vectors; where it has not, kernel_repeat.h does
+ * without. */
 #ifndef TL_KERNEL_LANES_H
 #define TL_KERNEL_LANES_H
 #include "cpu/kernel_gather.h"
@@ -23,7 +24,8 @@ INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm512_mask_ad
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm512_mask_storeu_pd(to, some, x); }
 INLINE eight eight_moved(eight x, const uint8_t *from)
 {
-    return _mm512_permutexvar_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)from)), x);
+    return _mm512_permutexvar_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)from)),
+                                 x);
 }
 #else
 typedef __m256 eight;
@@ -34,7 +36,8 @@ INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm256_mask_ad
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm256_mask_storeu_ps(to, some, x); }
 INLINE eight eight_moved(eight x, const uint8_t *from)
 {
-    return _mm256_permutexvar_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)), x);
+    return _mm256_permutexvar_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)),
+                                 x);
 }
 #endif
 
@@ -42,7 +45,8 @@ INLINE eight eight_moved(eight x, const uint8_t *from)
 #if WIDTH == 32
 INLINE __mmask8 columns_wrong(__mmask8 some, const idx *col, idx first, const idx *want)
 {
-    __m256i c = _mm256_maskz_loadu_epi32(some, col), w = _mm256_loadu_si256((const __m256i *)(const void *)want);
+    __m256i c = _mm256_maskz_loadu_epi32(some, col),
+            w = _mm256_loadu_si256((const __m256i *)(const void *)want);
     return _mm256_mask_cmpneq_epi32_mask(some, _mm256_sub_epi32(c, _mm256_set1_epi32(first)), w);
 }
 #else
@@ -78,21 +82,24 @@ typedef struct lane_row {
     idx            first;
 } lane_row;
 
-/* The sums of a row if it is as the pattern says; false: it is not.  What is read of B is what the row at hand has, not what
- * the pattern hopes for. */
-INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const lane_row *r, eight *restrict sum)
+/* The sums of a row if it is as the pattern says; false: it is not.  What is read of B is what the row at
+ * hand has, not what the pattern hopes for. */
+INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
+                    eight *restrict sum)
 {
     const tl_operand ma = job->a, mb = job->b;
     const idx *restrict col = mb.col, *restrict want = r->want, first = r->first;
     const val *restrict a = ma.val, *restrict b = mb.val;
     const uint8_t *restrict lanes = r->lanes, *restrict source = r->source, *restrict length = r->length;
     const int64_t begin = r->begin, entries = r->end - begin;
-    eight sum0 = eight_of(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;    /* not an array: these stay in registers */
+    /* not an array: these stay in registers */
+    eight sum0 = eight_of(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     unsigned wrong = 0;
     int64_t longer = 0;
     for (int64_t k = 0; k < entries; k++, lanes += groups, source += 8 * groups) {
         if (groups > 1 && job->far) fetch_ahead(sh, job, begin + k);
-        const int64_t j = col_at(sh, &ma, begin + k), from = ptr_at(sh, &mb, j), n = ptr_at(sh, &mb, j + 1) - from;
+        const int64_t j = col_at(sh, &ma, begin + k), from = ptr_at(sh, &mb, j),
+                      n = ptr_at(sh, &mb, j + 1) - from;
         const __mmask8 some = first_lanes(n);
         const eight products = eight_times(eight_of(a[begin + k]), eight_load(some, b + from));
         longer |= n ^ length[k];
@@ -128,9 +135,10 @@ INLINE bool sum_row_of_ones(const shape sh, const tl_job *job, const lane_row *r
     return wrong == 0;
 }
 
-/* Adds a row up; false: it is not as the pattern says, and nothing was written.  A function of its own: the loop over
- * rows leaves it no registers. */
-INLINE bool add_row(const shape sh, const int groups, const tl_job *job, const lane_row *r, val *restrict value)
+/* Adds a row up; false: it is not as the pattern says, and nothing was written.  A function of its own: the
+ * loop over rows leaves it no registers. */
+INLINE bool add_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
+                    val *restrict value)
 {
     eight sum[4];
     if (!sum_row(sh, groups, job, r, sum)) return false;

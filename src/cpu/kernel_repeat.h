@@ -2,18 +2,20 @@
  *
  * kernel_repeat.h - the accumulator "stencil" where B does not go on by one column with A.
  *
- * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products of a
- * row then lie as those of some row shortly before did, all of them some columns on, and rows are short: to find the
- * columns of one costs more than to add it up.  So a thread remembers the last patterns: the columns of all products
- * relative to the first, the columns of C, and which of them each product belongs to.  A row that has one of them is
- * written without marks, search or sort.  The pattern that followed the last one before is tried first.
+ * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products
+ * of a row then lie as those of some row shortly before did, all of them some columns on, and rows are short:
+ * to find the columns of one costs more than to add it up.  So a thread remembers the last patterns: the
+ * columns of all products relative to the first, the columns of C, and which of them each product belongs to.
+ * A row that has one of them is written without marks, search or sort.  The pattern that followed the last
+ * one before is tried first.
  *
- * Where rows of B have at most eight entries and those of C at most 32, the row of C stands in registers (kernel_lanes.h).
- * Else rows of B are taken eight entries at a time, however short they are: the number of steps does not depend on their
- * lengths, and no branch is guessed wrong.  Where each has exactly one entry, as where every point belongs to one aggregate,
- * entry j is row j, and row pointers are not read.
+ * Where rows of B have at most eight entries and those of C at most 32, the row of C stands in registers
+ * (kernel_lanes.h). Else rows of B are taken eight entries at a time, however short they are: the number of
+ * steps does not depend on their lengths, and no branch is guessed wrong.  Where each has exactly one entry,
+ * as where every point belongs to one aggregate, entry j is row j, and row pointers are not read.
  *
- * Memory: 128 patterns, fewer where they are long, in about 64 KiB, 256 KiB where rows have more than 128 products. */
+ * Memory: 128 patterns, fewer where they are long, in about 64 KiB, 256 KiB where rows have more than 128
+ * products. */
 #ifndef TL_KERNEL_REPEAT_H
 #define TL_KERNEL_REPEAT_H
 #include "cpu/kernel_lanes.h"
@@ -35,7 +37,7 @@ typedef struct pattern_arrays {
     uint8_t  *length, *lanes, *source;  /* of each row of B: kernel_lanes.h */
 } pattern_arrays;
 
-enum { ONE, EIGHT };                    /* entries of each row of B: exactly one; any number, eight at a time */
+enum { ONE, EIGHT }; /* entries of each row of B: exactly one; any number, eight at a time */
 
 INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
 {
@@ -47,7 +49,10 @@ typedef struct pattern_size {
     int64_t room, entries;
 } pattern_size;
 
-INLINE pattern_size size_of_patterns(const tl_scratch *s) { return (pattern_size){s->pattern_room, s->pattern_entries}; }
+INLINE pattern_size size_of_patterns(const tl_scratch *s)
+{
+    return (pattern_size){s->pattern_room, s->pattern_entries};
+}
 
 INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
 {
@@ -55,7 +60,8 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
     idx *product = (idx *)(void *)((char *)p + 64);
     uint16_t *place = (uint16_t *)(void *)(product + 2 * room);
     uint8_t *length = (uint8_t *)(void *)(place + room);
-    return (pattern_arrays){product, product + room, place, length, length + n.entries, length + 5 * n.entries};
+    return (pattern_arrays){product, product + room, place,
+                            length, length + n.entries, length + 5 * n.entries};
 }
 
 /* Those of pieces before are good for this one, too, unless the pieces were only counted or columns found. */
@@ -92,7 +98,7 @@ static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begi
     return n;
 }
 
-INLINE bool any_lane(const lanes8 *d)           /* not by value: its size is not that of a register everywhere */
+INLINE bool any_lane(const lanes8 *d) /* not by value: its size is not that of a register everywhere */
 {
     uint64_t word[sizeof *d / 8], any = 0;
     memcpy(word, d, sizeof *d);
@@ -101,8 +107,8 @@ INLINE bool any_lane(const lanes8 *d)           /* not by value: its size is not
 }
 
 /* Has a row the pattern, where each row of B has one entry?  Its products go to v meanwhile. */
-INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job, const tl_scratch *s, pattern *p,
-                                int64_t a_begin, int64_t a_end, val *restrict v)
+INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job, const tl_scratch *s,
+                                pattern *p, int64_t a_begin, int64_t a_end, val *restrict v)
 {
     const tl_operand ma = job->a;
     const idx *restrict col = job->b.col, *restrict product = arrays_of(size_of_patterns(s), p).product;
@@ -119,7 +125,8 @@ INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job,
     return wrong == 0;
 }
 
-/* The same for rows of any length.  The last entries of B are taken one by one, for there is nothing behind them. */
+/* The same for rows of any length.  The last entries of B are taken one by one, for there is nothing behind
+ * them. */
 INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const tl_scratch *s, pattern *p,
                         int64_t a_begin, int64_t a_end, val *restrict v)
 {
@@ -173,7 +180,8 @@ static pattern *pattern_place(const tl_scratch *s, const idx *restrict x, int64_
 }
 
 /* The columns of a row that has the pattern. */
-INLINE void write_columns(const tl_job *job, int64_t n, idx first, const idx *restrict from, idx *restrict col)
+INLINE void write_columns(const tl_job *job, int64_t n, idx first, const idx *restrict from,
+                          idx *restrict col)
 {
     const int64_t all = job->exact ? n : (n + 7) & ~(int64_t)7;
     for (int64_t i = 0; i < all; i++) col[i] = first + from[i];
@@ -187,8 +195,9 @@ INLINE void write_sums(pattern *p, const uint16_t *restrict place, const val *re
 }
 
 /* Writes a row if it has the pattern. */
-INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl_job *job, const tl_scratch *s,
-                       pattern_size size, pattern *p, int64_t a_begin, int64_t a_end, out o)
+INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl_job *job,
+                       const tl_scratch *s, pattern_size size, pattern *p, int64_t a_begin, int64_t a_end,
+                       out o)
 {
     const pattern_arrays a = arrays_of(size, p);
     const idx first = first_column(sh, job, a_begin);
@@ -221,10 +230,10 @@ typedef struct repeats {
 } repeats;
 
 #if HAVE_LANES
-/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  A loop that is
- * small enough to keep all it needs in registers. */
-INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job, const tl_scratch *s,
-                       repeats *at, int64_t *restrict row_end)
+/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  A loop
+ * that is small enough to keep all it needs in registers. */
+INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job,
+                       const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
     const pattern_size size = size_of_patterns(s);
     repeats x = *at;
@@ -256,22 +265,22 @@ INLINE void short_rows(const mode m, const shape sh, const int entries, const tl
 }
 
 /* With the types that the job has. */
-INLINE void short_rows_of(const mode m, const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
-                          repeats *at, int64_t *restrict row_end)
+INLINE void short_rows_of(const mode m, const int entries, const bool plain, const tl_job *job,
+                          const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
     if (WIDTH == 32 && plain && entries == ONE) short_rows(m, PLAIN, ONE, job, s, at, row_end);
     else if (WIDTH == 32 && plain) short_rows(m, PLAIN, EIGHT, job, s, at, row_end);
     else short_rows(m, ANY, EIGHT, job, s, at, row_end);
 }
 
-static NOINLINE void short_rows_fused(const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
-                                      repeats *at, int64_t *row_end)
+static NOINLINE void short_rows_fused(const int entries, const bool plain, const tl_job *job,
+                                      const tl_scratch *s, repeats *at, int64_t *row_end)
 {
     short_rows_of(FUSED, entries, plain, job, s, at, row_end);
 }
 
-static NOINLINE void short_rows_numeric(const int entries, const bool plain, const tl_job *job, const tl_scratch *s,
-                                        repeats *at)
+static NOINLINE void short_rows_numeric(const int entries, const bool plain, const tl_job *job,
+                                        const tl_scratch *s, repeats *at)
 {
     short_rows_of(NUMERIC, entries, plain, job, s, at, NULL);
 }
@@ -285,7 +294,8 @@ INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x
     memcpy(product, x, (size_t)(n + TL_PATTERN_PAD) * sizeof *x);
 }
 
-/* Which entries of C each row of B adds to, and which of its own to each, where registers can hold the row of C. */
+/* Which entries of C each row of B adds to, and which of its own to each, where registers can hold the row of
+ * C. */
 static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64_t a_begin)
 {
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
@@ -305,8 +315,8 @@ static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64
 }
 
 /* And what came out: n columns at col, NULL where they were only counted. */
-INLINE void note_places(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t products, const row *r,
-                        idx first, int64_t n, const idx *restrict col)
+INLINE void note_places(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t products,
+                        const row *r, idx first, int64_t n, const idx *restrict col)
 {
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
     int32_t *restrict rank = s->slot;           /* zero again when we leave */

@@ -32,7 +32,8 @@ INLINE int64_t stencil_rows(const shape sh, const tl_job *job, const row *r, int
 
 /* Rows that repeat the first one, each one column on: the place of every product in its row is found once,
  * for the first row, whose n columns stand at o.col; then each row is added up where it belongs. */
-INLINE void stencil(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t rows, int64_t n, out o)
+INLINE void stencil(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t rows, int64_t n,
+                    out o)
 {
     const idx *restrict b_col = b_cols(job);
     const val *restrict b = b_vals(job);

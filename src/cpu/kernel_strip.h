@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_strip.h - up to eight vectors of a row of Y at once, in registers, or one of four rows: the inner loop of
- * spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells them apart.  Fewer columns than
- * the next wider vectors have are one or two.
+ * kernel_strip.h - up to eight vectors of a row of Y at once, in registers, or one of four rows: the inner
+ * loop of spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells
+ * them apart.  Fewer columns than the next wider vectors have are one or two.
  *
- * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may overlap
- * the one before it; of its values only the last `fresh` are written. */
+ * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may
+ * overlap the one before it; of its values only the last `fresh` are written. */
 
 typedef real V(vec) __attribute__((vector_size(VEC_BYTES)));
 
@@ -148,10 +148,10 @@ INLINE void V(take)(const int count, V(entry) e, int64_t last, V(vec) *sum)
     sum[count - 1] += V(times)(e.factor, V(load)(e.row + last));
 }
 
-/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at `last`.  The next entry is
- * looked up while one is multiplied. */
-INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end, const val *x,
-                     int64_t last, int64_t fresh, val *y)
+/* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at
+ * `last`.  The next entry is looked up while one is multiplied. */
+INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end,
+                     const val *x, int64_t last, int64_t fresh, val *y)
 {
     V(vec) sum[8];
     UNROLL for (int v = 0; v < count; v++) sum[v] = (V(vec)){0};
@@ -167,10 +167,10 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
     V(put)(count, j, sum, last, fresh, y);
 }
 
-/* Four rows from i on where a strip is one vector, side by side as far as the shortest goes: a chain of additions alone would
- * wait for each of them. */
-INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i, const val *x, int64_t last, int64_t fresh,
-                    val *y)
+/* Four rows from i on where a strip is one vector, side by side as far as the shortest goes: a chain of
+ * additions alone would wait for each of them. */
+INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i, const val *x, int64_t last,
+                    int64_t fresh, val *y)
 {
     int64_t at[5], least = INT64_MAX;
     V(vec) sum[4];
@@ -189,7 +189,8 @@ INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i
     }
     if (at[4] - at[0] > 4 * least)      /* not all of one length */
         UNROLL for (int r = 0; r < 4; r++)
-            for (int64_t k = at[r] + least; k < at[r + 1]; k++) V(take)(1, V(entry_at)(1, far, j, k, x), last, &sum[r]);
+            for (int64_t k = at[r] + least; k < at[r + 1]; k++)
+                V(take)(1, V(entry_at)(1, far, j, k, x), last, &sum[r]);
     UNROLL for (int r = 0; r < 4; r++) V(put)(1, j, &sum[r], last, fresh, y + r * j->y_ld);
 }
 
@@ -205,7 +206,8 @@ INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val
         else V(four)(false, false, j, i, x, last, fresh, to);
     }
     for (; i < rows.end; i++) {
-        int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
+        int64_t begin = rows.alone ? rows.begin : row_at(j, i),
+                end = rows.alone ? rows.stop : row_at(j, i + 1);
         if (j->coming) {
             const char *next = j->coming + (i - rows.first) * j->coming_step;
             UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(next + b, 0, 2);

@@ -31,7 +31,8 @@
 #define WIDTH_i64 64
 #define WIDTH JOIN(WIDTH_, TL_IDX)
 
-/* Under a sanitizer the same functions once each: it makes every copy many times as long, and slow to compile. */
+/* Under a sanitizer the same functions once each: it makes every copy many times as long, and slow to
+ * compile. */
 #ifdef TULLE_SANITIZED
 #define INLINE static inline
 #else
@@ -57,9 +58,10 @@ INLINE bool is_zero(val x) { return x == 0; }
 #else
 INLINE val  zero(void) { return (val){0, 0}; }
 INLINE val  add(val x, val y) { return (val){x.re + y.re, x.im + y.im}; }
-/* The bits of x.re*y.re - x.im*y.im, written as a sum of two products.  gcc 12.1 and 12.2 make the difference and the sum
- * together one fused multiply-add-subtract where the processor has it, whatever -ffp-contract says (gcc's bug 107647).  Loops
- * are faster this way, too: x stands still in them, its negative with it, and all that is left is multiplied and added. */
+/* The bits of x.re*y.re - x.im*y.im, written as a sum of two products.  gcc 12.1 and 12.2 make the difference
+ * and the sum together one fused multiply-add-subtract where the processor has it, whatever -ffp-contract
+ * says (gcc's bug 107647).  Loops are faster this way, too: x stands still in them, its negative with it, and
+ * all that is left is multiplied and added. */
 INLINE val  mul(val x, val y) { return (val){x.re * y.re + -x.im * y.im, x.re * y.im + x.im * y.re}; }
 INLINE bool is_zero(val x) { return x.re == 0 && x.im == 0; }
 #endif

@@ -2,8 +2,8 @@
  *
  * kernel_window.h - what answers when the others decline.
  *
- * A row of any length over any width is cut into column ranges that fit the slots or the sort.  Rows so heavy that
- * several threads share them come here too, a range of columns each. */
+ * A row of any length over any width is cut into column ranges that fit the slots or the sort.  Rows so heavy
+ * that several threads share them come here too, a range of columns each. */
 #ifndef TL_KERNEL_WINDOW_H
 #define TL_KERNEL_WINDOW_H
 #include "cpu/kernel_dense.h"
@@ -35,9 +35,11 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         const val *bt = m == SYMBOLIC ? NULL : b + from, *at = m == SYMBOLIC ? NULL : a_vals(job) + k;
         if (fits) {
             if (m == SYMBOLIC)
-                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 0);
+                scatter(SYMBOLIC, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base,
+                        at, 0, 0);
             else
-                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at, 0, 0);
+                scatter(FUSED, true, 1, 1, s->slot, s->mark, s->block, col + from, bt, to - from, 0, base, at,
+                        0, 0);
         } else if (products + (to - from) <= s->items) {
             for (int64_t i = from; i < to; i++) {
                 int64_t n = products + (i - from);

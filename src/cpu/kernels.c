@@ -35,7 +35,8 @@ INLINE void note(tl_scratch *s, tl_accumulator acc, int64_t rows, int64_t produc
 }
 
 /* One row; declines are answered by window(). */
-INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int64_t known, out o)
+INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r,
+                       int64_t known, out o)
 {
     int64_t span = r->hi - r->lo + 1;
     tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
@@ -113,8 +114,9 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
     return total;
 }
 
-/* A row that has none of the patterns.  Where `products` is not 0, x has the columns of so many, and p will be their
- * pattern.  Apart from the loop below, which has registers for little else than rows that have one. */
+/* A row that has none of the patterns.  Where `products` is not 0, x has the columns of so many, and p will
+ * be their pattern.  Apart from the loop below, which has registers for little else than rows that
+ * have one. */
 static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t begin,
                                   int64_t end, int64_t known, int64_t products, out o)
 {
@@ -127,8 +129,8 @@ static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s
     return n;
 }
 
-/* The same where rows repeat patterns of rows shortly before them.  A piece in which most do not goes on without
- * looking. */
+/* The same where rows repeat patterns of rows shortly before them.  A piece in which most do not goes on
+ * without looking. */
 INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, const tl_job *job, tl_scratch *s,
                            const tl_piece *piece, void *c_col, void *c_val, int64_t *row_end)
 {

@@ -43,9 +43,11 @@ bool tl_spmm_skewed(const tulle_csr *A)
     enum { ENTRIES = 512 };
     int64_t col[ENTRIES], shared = 0;
     if (A->nnz < ENTRIES) return false;
-    for (int s = 0; s < ENTRIES; s++) col[s] = tl_get(A->col_idx, A->idx_type, tl_spmm_sample(A->nnz, s, ENTRIES));
+    for (int s = 0; s < ENTRIES; s++)
+        col[s] = tl_get(A->col_idx, A->idx_type, tl_spmm_sample(A->nnz, s, ENTRIES));
     qsort(col, ENTRIES, sizeof *col, by_size);
-    for (int s = 0; s < ENTRIES; s++) shared += (s > 0 && col[s] == col[s - 1]) || (s + 1 < ENTRIES && col[s] == col[s + 1]);
+    for (int s = 0; s < ENTRIES; s++)
+        shared += (s > 0 && col[s] == col[s - 1]) || (s + 1 < ENTRIES && col[s] == col[s + 1]);
     return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* so many meet by chance */
 }
 
@@ -55,7 +57,8 @@ int64_t tl_spmm_window(const tulle_csr *A)
 {
     const tl_spmm_kernels *k = tl_spmm_kernels_for(A->val_type, A->idx_type);
     const tl_spmm_job job = {.ptr = A->row_ptr, .col = A->col_idx, .ptr64 = A->ptr_type == TULLE_I64};
-    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS, n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
+    int64_t groups = (A->rows + TL_SLIDE_ROWS - 1) / TL_SLIDE_ROWS,
+            n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
     int64_t reach[TL_SPMM_SAMPLES];
     for (int64_t s = 0; s < n; s++) {
         int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;

@@ -23,8 +23,9 @@ int tl_cpu_threads(const tl_base *b, int wanted, int64_t products)
 tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, bool lean, tl_pieces *pieces)
 {
     /* a row is heavy when it alone would be a sixteenth of a thread's work */
-    int64_t products = r->profile->total / PIECES_MAX, part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
-    int64_t least = r->profile->a_like ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS;       /* long runs of rows alike */
+    int64_t products = r->profile->total / PIECES_MAX,
+            part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
+    int64_t least = r->profile->a_like ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS; /* long runs of rows alike */
     if (products < least) products = least;
     tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS,
                               .heavy = part > 8 * products ? part : 8 * products,
@@ -98,9 +99,11 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     status = tl_road_find(b, r, &job, &road);
     const char *at_most = status == TULLE_ELIMIT && road.bound ? "at most " : "";
     if (status == TULLE_ELIMIT)
-        return tl_fail(b, status, "the product needs %s%" PRIu64 " bytes (C has %s%" PRId64 " entries, %" PRIu64
-                       " bytes), the limit is %" PRIu64, at_most, road.least, at_most, road.nnz,
-                       tl_cpu_c_bytes(r, road.nnz, road.ptr_type), r->memory_limit);
+        return tl_fail(b, status,
+                       "the product needs %s%" PRIu64 " bytes (C has %s%" PRId64 " entries, %" PRIu64
+                       " bytes), the limit is %" PRIu64,
+                       at_most, road.least, at_most, road.nnz, tl_cpu_c_bytes(r, road.nnz, road.ptr_type),
+                       r->memory_limit);
     if (status != TULLE_OK) return status;
     tulle_matrix *C = road.C;
     if (road.exact) {

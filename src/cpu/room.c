@@ -10,9 +10,9 @@
  *   two passes, lean, alone     one thread with little scratch, for rows in ranges of their columns
  *
  * A product that fits none is refused with the least limit that would do.  To know it, it is counted even
- * where the limit has no room for that: one lean thread takes no more than some hundred KiB.  But it is not counted where
- * the entries that C has at least do not fit and their number is known, or where counting takes too long: then the limit
- * that is named serves for the entries that C has at most. */
+ * where the limit has no room for that: one lean thread takes no more than some hundred KiB.  But it is not
+ * counted where the entries that C has at least do not fit and their number is known, or where counting takes
+ * too long: then the limit that is named serves for the entries that C has at most. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>

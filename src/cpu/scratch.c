@@ -3,9 +3,9 @@
  * scratch.c - what a thread needs beside A, B and C.
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again: under 20 MiB, less for small
- * matrices.  With the slots of queue.c a thread stays below 32 MiB.  A lean one, for limits below that, takes
- * 100 to 250 KiB. */
+ * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again: under 20 MiB, less
+ * for small matrices.  With the slots of queue.c a thread stays below 32 MiB.  A lean one, for limits below
+ * that, takes 100 to 250 KiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -27,7 +27,8 @@ static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool
     s->pattern_most = smaller(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
     s->pattern_entries = p->max_b_row > 8 ? 0 : smaller(p->max_a_row, lean ? 16 : TL_PATTERN_ENTRIES);
-    s->pattern_bytes = 64 + s->pattern_room * (int64_t)(2 * index + sizeof(uint16_t)) + s->pattern_entries * LANES;
+    s->pattern_bytes = 64 + s->pattern_room * (int64_t)(2 * index + sizeof(uint16_t))
+                       + s->pattern_entries * LANES;
     s->pattern_bytes = (s->pattern_bytes + 63) & ~(int64_t)63;
     s->pattern_count = 128;
     int64_t room = lean ? 8 << 10 : s->pattern_most > 128 ? 256 << 10 : 64 << 10;

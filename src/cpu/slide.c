@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * slide.c - X a little ahead of the rows of A that need it, copied so that some of its columns lie side by side.
+ * slide.c - X a little ahead of the rows of A that need it, copied so that some of its columns lie side by
+ * side.
  *
- * Rows of a banded matrix, a stencil, a mesh that follow each other need nearly the same rows of X.  Where those are
- * long, what 27 of them hold fills a core's first cache, and if they are a power of 2 apart, a part of each does so, too:
- * they find room in few of its sets only.  Copied in blocks of columns they stay; but a copy of all of X has to go out
- * to memory and come back.  So a thread goes through its rows in groups and copies what comes into sight: the copy of a
- * group's window is made in a cache and is used up there.
+ * Rows of a banded matrix, a stencil, a mesh that follow each other need nearly the same rows of X.  Where
+ * those are long, what 27 of them hold fills a core's first cache, and if they are a power of 2 apart, a part
+ * of each does so, too: they find room in few of its sets only.  Copied in blocks of columns they stay; but a
+ * copy of all of X has to go out to memory and come back.  So a thread goes through its rows in groups and
+ * copies what comes into sight: the copy of a group's window is made in a cache and is used up there.
  *
- * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs rows before them, or
- * none of them, it begins anew.  The entries of a group get the places of their rows there instead of columns, once for all blocks. */
+ * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs rows before
+ * them, or none of them, it begins anew.  The entries of a group get the places of their rows there instead
+ * of columns, once for all blocks. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 
@@ -18,7 +20,8 @@ static void take_in(tl_slide *s, int64_t hi)
 {
     const int64_t size = (int64_t)tl_type_size(s->X->val_type), ld = s->X->ld;
     while (s->end < hi) {
-        int64_t place = (s->end - s->base) % s->room, n = hi - s->end < s->room - place ? hi - s->end : s->room - place;
+        int64_t place = (s->end - s->base) % s->room,
+                n = hi - s->end < s->room - place ? hi - s->end : s->room - place;
         for (int64_t at = 0, i = 0; at < s->cols; at += s->block, i++) {
             int64_t cols = s->cols - at < s->block ? s->cols - at : s->block;
             s->k->pack((const char *)s->X->values + (s->end * ld + s->col + at) * size, ld, false, cols, 0, n,

@@ -2,15 +2,16 @@
  *
  * spmm.c - Y = alpha*A*X + beta*Y by all threads.
  *
- * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block until
- * there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is copied, so that
- * an entry of A finds its values of X side by side and the rows of a block are near each other: as rows of A go by (slide.c),
- * or block by block before, where A is scattered and X large (look.c), and always where X lies column by column.  A row of more
- * than TL_SPMM_PART entries is summed in parts of that length by whoever comes, and the sums are added up in their order at
- * the end: neither the pieces nor the threads can be seen in the result.
+ * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block
+ * until there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is
+ * copied, so that an entry of A finds its values of X side by side and the rows of a block are near each
+ * other: as rows of A go by (slide.c), or block by block before, where A is scattered and X large (look.c),
+ * and always where X lies column by column.  A row of more than TL_SPMM_PART entries is summed in parts of
+ * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor
+ * the threads can be seen in the result.
  *
- * Memory: the copy of a block of X (128 bytes a row, less under a limit), or some megabytes for each thread; a row
- * of Y for each part of a long row; 40 bytes a piece. */
+ * Memory: the copy of a block of X (128 bytes a row, less under a limit), or some megabytes for each thread;
+ * a row of Y for each part of a long row; 40 bytes a piece. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -22,11 +23,12 @@ enum {
     PACK_BYTES = 128,                   /* of a row of X that are copied together      */
     SLIDE_ENTRIES = 16384               /* of A that a group of rows may have          */
 };
-static const tl_spmm_tuning measured = {.near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256,
-                                        .copy_bytes = 24 << 20, .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
+static const tl_spmm_tuning measured = {
+    .near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256, .copy_bytes = 24 << 20,
+    .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
 
-/* As it was measured on cores that share 32 MB.  Where they share more, an X that is held there is read as it lies: on 300 MB that
- * was faster, and other sizes of the rest were not. */
+/* As it was measured on cores that share 32 MB.  Where they share more, an X that is held there is read as it
+ * lies: on 300 MB that was faster, and other sizes of the rest were not. */
 static tl_spmm_tuning tuning_of(const tl_base *b)
 {
     tl_spmm_tuning t = measured;
@@ -64,11 +66,12 @@ static void put_long_row(tl_spmm_pieces *p, const tulle_csr *A, int64_t row, int
     int64_t at = tl_row_begin(A, row), end = tl_row_begin(A, row + 1);
     p->row[p->rows++] = (tl_spmm_row){row, p->parts, parts};
     for (; at < end; at += TL_SPMM_PART)
-        p->piece[p->count++] = (tl_spmm_piece){row, row + 1, at, end - at < TL_SPMM_PART ? end : at + TL_SPMM_PART,
-                                               p->parts++};
+        p->piece[p->count++] = (tl_spmm_piece){row, row + 1, at,
+                                               end - at < TL_SPMM_PART ? end : at + TL_SPMM_PART, p->parts++};
 }
 
-static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int64_t cols, bool whole, tl_spmm_pieces *p)
+static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int64_t cols, bool whole,
+                                tl_spmm_pieces *p)
 {
     tulle_status status = TULLE_OK;
     int64_t work = A->nnz + A->rows, size = work / ((int64_t)threads * PIECES_EACH) + 1;
@@ -88,7 +91,8 @@ static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int
         row = end;
     }
     p->scattered = tl_spmm_scattered(A);
-    if (!p->scattered && cols > measured.slide_row / (int64_t)tl_type_size(A->val_type)) p->window = tl_spmm_window(A);
+    if (!p->scattered && cols > measured.slide_row / (int64_t)tl_type_size(A->val_type))
+        p->window = tl_spmm_window(A);
 done:
     if (status != TULLE_OK) tl_spmm_pieces_done(b, p);
     return status;
@@ -133,7 +137,8 @@ typedef struct run {
     /* X copied block by block */
     const tulle_dense     *X;
     char                  *packed;
-    /* X copied as rows go by: each thread takes chunks of pieces that follow each other, some blocks at once */
+    /* X copied as rows go by: each thread takes chunks of pieces that follow each other, some blocks
+     * at once */
     tl_slide              *slides;      /* one for each thread                            */
     char                  *windows;
     int64_t                chunks, at_once;
@@ -207,9 +212,11 @@ static void slide_work(void *arg, int thread, int threads)
     for (;;) {
         int64_t i = atomic_fetch_add(&r->next, 1);
         if (i >= r->tasks) return;
-        int64_t first = i / r->chunks * r->at_once, end = r->blocks - first < r->at_once ? r->blocks : first + r->at_once;
+        int64_t first = i / r->chunks * r->at_once,
+                end = r->blocks - first < r->at_once ? r->blocks : first + r->at_once;
         int64_t chunk = i % r->chunks, count = r->pieces->count, last = count * (chunk + 1) / r->chunks;
-        tl_slide_start(slide, first * r->block, (end * r->block < r->cols ? end * r->block : r->cols) - first * r->block);
+        tl_slide_start(slide, first * r->block,
+                       (end * r->block < r->cols ? end * r->block : r->cols) - first * r->block);
         for (int64_t p = count * chunk / r->chunks; p < last; p++) {
             if (!report(r, thread, first * count + p)) return;
             slide_piece(r, &r->pieces->piece[p], first, end, slide);
@@ -222,8 +229,9 @@ static void pack_work(void *arg, int thread, int threads)
     const run *r = arg;
     int64_t at = r->first * r->block, cols = r->cols - at < r->block ? r->cols - at : r->block;
     bool by_cols = r->X->order == TULLE_BY_COLS;
-    r->k->pack((const char *)r->X->values + (size_t)(by_cols ? at * r->X->ld : at) * r->size, r->X->ld, by_cols, cols,
-               tl_part(r->X->rows, thread, threads), tl_part(r->X->rows, thread + 1, threads), r->packed);
+    r->k->pack((const char *)r->X->values + (size_t)(by_cols ? at * r->X->ld : at) * r->size, r->X->ld,
+               by_cols, cols, tl_part(r->X->rows, thread, threads), tl_part(r->X->rows, thread + 1, threads),
+               r->packed);
 }
 
 /* One row in parts, all columns. */
@@ -259,7 +267,8 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     const tl_spmm_tuning *t = r->tuning;
     double row = (double)r->cols * (double)r->size;
     if (r->X->order == TULLE_BY_COLS) return COPIED;
-    if (q->A->nnz == 0 || q->A->nnz / t->wide_entries < r->X->rows) return AS_IT_LIES;      /* also an X without rows */
+    if (q->A->nnz == 0 || q->A->nnz / t->wide_entries < r->X->rows)
+        return AS_IT_LIES;              /* also an X without rows */
     if (r->pieces->scattered) {         /* hubs stay in caches by themselves */
         bool large = row > (double)t->copy_row && (double)r->X->rows * row > (double)t->copy_bytes;
         return large && !tl_spmm_skewed(q->A) ? COPIED : AS_IT_LIES;
@@ -275,7 +284,8 @@ static void make_slides(run *r, const tl_spmm_request *q, double limit)
     enum { GAP = 1280 };                /* bytes, so that blocks are no power of 2 apart */
     tulle_status status = TULLE_OK;
     const int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
-    const int64_t most = r->tuning->slide_bytes / (room * row), apart = (room * row + GAP + 63) & ~(int64_t)63;
+    const int64_t most = r->tuning->slide_bytes / (room * row),
+                  apart = (room * row + GAP + 63) & ~(int64_t)63;
     const size_t place = tl_index_size(q->A->idx_type);
     r->at_once = most < 1 ? 1 : most < r->blocks ? most : r->blocks;
     r->chunks = r->X->rows / (4 * r->pieces->window + 1);
@@ -288,8 +298,15 @@ static void make_slides(run *r, const tl_spmm_request *q, double limit)
     TRY(tl_alloc(r->b, &r->slides, threads, sizeof *r->slides, "windows of X"));
     for (int64_t i = 0; i < threads; i++) {
         char *at = r->windows + i * bytes;
-        r->slides[i] = (tl_slide){.k = r->k, .X = r->X, .room = room, .block = r->block, .rows = at, .apart = apart,
-                                  .places = at + r->at_once * apart, .entries = SLIDE_ENTRIES, .place_size = place};
+        r->slides[i] = (tl_slide){.k = r->k,
+                                  .X = r->X,
+                                  .room = room,
+                                  .block = r->block,
+                                  .rows = at,
+                                  .apart = apart,
+                                  .places = at + r->at_once * apart,
+                                  .entries = SLIDE_ENTRIES,
+                                  .place_size = place};
     }
 done:
     if (status != TULLE_OK) {           /* it goes without */
@@ -309,13 +326,14 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     int64_t bytes = way == COPIED ? PACK_BYTES : way == SLIDING ? r->k->strip : INT64_MAX;
     if (r->job.y_by_cols && bytes > TL_SPMM_TILE) bytes = TL_SPMM_TILE;
     r->block = bytes / size < r->cols ? bytes / size : r->cols;
-    double sums = (double)parts * (double)r->cols * (double)size, copy = must ? (double)rows * (double)size : 0;
+    double sums = (double)parts * (double)r->cols * (double)size,
+           copy = must ? (double)rows * (double)size : 0;
     double need = sums + copy * (double)r->block, limit = (double)q->memory_limit;
     if (q->memory_limit == 0) limit = need < 67108864.0 ? need : (double)tl_memory_free();
     while (need > limit && must && r->block > 1) need = sums + copy * (double)--r->block;
     if (need > limit) {
-        status = tl_fail(r->b, TULLE_ELIMIT, "the product needs %.0f bytes of workspace, the limit is %.0f", need,
-                         limit);
+        status = tl_fail(r->b, TULLE_ELIMIT, "the product needs %.0f bytes of workspace, the limit is %.0f",
+                         need, limit);
         goto done;
     }
     r->blocks = (r->cols - 1) / r->block + 1;
@@ -368,11 +386,21 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
     if (Y.rows == 0 || Y.cols == 0) return TULLE_OK;
     const tl_spmm_tuning here = tuning_of(b);
     r.tuning = q->tuning ? q->tuning : &here;
-    r.job = (tl_spmm_job){.ptr = A->row_ptr, .col = A->col_idx, .val = A->values, .ptr64 = A->ptr_type == TULLE_I64,
-                          .nnz = A->nnz, .x = X.values, .x_ld = X.ld, .y = Y.values, .y_ld = Y.ld,
-                          .y_by_cols = Y.order == TULLE_BY_COLS, .alpha = q->alpha, .beta = q->beta};
+    r.job = (tl_spmm_job){.ptr = A->row_ptr,
+                          .col = A->col_idx,
+                          .val = A->values,
+                          .ptr64 = A->ptr_type == TULLE_I64,
+                          .nnz = A->nnz,
+                          .x = X.values,
+                          .x_ld = X.ld,
+                          .y = Y.values,
+                          .y_ld = Y.ld,
+                          .y_by_cols = Y.order == TULLE_BY_COLS,
+                          .alpha = q->alpha,
+                          .beta = q->beta};
     TRY(make_room(&r, q));
-    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
+    r.job.far = r.pieces->scattered
+                && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
     r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
     multiply_blocks(&r, q->threads);
     if (atomic_load(&b->cancelled)) {

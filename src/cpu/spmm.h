@@ -49,7 +49,8 @@ typedef struct tl_spmm_kernels {
     void (*scale)(tl_c64 beta, void *y, int64_t count);
     /* The columns lo..hi of A hold all entries of some rows; 0..0 where there is none. */
     void (*range)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *lo, int64_t *hi);
-    /* For each entry of some rows, of the index type: (column - base) % room; column - base is less than 2*room. */
+    /* For each entry of some rows, of the index type: (column - base) % room; column - base is less than
+     * 2*room. */
     void (*places)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to);
     int64_t     strip;                  /* bytes of a row of Y that are summed at once  */
     const char *isa;
@@ -77,12 +78,13 @@ typedef struct tl_spmm_pieces {
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
     bool           scattered;           /* rows that follow each other have few columns in common or near */
-    int64_t        window;              /* columns over which TL_SLIDE_ROWS rows reach, most of them; where rows of X are long */
+    int64_t window; /* columns over which TL_SLIDE_ROWS rows reach, most of them; where rows of X are long */
 } tl_spmm_pieces;
 
 enum { TL_SPMM_SAMPLES = 64 };          /* places looked at to know a matrix */
 
-/* One of 0..count in the s-th of n <= count parts; not at equal distances, which may be those of a grid's lines. */
+/* One of 0..count in the s-th of n <= count parts; not at equal distances, which may be those of a grid's
+ * lines. */
 static inline int64_t tl_spmm_sample(int64_t count, int s, int n)
 {
     int64_t first = tl_part(count, s, n), span = tl_part(count, s + 1, n) - first;
@@ -101,7 +103,8 @@ int64_t      tl_spmm_window(const tulle_csr *A);
 /* ---- spmm.c */
 
 /* For products of at most so many columns. */
-tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols, tl_spmm_pieces *pieces);
+tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols,
+                                 tl_spmm_pieces *pieces);
 /* For one column, no row in parts. */
 tulle_status tl_spmm_pieces_whole(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);

@@ -2,10 +2,11 @@
  *
  * spmm_kernels.c - rows of Y = alpha*A*X + beta*Y on one thread.
  *
- * The build compiles this file as it does kernels.c.  X lies row by row, so an entry of A multiplies vectors of
- * neighbouring columns; up to eight of them are summed in registers while a row of A goes by (kernel_strip.h).
- * Fewer columns than the widest vector has take narrower ones, and fewer than those single values, for which several
- * rows are summed side by side: a chain of additions alone would wait for each of them.
+ * The build compiles this file as it does kernels.c.  X lies row by row, so an entry of A multiplies vectors
+ * of neighbouring columns; up to eight of them are summed in registers while a row of A goes by
+ * (kernel_strip.h). Fewer columns than the widest vector has take narrower ones, and fewer than those single
+ * values, for which several rows are summed side by side: a chain of additions alone would wait for each of
+ * them.
  *
  * Every sum is (((0 + p1) + p2) + ...) in the order of the row of A, in each of these ways.
  *
@@ -59,18 +60,27 @@ INLINE val scaled(real r, val x) { return (val){r * x.re, r * x.im}; }
 
 static factor_kind kind_of(tl_c64 v)
 {
-    return v.im != 0 || v.im != v.im ? ANY_FACTOR : v.re == 0 ? NO_FACTOR : v.re == 1 ? ONE_FACTOR : REAL_FACTOR;
+    return v.im != 0 || v.im != v.im ? ANY_FACTOR
+           : v.re == 0               ? NO_FACTOR
+           : v.re == 1               ? ONE_FACTOR
+                                     : REAL_FACTOR;
 }
 
 static ending ending_of(const tl_spmm_job *job)
 {
     factor_kind alpha = kind_of(job->alpha), beta = kind_of(job->beta);
-    return (ending){alpha, beta, (real)job->alpha.re, (real)job->beta.re, value_of(job->alpha), value_of(job->beta),
+    return (ending){alpha,
+                    beta,
+                    (real)job->alpha.re,
+                    (real)job->beta.re,
+                    value_of(job->alpha),
+                    value_of(job->beta),
                     alpha == ONE_FACTOR && beta == NO_FACTOR};
 }
 
 /* y is not read where beta is 0. */
-#define ended(e, sum, y) ((e)->beta_kind == NO_FACTOR ? with_alpha(e, sum) : add(with_alpha(e, sum), with_beta(e, y)))
+#define ended(e, sum, y)                                                                                     \
+    ((e)->beta_kind == NO_FACTOR ? with_alpha(e, sum) : add(with_alpha(e, sum), with_beta(e, y)))
 
 INLINE val with_alpha(const ending *e, val sum)
 {
@@ -184,7 +194,8 @@ static void single_values(const job_of *j, span rows, int64_t cols, val *y)
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i++) {
-        int64_t begin = rows.alone ? rows.begin : row_at(j, i), end = rows.alone ? rows.stop : row_at(j, i + 1);
+        int64_t begin = rows.alone ? rows.begin : row_at(j, i),
+                end = rows.alone ? rows.stop : row_at(j, i + 1);
         val *to = y + (i - rows.first) * j->y_ld;
         if (cols == 2) few_columns(2, j, begin, end, to);
         else few_columns(3, j, begin, end, to);
@@ -217,8 +228,9 @@ static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
     narrow_columns(j, rows, 0, cols, y);
 }
 
-/* Where there is more than one strip, a row goes through all of them before the next: strips of a row of X lie
- * side by side, and those of the rows around it would push each other out of the cache where ld is a power of 2. */
+/* Where there is more than one strip, a row goes through all of them before the next: strips of a row of X
+ * lie side by side, and those of the rows around it would push each other out of the cache where ld is a
+ * power of 2. */
 static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols, val *y)
 {
     int64_t step = cols * (int64_t)sizeof(val) > 8 * WIDEST ? 1 : row1 - row0;
@@ -230,10 +242,19 @@ static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols
 
 static job_of typed(const tl_spmm_job *job)
 {
-    return (job_of){.ptr32 = job->ptr, .ptr64 = job->ptr64 ? job->ptr : NULL, .col = job->col, .val = job->val,
-                    .x = job->x, .x_ld = job->x_ld, .y_ld = job->y_ld, .nnz = job->nnz, .far = job->far,
-                    .stream = job->stream, .coming = job->coming,
-                    .coming_step = job->coming_ld * (int64_t)sizeof(val), .end = ending_of(job)};
+    return (job_of){.ptr32 = job->ptr,
+                    .ptr64 = job->ptr64 ? job->ptr : NULL,
+                    .col = job->col,
+                    .val = job->val,
+                    .x = job->x,
+                    .x_ld = job->x_ld,
+                    .y_ld = job->y_ld,
+                    .nnz = job->nnz,
+                    .far = job->far,
+                    .stream = job->stream,
+                    .coming = job->coming,
+                    .coming_step = job->coming_ld * (int64_t)sizeof(val),
+                    .end = ending_of(job)};
 }
 
 /* to[j*to_ld + i] = from[i*from_ld + j] for i < rows, j < cols; four by four in registers. */
@@ -348,12 +369,15 @@ static void join(const tl_spmm_job *job, int64_t row, void *sums, int64_t count,
     for (int64_t c = 0; c < job->cols; c++) y[c * step] = ended(&end, sum[c], y[c * step]);
 }
 
-static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1, void *to)
+static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1,
+                 void *to)
 {
     enum { STEP = 16 };                 /* rows at a time, so that lines of `to` are written whole */
     if (!by_cols) {
-        const int64_t whole = 8 * WIDEST / (int64_t)sizeof(val);        /* a length known beforehand is copied in place */
-        for (int64_t r = row0; r < row1 && cols == whole; r++) memcpy((val *)to + r * whole, (const val *)from + r * ld, 8 * WIDEST);
+        const int64_t whole = 8 * WIDEST
+                              / (int64_t)sizeof(val); /* a length known beforehand is copied in place */
+        for (int64_t r = row0; r < row1 && cols == whole; r++)
+            memcpy((val *)to + r * whole, (const val *)from + r * ld, 8 * WIDEST);
         for (int64_t r = row0; r < row1 && cols != whole; r++)
             memcpy((val *)to + r * cols, (const val *)from + r * ld, (size_t)cols * sizeof(val));
         return;
@@ -410,6 +434,7 @@ static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t b
 const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
-    static const tl_spmm_kernels kernels = {rows, apply, part, join, pack, scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
+    static const tl_spmm_kernels kernels = {rows,  apply, part,   join,       pack,
+                                            scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }

@@ -2,11 +2,12 @@
  *
  * check.c - is this view a CSR matrix?
  *
- * It runs on A and B before every product, so it must cost next to nothing beside one: a vector of entries takes two loads, a comparison,
- * a subtraction and a maximum, and no branch.  Rows are taken in blocks.  Within a block row_ptr must not decrease and must stay
- * in 0..nnz, which makes reading the columns safe.  Over all its entries, rows not regarded, the block then counts the descents
- * col[k] <= col[k-1]; these are allowed only where a row begins, so the rows are in order exactly when the descents at row
- * starts are as many.  The largest column, as an unsigned number, says whether all are in range.
+ * It runs on A and B before every product, so it must cost next to nothing beside one: a vector of entries
+ * takes two loads, a comparison, a subtraction and a maximum, and no branch.  Rows are taken in blocks.
+ * Within a block row_ptr must not decrease and must stay in 0..nnz, which makes reading the columns safe.
+ * Over all its entries, rows not regarded, the block then counts the descents col[k] <= col[k-1]; these are
+ * allowed only where a row begins, so the rows are in order exactly when the descents at row starts are as
+ * many.  The largest column, as an unsigned number, says whether all are in range.
  *
  * Only the first row of a bad block is kept (the lowest over all threads); the block is then read again
  * row by row to say what is wrong, so the sentence does not depend on the number of threads.
@@ -22,8 +23,8 @@ enum {
     PARTS_EACH = 8                      /* for each thread                                   */
 };
 
-/* ---- columns of a block: how many descents, or -1 where one is outside of 0..cols-1.  Built for newer instructions, too, whose
- * vectors hold twice as many. */
+/* ---- columns of a block: how many descents, or -1 where one is outside of 0..cols-1.  Built for newer
+ * instructions, too, whose vectors hold twice as many. */
 
 /* A burst keeps 32-bit counts exact. */
 TL_INLINE int64_t falls_i32(const int32_t *col, int64_t n, int64_t cols)
@@ -73,7 +74,8 @@ static scanner best_scanner(void)
 {
 #if defined(TL_HAVE_AVX2)
     const char *wanted = tl_env("TULLE_ISA");
-    if (__builtin_cpu_supports("avx2") && (!wanted || strcmp(wanted, "base") != 0)) return (scanner){avx2_i32, avx2_i64};
+    if (__builtin_cpu_supports("avx2") && (!wanted || strcmp(wanted, "base") != 0))
+        return (scanner){avx2_i32, avx2_i64};
 #endif
     return (scanner){base_i32, base_i64};
 }
@@ -90,7 +92,8 @@ typedef struct job {
 
 /* ---- a block of rows */
 
-/* *empty: some of the rows have no entries.  Pointers are compared in their own type, which has more of them in a vector. */
+/* *empty: some of the rows have no entries.  Pointers are compared in their own type, which has more of them
+ * in a vector. */
 TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first, int64_t last, bool *empty)
 {
     const int32_t *p32 = A->row_ptr;
@@ -108,8 +111,8 @@ TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first
     return !falls && tl_get(A->row_ptr, type, first) >= 0 && tl_get(A->row_ptr, type, last) <= A->nnz;
 }
 
-/* Is the first column of row i behind the last one of the row before?  Both are in range: compared as unsigned numbers they give a
- * carry, which is added without a branch. */
+/* Is the first column of row i behind the last one of the row before?  Both are in range: compared as
+ * unsigned numbers they give a carry, which is added without a branch. */
 TL_INLINE uint64_t rises_at(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t i)
 {
     const int64_t k = tl_get(A->row_ptr, ptr, i);
@@ -118,7 +121,8 @@ TL_INLINE uint64_t rises_at(const tulle_csr *A, tulle_index ptr, tulle_index idx
 }
 
 /* Descents at the starts of rows, the first of the block left out, where each row has entries. */
-TL_INLINE int64_t falls_at_full_rows(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
+TL_INLINE int64_t falls_at_full_rows(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first,
+                                     int64_t last)
 {
     uint64_t even = 0, odd = 0;
     int64_t i = first + 1;
@@ -126,15 +130,19 @@ TL_INLINE int64_t falls_at_full_rows(const tulle_csr *A, tulle_index ptr, tulle_
         even += rises_at(A, ptr, idx, i);
         odd += rises_at(A, ptr, idx, i + 1);
 #if defined(__GNUC__)
-        __asm__("" : "+r"(even), "+r"(odd));    /* or gcc collects single columns into vectors, which takes longer */
+        __asm__(""
+                : "+r"(even),
+                  "+r"(odd)); /* or gcc collects single columns into vectors, which takes longer */
 #endif
     }
     if (i < last) even += rises_at(A, ptr, idx, i);
     return last - first - 1 - (int64_t)(even + odd);
 }
 
-/* The same where some rows are empty.  Which ones, and which begin before the end of the last, is not foreseen: no branch again. */
-TL_INLINE int64_t falls_at_starts(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
+/* The same where some rows are empty.  Which ones, and which begin before the end of the last, is not
+ * foreseen: no branch again. */
+TL_INLINE int64_t falls_at_starts(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first,
+                                  int64_t last)
 {
     const int64_t origin = tl_get(A->row_ptr, ptr, first), stop = tl_get(A->row_ptr, ptr, last);
     while (first < last && tl_get(A->row_ptr, ptr, first) == origin) first++;
@@ -147,7 +155,8 @@ TL_INLINE int64_t falls_at_starts(const tulle_csr *A, tulle_index ptr, tulle_ind
 #endif
     for (int64_t i = first; i < last; i++) {
         int64_t end = tl_get(A->row_ptr, ptr, i + 1);
-        int64_t rise = tl_get(A->col_idx, idx, begin - 1) - tl_get(A->col_idx, idx, begin);     /* below 0: no descent */
+        int64_t rise = tl_get(A->col_idx, idx, begin - 1)
+                       - tl_get(A->col_idx, idx, begin); /* below 0: no descent */
         count += (int64_t)((uint64_t)(~rise & (begin - end)) >> 63);
         begin = end;
     }
@@ -164,12 +173,15 @@ TL_INLINE bool block_good(const job *j, tulle_index ptr, tulle_index idx, int64_
     int64_t falls = idx == TULLE_I32 ? j->scan.i32((const int32_t *)A->col_idx + begin, n, A->cols)
                                      : j->scan.i64((const int64_t *)A->col_idx + begin, n, A->cols);
     if (falls <= 0 || !j->ordered) return falls >= 0;
-    return falls == (empty ? falls_at_starts(A, ptr, idx, first, last) : falls_at_full_rows(A, ptr, idx, first, last));
+    return falls
+           == (empty ? falls_at_starts(A, ptr, idx, first, last)
+                     : falls_at_full_rows(A, ptr, idx, first, last));
 }
 
 TL_INLINE void check_part(job *j, tulle_index ptr, tulle_index idx, int64_t first, int64_t last)
 {
-    for (int64_t i = first; i < last && i < atomic_load_explicit(&j->bad, memory_order_relaxed); i += j->rows) {
+    for (int64_t i = first; i < last && i < atomic_load_explicit(&j->bad, memory_order_relaxed);
+         i += j->rows) {
         int64_t end = last - i < j->rows ? last : i + j->rows;
         if (block_good(j, ptr, idx, i, end)) continue;
         int64_t bad = atomic_load(&j->bad);
@@ -306,7 +318,11 @@ static tulle_status check(tl_base *b, const tulle_csr *A, const char *name, int 
     TRY(tl_csr_check_shape(b, A, name));
     TRY(tl_csr_check_ends(b, A, name));
     const int used = tl_threads_for(b, threads, A->rows + A->nnz);
-    job j = {.A = A, .ordered = ordered, .scan = best_scanner(), .rows = rows_of_block(A), .parts = used > 1 ? used * PARTS_EACH : 1,
+    job j = {.A = A,
+             .ordered = ordered,
+             .scan = best_scanner(),
+             .rows = rows_of_block(A),
+             .parts = used > 1 ? used * PARTS_EACH : 1,
              .bad = INT64_MAX};
     tl_team_run(b->team, used, check_work, &j);
     int64_t bad = atomic_load(&j.bad);

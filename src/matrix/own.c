@@ -60,7 +60,8 @@ static void give_back(tulle_matrix *A)
     tl_free(NULL, from);
 }
 
-tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user, tulle_matrix **out)
+tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user,
+                             tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tulle_matrix *M = NULL;

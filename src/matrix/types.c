@@ -45,11 +45,20 @@ tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_
     return A;
 }
 
-tulle_csr tulle_csr_make_device(int64_t rows, int64_t cols, int64_t nnz, const void *row_ptr, tulle_index ptr_type,
-                                const void *col_idx, tulle_index idx_type, const void *values, tulle_type val_type)
+tulle_csr tulle_csr_make_device(int64_t rows, int64_t cols, int64_t nnz, const void *row_ptr,
+                                tulle_index ptr_type, const void *col_idx, tulle_index idx_type,
+                                const void *values, tulle_type val_type)
 {
-    return (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = row_ptr, .col_idx = col_idx, .values = values,
-                       .ptr_type = ptr_type, .idx_type = idx_type, .val_type = val_type, .place = TULLE_DEVICE};
+    return (tulle_csr){.rows = rows,
+                       .cols = cols,
+                       .nnz = nnz,
+                       .row_ptr = row_ptr,
+                       .col_idx = col_idx,
+                       .values = values,
+                       .ptr_type = ptr_type,
+                       .idx_type = idx_type,
+                       .val_type = val_type,
+                       .place = TULLE_DEVICE};
 }
 
 tulle_csr tulle_csr_f64_i32(int64_t rows, int64_t cols, const int32_t *row_ptr, const int32_t *col_idx,

@@ -9,8 +9,8 @@
  * the transport is of no use, and what MPI may still touch is not freed.
  *
  * A letter overtakes: it may come to a rank that still waits in a collective which the sender has ended well.
- * So it says how many collectives the sender has ended, and is heeded by those that have ended as many: no rank
- * fails in one that others have left with success. */
+ * So it says how many collectives the sender has ended, and is heeded by those that have ended as many: no
+ * rank fails in one that others have left with success. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <sched.h>
@@ -119,7 +119,8 @@ static void give_up(void *user, const char *sentence)
     memcpy(l->why, l->last.why, sizeof l->why);
     for (int r = 0; r < l->size; r++)
         if (r != l->rank
-            && MPI_Isend(&l->last, (int)sizeof l->last, MPI_BYTE, r, TAG_FAREWELL, l->comm, &request) == MPI_SUCCESS)
+            && MPI_Isend(&l->last, (int)sizeof l->last, MPI_BYTE, r, TAG_FAREWELL, l->comm, &request)
+                   == MPI_SUCCESS)
             MPI_Request_free(&request);
     let_go(l);
 }

@@ -38,8 +38,9 @@ static PetscErrorCode (*of_seqaij)(Mat);
 #define CALL_TULLE(call)                                                                                 \
     do {                                                                                                 \
         tulle_status status_ = (call);                                                                   \
-        PetscCheck(status_ == TULLE_OK, PETSC_COMM_SELF, status_ == TULLE_ENOMEM ? PETSC_ERR_MEM : PETSC_ERR_LIB, \
-                   "tulle: %s", tulle_ctx_error(context));                                               \
+        PetscCheck(status_ == TULLE_OK, PETSC_COMM_SELF,                                                 \
+                   status_ == TULLE_ENOMEM ? PETSC_ERR_MEM : PETSC_ERR_LIB, "tulle: %s",                 \
+                   tulle_ctx_error(context));                                                            \
     } while (0)
 
 static PetscErrorCode finalize(void)
