@@ -70,6 +70,8 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
 void         tl_operands_done(tl_base *b, tl_operands *operands);
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
 uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
+/* The same for bytes of the host, which the limit of an engine with memory of its own does not count. */
+uint64_t     tl_host_limit(const tulle_ctx *ctx, const tulle_options *o, uint64_t bytes);
 
 /* setup.c: what multiply, blocks, estimate and plans share.  It is not moved once made: the request points
  * into it. */
@@ -92,6 +94,23 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
 void         tl_setup_done(tulle_ctx *ctx, tl_setup *setup);
 uint64_t     tl_csr_bytes(const tulle_csr *A);
+
+/* blocks.c: all of C on the host in blocks of rows, where `first`, which is done with, came to an end for its
+ * size. */
+tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                                const tl_setup *first, tulle_matrix **C);
+/* Shares, stages, waits and bytes of one run more. */
+void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
+/* panels.c: products of rows of A with the rows of B that they name.  given: B as the caller has it, perhaps
+ * on the device. */
+tulle_status tl_part_rows(tulle_ctx *ctx, tl_setup *s, const tulle_csr *given, int64_t row0, int64_t row1,
+                          tulle_matrix **C);
+/* One row, some columns of C at a time; room: bytes that may be taken.  *panels: how many. */
+tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t room, int64_t *panels,
+                            tulle_matrix **C);
+/* The caller's arrays on the device are those that are multiplied. */
+bool         tl_stays_there(const tulle_options *o, int op, const tulle_csr *given);
+uint64_t     tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b);
 
 /* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,

@@ -23,12 +23,13 @@ static void tell(tl_base *b, const tl_setup *s)
 }
 
 /* Bytes that the profile takes at most: is there room for it? */
-static tulle_status check_profile(tl_base *b, const tl_setup *s)
+static tulle_status check_profile(tulle_ctx *ctx, const tl_setup *s)
 {
+    tl_base *b = &ctx->base;
     const tl_operands *x = &s->operands;
     uint64_t rows = (uint64_t)x->A.rows, bytes = tl_bytes_of(rows, 9) + (uint64_t)x->B.rows;
     bytes = tl_bytes_sum(bytes, atomic_load(&b->held) - s->held);
-    uint64_t limit = tl_limit_for(&s->options, bytes);
+    uint64_t limit = tl_host_limit(ctx, &s->options, bytes);
     if (bytes <= limit || bytes <= TL_LOOK_BYTES) return TULLE_OK;
     return tl_fail(b, TULLE_ELIMIT, "the row analysis alone needs %" PRIu64 " bytes (%" PRIu64 " rows, "
                    "copies of the operands included), the limit is %" PRIu64, bytes, rows, limit);
@@ -40,7 +41,7 @@ tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values)
     tl_base *b = &ctx->base;
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
-    TRY(check_profile(b, s));
+    TRY(check_profile(ctx, s));
     TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads,
                         &s->profile));
     if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;

@@ -42,12 +42,29 @@ done:
     return status;
 }
 
+/* What a run took that had to end is known as well. */
+static tulle_status multiply(tulle_ctx *ctx, tl_setup *s, const tl_gpu_request *r, tulle_matrix **C)
+{
+    tulle_status status = tl_gpu_multiply(&ctx->base, ctx->gpu, r, C, &s->stats);
+    if (status != TULLE_OK) s->stats.peak_bytes = tl_dmem_most(ctx->gpu);
+    return status;
+}
+
 static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
 {
     tl_gpu_request r = request_of(s);
     r.row0 = row0;
     r.row1 = row1;
-    return tl_gpu_multiply(&ctx->base, ctx->gpu, &r, C, &s->stats);
+    return multiply(ctx, s, &r, C);
+}
+
+static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
+                         tulle_matrix **C)
+{
+    tl_gpu_request r = request_of(s);
+    r.A = A;
+    r.B = B;
+    return multiply(ctx, s, &r, C);
 }
 
 static void done(tulle_ctx *ctx, tl_setup *s)
@@ -90,8 +107,7 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     const tulle_options *o = &s->options;
     const tl_profile *p = &s->profile;
     kept *k = NULL;
-    bool there_a = !o->sort_inputs && !o->op_a && A->place == TULLE_DEVICE;
-    bool there_b = !o->sort_inputs && !o->op_b && B->place == TULLE_DEVICE;
+    bool there_a = tl_stays_there(o, o->op_a, A), there_b = tl_stays_there(o, o->op_b, B);
     bool share = tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values;
     TRY(tl_calloc(b, &k, 1, sizeof *k, "operands on the device"));
     s->kept = k;
@@ -104,6 +120,7 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     if (status == TULLE_OK) status = stay_one(ctx, A, there_a, &x->A, &k->A, &k->own_a);
     if (share) k->B = k->A;
     else if (status == TULLE_OK) status = stay_one(ctx, B, there_b, &x->B, &k->B, &k->own_b);
+    s->stats.peak_bytes = tl_dmem_most(ctx->gpu);
     tl_dmem_end(ctx->gpu);
 done:
     return status;
@@ -112,8 +129,9 @@ done:
 static uint64_t room(const tulle_ctx *ctx, const tl_setup *s)
 {
     const kept *k = s->kept;
-    uint64_t limit = s->options.memory_limit, free_bytes = tl_gpu_caps(ctx->gpu)->memory_free / 2;
-    return limit && limit - k->bytes < free_bytes ? limit - k->bytes : free_bytes;
+    uint64_t limit = s->options.memory_limit, free_bytes = tl_dmem_left(ctx->gpu) / 2;
+    uint64_t rest = limit - (k ? k->bytes : 0);
+    return limit && rest < free_bytes ? rest : free_bytes;
 }
 
 static bool too_large(tulle_status status)
@@ -286,7 +304,7 @@ static void close(tulle_ctx *ctx)
 
 const tl_engine tl_engine_gpu = {
     .where = TL_ON_GPU, .on_host = false,
-    .prepare = prepare, .stay = stay, .run = run, .done = done, .figures = figures,
+    .prepare = prepare, .stay = stay, .run = run, .part = part, .done = done, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,

@@ -9,6 +9,7 @@
  *   prepare      A and B are checked, sorted and transposed; the engine notes what its runs need
  *   stay         the operands go where the engine reads them, for several runs
  *   run          the rows row0 .. row1 of C
+ *   part         another, smaller product in its place, where the operands do not fit
  *   plan_*       a product whose patterns stay: prepared and counted once, filled many times
  *   spmm_*       a sparse matrix times a dense one */
 #ifndef TL_ENGINES_H
@@ -29,9 +30,13 @@ typedef struct tl_engine {
     tulle_status (*stay)(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
     tulle_status (*run)(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C);
     void         (*done)(tulle_ctx *ctx, tl_setup *s);
+    /* The product of rows of A with rows of B (panels.c), in order, on the host unless B lies there, while none
+     * stay.  NULL: operands are read where they lie, and what does not fit does not. */
+    tulle_status (*part)(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
+                         tulle_matrix **C);
     /* What the engine has not told in the stats of its runs; C takes so many bytes. */
     void         (*figures)(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);
-    /* Blocks: bytes of C in one run, once the operands stay; could fewer rows do where a run came to this
+    /* Blocks: bytes of C in one run, beside what stays; could fewer rows do where a run came to this
      * end; and the last word where one row alone, row0, could not. */
     uint64_t     (*room)(const tulle_ctx *ctx, const tl_setup *s);
     bool         (*too_large)(tulle_status status);

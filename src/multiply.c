@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * multiply.c - the whole road of one product: setup, engine, C. */
+ *
+ * multiply.c - the whole road of one product: setup, engine, C.
+ *
+ * An engine with memory of its own may have no room for a product whose C is wanted on the host, where it has: it
+ * goes on in blocks of rows then (blocks.c). */
 #include "ctx.h"
 
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)
@@ -20,8 +24,16 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     int want = 0;
     TRY(tl_wanted(&ctx->base, A, B, options, &want));
     TRY(tl_setup_make(ctx, A, B, options, want, &s));
-    TRY(ctx->engine->run(ctx, &s, 0, -1, &C));
-    tl_setup_stats(ctx, &s, tl_csr_bytes(&C->view));
+    const tl_engine *e = ctx->engine;
+    status = e->run(ctx, &s, 0, -1, &C);
+    if (e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
+        tl_setup_done(ctx, &s);
+        tl_trace(&ctx->base, "%s: in blocks of rows, then", ctx->base.error);
+        TRY(tl_multiply_joined(ctx, A, B, options, &s, &C));
+    } else {
+        TRY(status);
+        tl_setup_stats(ctx, &s, tl_csr_bytes(&C->view));
+    }
     *out = C;
 done:
     tl_setup_done(ctx, &s);

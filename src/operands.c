@@ -42,6 +42,12 @@ uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
     return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
 }
 
+uint64_t tl_host_limit(const tulle_ctx *ctx, const tulle_options *o, uint64_t bytes)
+{
+    static const tulle_options none;
+    return tl_limit_for(ctx->engine->on_host ? o : &none, bytes);
+}
+
 /* One operand on its way. */
 typedef struct work {
     tulle_csr    *view;
@@ -219,7 +225,7 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     TRY(copy_bytes(ctx, wa, o, look, &n));
     if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));
     if (wb->inner) take(&n, tl_inner_bytes(wa->view, wb->view, wa->perm, &result), result);
-    uint64_t limit = tl_limit_for(o, n.most);
+    uint64_t limit = tl_host_limit(ctx, o, n.most);
     /* small ones are made to find out what all of the product needs */
     if (n.most <= limit || (ctx->engine->on_host && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
     bool turned = wa->op || (wb->op && !wb->inner);

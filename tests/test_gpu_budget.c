@@ -154,7 +154,7 @@ static void products_keep_their_limit(void)
                                   .c_place = way % 2 ? TULLE_DEVICE : TULLE_HOST};
             ref full = ref_product(&p.A.view, &p.B.view), want = j.o.drop_zeros ? ref_without_zeros(&full.view) : full;
             j.want = &want.view;
-            search(&j, multiply, 2, true);
+            search(&j, multiply, 2, j.o.c_place == TULLE_DEVICE);     /* to the host it goes on in blocks */
             if (j.o.drop_zeros) ref_free(&want);
             ref_free(&full);
             pair_free(&p);
@@ -169,8 +169,8 @@ static void squares_keep_their_limit(void)
     tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);
     tulle_csr a = tulle_matrix_view(there);
     job j = {.ctx = ctx, .A = &A.view, .B = &A.view, .want = &want.view, .name = "a square from the host"};
-    search(&j, multiply, 2, true);
-    j = (job){.ctx = ctx, .A = &a, .B = &a, .want = &want.view, .name = "a square there"};
+    search(&j, multiply, 2, false);
+    j = (job){.ctx = ctx, .A = &a, .B = &a, .want = &want.view, .name = "a square there", .o.c_place = TULLE_DEVICE};
     search(&j, multiply, 2, true);
     tulle_matrix_free(there);
     ref_free(&A);

@@ -466,8 +466,10 @@ static tulle_status job_plan(tulle_ctx *ctx, const pair *p, tulle_matrix **C)
     return status;
 }
 
+/* Where C goes to the host a product goes on in blocks, and only what has no such road fails. */
 static void torture(const char *name, job_fn job, bool long_row, const char *shared)
 {
+    const bool goes_on = job == job_multiply || job == job_all_options;
     const ref_kind k = REF_INTEGERS;
     pair p = long_row ? (pair){full_row_and_singles(4, 60, 1, k, f64), ref_random(3, 60, 900, 15, k, f64), "a long row"}
                       : (pair){ref_power(11, 150, 150, 100, k, f64), ref_power(12, 150, 150, 70, k, f64), "power law"};
@@ -505,7 +507,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     }
     tulle_ctx_free(ctx);                                        /* matrices outlive their context */
     tulle_matrix_free(C);
-    CHECK(done && failed > 0, "%s: %d allocations failed, done %d", name, failed, done);
+    CHECK(done && (failed > 0) == !goes_on, "%s: %d allocations failed, done %d", name, failed, done);
     tulle_matrix_free(want);
     pair_free(&p);
 }

@@ -15,7 +15,6 @@
  *     ship.c      whole rows to other ranks
  *     freight.c   what came, as one matrix
  *     grid.c      what a product would move on grids of ranks; which is taken
- *     columns.c   some columns of a matrix
  *     summa.c     C = A*B on a grid of ranks
  *     move.c      transpose, other row blocks, gather, row blocks of equal work
  *     verify.c    C*x against A*(B*x)
@@ -118,6 +117,8 @@ typedef struct tl_lists {
 } tl_lists;
 
 tulle_status tl_lists_make(tulle_dist *d, const tulle_csr *A, const int64_t *b_starts, tl_lists *l);
+/* Which rows A names, without a word to others: need, row[] and what tl_lists_renumber() wants. */
+tulle_status tl_lists_mark(tl_base *b, const tulle_csr *A, tl_lists *l);
 /* The place of a column of A in row[], or -1: it is one of ours.  Not after tl_lists_renumber(). */
 int64_t      tl_lists_find(const tl_lists *l, int64_t column);
 /* A's columns in the new numbers. */
@@ -245,13 +246,9 @@ tulle_status tl_local_product(tulle_dist *d, const tl_fetch *f, const tulle_opti
  * grid_cols. */
 tulle_status tl_grid_choose(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B,
                             const tulle_options *o, const tl_fetch *f, tl_account *account);
-/* The first entry of a row whose column is not below this one. */
-int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
 int64_t      tl_row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *f, int64_t own_first,
                              int64_t row);
 uint64_t     tl_matrix_bytes(const tulle_matrix *A);
-/* ---- columns.c: the columns first .. end-1 of A, with the numbers they have. */
-tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, int64_t first, int64_t end, tulle_matrix **out);
 /* ---- summa.c: on a grid with account->grid_cols columns; this rank's rows of C. */
 tulle_status tl_summa(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, const tulle_options *o,
                       tulle_matrix **C, tl_account *account);

@@ -47,17 +47,6 @@ int64_t tl_row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *
     return products;
 }
 
-int64_t tl_row_lower(const tulle_csr *A, int64_t row, int64_t column)
-{
-    int64_t low = tl_row_begin(A, row), high = tl_row_begin(A, row + 1);
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (tl_get(A->col_idx, A->idx_type, middle) < column) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Bytes of a row of B here to all ranks of one row of the grid; ours: this rank is one of them. */
 static uint64_t row_bytes(const survey *s, int64_t row, int cols, bool ours)
 {

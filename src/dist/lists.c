@@ -73,7 +73,7 @@ static void set_bits(tl_lists *l, const tulle_csr *A, int64_t from, int64_t to)
     }
 }
 
-static tulle_status mark(tl_base *b, tl_lists *l, const tulle_csr *A)
+tulle_status tl_lists_mark(tl_base *b, const tulle_csr *A, tl_lists *l)
 {
     tulle_status status = TULLE_OK;
     int64_t first, last;
@@ -108,7 +108,7 @@ static tulle_status begin(tulle_dist *d, const tulle_csr *A, const int64_t *star
     l->own_rows = starts[d->t.rank + 1] - l->own_first;
     TRY(tl_calloc(d->b, &l->from, size + 1, sizeof *l->from, "counts of rows"));
     TRY(tl_calloc(d->b, &l->to, size + 1, sizeof *l->to, "counts of rows"));
-    TRY(mark(d->b, l, A));
+    TRY(tl_lists_mark(d->b, A, l));
     int64_t at = 0;
     for (int r = 0; r < size; r++) {
         while (at < l->need && l->row[at] < starts[r + 1]) at++;

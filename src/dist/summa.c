@@ -41,8 +41,8 @@ static tulle_status begin(grid *g, const tulle_csr *B)
     g->to = g->block + size;
     g->rows_in = g->block + 2 * size;
     for (int j = 0; j < g->cols; j++) {
-        TRY(tl_columns_take(b, B, tl_part(B->cols, j, g->cols), tl_part(B->cols, j + 1, g->cols),
-                            &g->part[j]));
+        TRY(tl_columns_take(b, B, NULL, B->rows, tl_part(B->cols, j, g->cols),
+                            tl_part(B->cols, j + 1, g->cols), &g->part[j]));
         g->view[j] = g->part[j]->view;
     }
 done:

@@ -94,6 +94,32 @@ uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: not
 int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, as its arrays count */
 const void  *tl_array_from(const void *array, size_t size, int64_t first);          /* NULL stays NULL */
 
+/* ---- columns.c: the columns first .. end-1 of some rows of A, with the numbers they have; row NULL: of the
+ * first rows, all of them where rows is A's. */
+tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, const int64_t *row, int64_t rows, int64_t first,
+                             int64_t end, tulle_matrix **out);
+/* The first entry of a row whose column is not below this one. */
+int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
+
+/* ---- join.c: a matrix from its parts, in their order. */
+typedef struct tl_join {
+    tulle_matrix *C;
+    int64_t       rows, nnz;            /* so far                                   */
+    int64_t       room, most;           /* entries its arrays have room for; it can have */
+    size_t        index, value;         /* bytes of a column and of a value         */
+    uint64_t      unasked;              /* bytes since the machine was asked for them */
+} tl_join;
+
+/* C has least .. most entries; columns of parts have idx_type. */
+tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least, int64_t most,
+                           tulle_index idx_type, tulle_type val_type, bool values, tl_join *join);
+/* The next rows; beside: a part of the row after the last one, which is not complete and has more columns to
+ * come. */
+tulle_status tl_join_put(tl_base *b, tl_join *join, const tulle_csr *part, bool beside);
+/* All parts were put, and are the matrix; ptr_type 0: the narrowest that does. */
+tulle_status tl_join_finish(tl_base *b, tl_join *join, int ptr_type, tulle_matrix **out);
+void         tl_join_done(tl_base *b, tl_join *join);       /* a matrix that was not finished is freed */
+
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */
 tulle_status tl_csr_sort(tl_base *b, const tulle_csr *A, tulle_matrix **out);

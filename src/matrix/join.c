@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of one
+ * row beside each other.
+ *
+ * How many entries there will be is known at most.  Columns and values get address space for so many, of which
+ * only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that is being
+ * copied.  Where such space cannot be had (memory hooks) the arrays grow by half, and are copied.  What the
+ * machine has no memory for is refused before it is touched: Linux would end the process instead.
+ *
+ * Memory: the matrix, with row pointers of 64 bits until it is complete. */
+#include "matrix/parts.h"
+#include <inttypes.h>
+
+static const uint64_t ask_from = 64u << 20;     /* bytes after which the machine is asked again */
+
+static uint64_t entry_bytes(const tl_join *j)
+{
+    return j->index + j->value;
+}
+
+tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least, int64_t most,
+                           tulle_index idx_type, tulle_type val_type, bool values, tl_join *j)
+{
+    tulle_status status = TULLE_OK;
+    *j = (tl_join){.most = most, .index = tl_index_size(idx_type), .value = values ? tl_type_size(val_type) : 0};
+    uint64_t bytes = tl_bytes_of((uint64_t)least, entry_bytes(j));
+    if (bytes > ask_from && !b->mem.alloc && bytes > tl_memory_free())
+        return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine has %"
+                       PRIu64 " left", least, bytes, tl_memory_free());
+    TRY(tl_calloc(b, &j->C, 1, sizeof *j->C, "a matrix"));
+    TRY(tl_calloc(b, &j->C->row_ptr, rows + 1, sizeof(int64_t), "row pointers of C"));
+    j->C->view = (tulle_csr){.rows = rows, .cols = cols, .ptr_type = TULLE_I64, .idx_type = idx_type,
+                             .val_type = val_type};
+done:
+    if (status != TULLE_OK) tl_join_done(b, j);
+    return status;
+}
+
+void tl_join_done(tl_base *b, tl_join *j)
+{
+    tl_matrix_free(b, j->C);
+    *j = (tl_join){0};
+}
+
+/* An array with room for more entries than it had. */
+static tulle_status grow(tl_base *b, void **array, size_t size, int64_t used, int64_t room, const char *what)
+{
+    void *more = NULL;
+    tulle_status status = tl_alloc(b, &more, room, size, what);
+    if (status != TULLE_OK) return status;
+    if (used > 0) memcpy(more, *array, (size_t)used * size);
+    tl_free(b, *array);
+    *array = more;
+    return TULLE_OK;
+}
+
+static tulle_status make_room(tl_base *b, tl_join *j, int64_t more)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = j->C;
+    int64_t need = j->nnz + more;
+    if (C->col_idx && need <= j->room) return TULLE_OK;
+    if (!C->col_idx && tl_reserve(b, &C->col_idx, j->most, j->index) == TULLE_OK) {
+        j->room = j->most;
+        if (!j->value || tl_reserve(b, &C->values, j->most, j->value) == TULLE_OK) return TULLE_OK;
+        tl_free(b, C->col_idx);
+        C->col_idx = NULL;
+        j->room = 0;
+    }
+    int64_t room = need + need / 2 < j->most ? need + need / 2 : j->most > need ? j->most : need;
+    TRY(grow(b, &C->col_idx, j->index, j->nnz, room, "column indices of C"));
+    if (j->value) TRY(grow(b, &C->values, j->value, j->nnz, room, "values of C"));
+    j->room = room;
+done:
+    return status;
+}
+
+/* Pages of reserved memory are had when they are touched: is there something left to touch? */
+static tulle_status ask_machine(tl_base *b, tl_join *j, int64_t more)
+{
+    uint64_t bytes = tl_bytes_of((uint64_t)more, entry_bytes(j));
+    j->unasked = tl_bytes_sum(j->unasked, bytes);
+    if (j->unasked < ask_from || b->mem.alloc) return TULLE_OK;
+    uint64_t have = tl_memory_free();
+    j->unasked = 0;
+    if (bytes <= have) return TULLE_OK;
+    return tl_fail(b, TULLE_ENOMEM, "C: %" PRIu64 " bytes could not be had after row %" PRId64 " and %" PRId64
+                   " entries, the machine has %" PRIu64 " left", bytes, j->rows, j->nnz, have);
+}
+
+tulle_status tl_join_put(tl_base *b, tl_join *j, const tulle_csr *part, bool beside)
+{
+    tulle_status status = TULLE_OK;
+    TRY(ask_machine(b, j, part->nnz));
+    TRY(make_room(b, j, part->nnz));
+    tulle_matrix *C = j->C;
+    int64_t *ptr = (int64_t *)C->row_ptr + j->rows;
+    for (int64_t i = 1; i <= part->rows; i++) ptr[i] = j->nnz + tl_row_begin(part, i);
+    if (part->nnz > 0)
+        memcpy((char *)C->col_idx + j->nnz * (int64_t)j->index, part->col_idx, (size_t)part->nnz * j->index);
+    if (part->nnz > 0 && j->value)
+        memcpy((char *)C->values + j->nnz * (int64_t)j->value, part->values, (size_t)part->nnz * j->value);
+    j->nnz += part->nnz;
+    if (!beside) j->rows += part->rows;
+done:
+    return status;
+}
+
+tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = j->C;
+    tulle_index type = ptr_type ? (tulle_index)ptr_type : tl_index_for(j->nnz);
+    if (!tl_fits(type, j->nnz)) {
+        status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%"
+                         PRId64 "); ask for 64 bit", j->nnz, (int64_t)TULLE_I32_LIMIT);
+        goto done;
+    }
+    TRY(make_room(b, j, 0));            /* without entries, too, there are arrays */
+    tl_commit(b, C->col_idx, (uint64_t)j->nnz * j->index);
+    tl_shrink(b, C->col_idx, (uint64_t)j->nnz * j->index);
+    if (j->value) tl_commit(b, C->values, (uint64_t)j->nnz * j->value);
+    if (j->value) tl_shrink(b, C->values, (uint64_t)j->nnz * j->value);
+    tl_index_resize(b, C->row_ptr, TULLE_I64, type, C->view.rows + 1);
+    tl_shrink(b, C->row_ptr, (uint64_t)(C->view.rows + 1) * tl_index_size(type));
+    C->view.nnz = j->nnz;
+    C->view.ptr_type = type;
+    C->view.row_ptr = C->row_ptr;
+    C->view.col_idx = C->col_idx;
+    C->view.values = C->values;
+    *out = C;
+    *j = (tl_join){0};
+done:
+    return status;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_panels.c - products larger than the memory of what computes them, on a device that is not there: an engine
+ * made of the CPU's that counts the bytes of operands and C, and refuses what passes its limit.  All of the road
+ * above an engine is seen by the sanitizers so: blocks of rows, rows of B that are named, panels of columns, parts
+ * joined.  test_gpu_larger.c takes it with a device. */
+#include "ctx.h"
+#include "slices.h"
+#include "ways.h"
+
+static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
+
+/* ---- the device */
+
+typedef struct device {
+    tulle_ctx *worker;                  /* computes                                 */
+    int64_t    runs, fail_at;           /* products asked for; this one has no memory; 0: none */
+    int64_t    parts, narrow;           /* those in parts, and in panels            */
+    bool       kept;                    /* operands stay                            */
+} device;
+
+static device dev;
+
+static uint64_t kept_bytes(const tl_setup *s)
+{
+    return tl_csr_bytes(&s->operands.A) + tl_csr_bytes(&s->operands.B);
+}
+
+static tulle_status compute(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B, uint64_t before,
+                            tulle_matrix **C)
+{
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    tulle_options o = s->options;
+    tulle_matrix *M = NULL;
+    const uint64_t limit = o.memory_limit;
+    *C = NULL;
+    if (++dev.runs == dev.fail_at) return tl_fail(b, TULLE_ENOMEM, "17 bytes could not be had");
+    o.memory_limit = 0;
+    o.op_a = o.op_b = o.sort_inputs = 0;
+    if (tulle_multiply(dev.worker, A, B, &o, &M) != TULLE_OK)
+        return tl_fail(b, TULLE_EINVAL, "%s", tulle_ctx_error(dev.worker));
+    uint64_t bytes = before + tl_csr_bytes(&M->view);
+    s->stats.peak_bytes = bytes < limit ? bytes : limit;
+    if (limit && bytes > limit)
+        status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes there, the limit is %" PRIu64, bytes, limit);
+    else if (tl_progress(b, "symbolic", 0.5)) status = tl_fail(b, TULLE_ECANCEL, "cancelled");
+    else status = tl_matrix_copy(b, &M->view, C);
+    if (status == TULLE_OK) {
+        tulle_stats t;
+        tulle_ctx_stats(dev.worker, &t);
+        (*C)->view.val_type = M->view.val_type;
+        s->stats.shares = t.shares;
+        memcpy(s->stats.share, t.share, sizeof t.share);
+    }
+    tulle_matrix_free(M);
+    return status;
+}
+
+static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B, tulle_matrix **C)
+{
+    dev.parts++;
+    dev.narrow += A->rows == 1;
+    CHECK(!dev.kept, "parts while all of A and B are there");
+    return compute(ctx, s, A, B, tl_csr_bytes(A) + tl_csr_bytes(B), C);
+}
+
+static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
+{
+    tulle_csr A = s->operands.A;
+    A.rows = (row1 < 0 ? A.rows : row1) - row0;
+    A.row_ptr = (const char *)A.row_ptr + (size_t)row0 * tl_index_size(A.ptr_type);
+    A.nnz = tl_row_begin(&A, A.rows) - tl_row_begin(&A, 0);
+    return compute(ctx, s, &A, &s->operands.B, kept_bytes(s), C);
+}
+
+static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
+{
+    (void)A;
+    (void)B;
+    if (++dev.runs == dev.fail_at) return tl_fail(&ctx->base, TULLE_ENOMEM, "19 bytes could not be had");
+    if (s->options.memory_limit && kept_bytes(s) > s->options.memory_limit)
+        return tl_fail(&ctx->base, TULLE_ELIMIT, "A and B are too large");
+    dev.kept = true;
+    return TULLE_OK;
+}
+
+static void done(tulle_ctx *ctx, tl_setup *s)
+{
+    (void)ctx;
+    (void)s;
+    dev.kept = false;
+}
+
+static uint64_t room(const tulle_ctx *ctx, const tl_setup *s)
+{
+    (void)ctx;
+    uint64_t limit = s->options.memory_limit ? s->options.memory_limit : (uint64_t)1 << 40;
+    return limit - (dev.kept ? kept_bytes(s) : 0);
+}
+
+static bool too_large(tulle_status status)
+{
+    return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
+}
+
+static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
+{
+    (void)ctx;
+    (void)s;
+    (void)row0;
+    return status;
+}
+
+static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
+{
+    (void)ctx;
+    (void)s;
+    (void)c_bytes;
+}
+
+static tl_engine there;
+
+static tulle_ctx *device_ctx(const tulle_mem *mem)
+{
+    tulle_ctx *ctx = NULL;
+    there = tl_engine_cpu;
+    there.on_host = false;
+    there.run = run;
+    there.part = part;
+    there.stay = stay;
+    there.done = done;
+    there.room = room;
+    there.too_large = too_large;
+    there.refuse = refuse;
+    there.figures = figures;
+    dev = (device){.worker = ctx_with(1)};
+    if (tulle_ctx_create("cpu", mem, &ctx) != TULLE_OK) abort();
+    ctx->engine = &there;
+    return ctx;
+}
+
+static void device_free(tulle_ctx *ctx)
+{
+    tulle_ctx_free(dev.worker);
+    tulle_ctx_free(ctx);
+}
+
+static uint64_t asked_for(tulle_ctx *ctx)
+{
+    unsigned long long need = 0;
+    const char *at = strstr(tulle_ctx_error(ctx), "needs ");
+    return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
+}
+
+/* ---- one product under limits from "just fits" to what is refused */
+
+/* Under one limit; true: it was kept. */
+static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tulle_options o, uint64_t limit,
+                      const tulle_csr *want, const char *name)
+{
+    tulle_matrix *C = NULL;
+    tulle_stats s;
+    o.memory_limit = limit;
+    tulle_status status = tulle_multiply(ctx, A, B, &o, &C);
+    CHECK(!dev.kept, "%s: something stayed there", name);
+    if (status != TULLE_OK) {
+        CHECK(status == TULLE_ELIMIT && !C && asked_for(ctx) > limit, "%s, limit %" PRIu64 ": %s", name, limit,
+              tulle_ctx_error(ctx));
+        return false;
+    }
+    tulle_csr c = tulle_matrix_view(C);
+    CHECK(ref_same(&c, want, name), "limit %" PRIu64, limit);
+    CHECK(c.ptr_type == (o.c_ptr_type ? (tulle_index)o.c_ptr_type : TULLE_I32), "%s: row pointers", name);
+    CHECK(c.idx_type == (o.c_idx_type ? (tulle_index)o.c_idx_type : B->idx_type), "%s: columns", name);
+    tulle_ctx_stats(ctx, &s);
+    int64_t rows = 0, products = 0;
+    for (int k = 0; k < s.shares; k++) rows += s.share[k].rows, products += s.share[k].products;
+    CHECK(s.c_nnz == want->nnz && s.peak_bytes <= limit, "%s: %" PRId64 " entries, peak %" PRIu64, name, s.c_nnz,
+          s.peak_bytes);
+    CHECK(rows == want->rows && products == s.products, "%s, limit %" PRIu64 ": shares of %" PRId64 " rows", name, limit, rows);
+    tulle_matrix_free(C);
+    return true;
+}
+
+/* Returns how many of the parts had one row: they came in panels. */
+static int64_t all_limits(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                          const tulle_csr *want, const char *name)
+{
+    tulle_options plain = o ? *o : (tulle_options){0};
+    dev.parts = dev.narrow = 0;
+    uint64_t limit = 3 * (tl_csr_bytes(A) + tl_csr_bytes(B) + tl_csr_bytes(want)) + 64;
+    CHECK(try_limit(ctx, A, B, plain, limit, want, name), "%s: %s", name, tulle_ctx_error(ctx));
+    CHECK(dev.parts == 0, "%s: what fits went in parts", name);
+    while (limit > 1 && try_limit(ctx, A, B, plain, limit, want, name)) limit -= limit / 3 + 1;
+    if (limit > 1) {                    /* what is asked for then is enough */
+        uint64_t need = asked_for(ctx);
+        CHECK(try_limit(ctx, A, B, plain, need, want, name), "%s: %s", name, tulle_ctx_error(ctx));
+    }
+    return dev.narrow;
+}
+
+static void every_limit_gives_the_same_product(void)
+{
+    tulle_ctx *ctx = device_ctx(NULL);
+    int64_t narrow = 0;
+    for (int i = 0; i < 28; i++) {
+        if (i == 22 || i == 24 || (i > 15 && i < 19)) continue;     /* long, and not other than their neighbours */
+        ref_types t = ref_types_at(5 * i % REF_TYPES), u = ref_types_at((5 * i + 7) % REF_TYPES);
+        u.val = t.val;
+        pair p = pair_at(i, REF_REALS, t, u);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        ref a = ref_copy(&p.A.view, t), b = ref_copy(&p.B.view, u);
+        narrow += all_limits(ctx, &p.A.view, &p.B.view, NULL, &want.view, p.name);
+        CHECK(ref_untouched(&p.A.view, &a) && ref_untouched(&p.B.view, &b), "%s: operands were written", p.name);
+        ref_free(&a);
+        ref_free(&b);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    CHECK(narrow > 100, "%" PRId64 " parts of one row", narrow);
+    device_free(ctx);
+}
+
+static void every_option_gives_the_same_product(void)
+{
+    tulle_ctx *ctx = device_ctx(NULL);
+    ref A = ref_random(3, 50, 80, 6, REF_CANCELLING, f64), B = ref_random(4, 90, 50, 9, REF_CANCELLING, f64);
+    ref T = ref_transpose(&A.view, TULLE_TRANSPOSE), U = ref_transpose(&B.view, TULLE_TRANSPOSE);
+    ref full = ref_product(&T.view, &U.view), none = ref_without_zeros(&full.view);
+    ref a = ref_shuffled(&A.view, 5, false);
+    tulle_options o = {.op_a = TULLE_TRANSPOSE, .op_b = TULLE_ADJOINT};
+    all_limits(ctx, &A.view, &B.view, &o, &full.view, "transposed");
+    o.drop_zeros = 1;
+    all_limits(ctx, &A.view, &B.view, &o, &none.view, "without zeros");
+    o.c_ptr_type = o.c_idx_type = TULLE_I64;
+    all_limits(ctx, &A.view, &B.view, &o, &none.view, "wide");
+    o.sort_inputs = 1;
+    all_limits(ctx, &a.view, &B.view, &o, &none.view, "unsorted");
+    tulle_csr x = A.view, y = B.view;
+    x.values = y.values = NULL;
+    full.view.values = NULL;
+    all_limits(ctx, &x, &y, &(tulle_options){.op_a = TULLE_TRANSPOSE, .op_b = TULLE_TRANSPOSE}, &full.view, "patterns");
+    ref all[] = {A, B, T, U, full, none, a};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    sliced s = sliced_new(f64);
+    ref square = ref_product(&s.plain.view, &s.plain.view);
+    all_limits(ctx, &s.slice, &s.slice, NULL, &square.view, "a slice");
+    ref_free(&square);
+    sliced_free(&s);
+    device_free(ctx);
+}
+
+/* ---- blocks for the caller */
+
+typedef struct seen {
+    const tulle_csr *want;
+    int64_t          rows, blocks, stop_after;
+    bool             good;
+} seen;
+
+static int look(void *user, int64_t first, const tulle_csr *block)
+{
+    seen *x = user;
+    const int64_t from = ref_ptr(x->want, first);
+    x->good = x->good && first == x->rows && block->nnz == ref_ptr(x->want, first + block->rows) - from;
+    for (int64_t k = 0; x->good && k < block->nnz; k++)
+        x->good = ref_col(block, k) == ref_col(x->want, from + k) && ref_val(block, k).re == ref_val(x->want, from + k).re;
+    x->rows += block->rows;
+    return ++x->blocks == x->stop_after;
+}
+
+static void blocks_come_in_order_whatever_is_too_large(void)
+{
+    tulle_ctx *ctx = device_ctx(NULL);
+    ref A = ref_power(11, 80, 90, 60, REF_REALS, f64), B = ref_power(12, 90, 200, 150, REF_REALS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    tulle_status status = TULLE_OK;
+    int64_t most = 0, kept = 0;
+    for (uint64_t limit = 1 << 20; status == TULLE_OK; limit -= limit / 4) {
+        seen x = {.want = &want.view, .good = true};
+        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, look, &x);
+        CHECK(status == TULLE_ELIMIT || (status == TULLE_OK && x.rows == 80), "%s", tulle_ctx_error(ctx));
+        CHECK(x.good && !dev.kept, "limit %" PRIu64, limit);
+        if (x.blocks > most) most = x.blocks;
+        if (status != TULLE_OK || x.blocks < 2) continue;
+        kept++;
+        seen y = {.want = &want.view, .good = true, .stop_after = x.blocks - 1};
+        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, look, &y);
+        CHECK(status == TULLE_ECANCEL && y.blocks == x.blocks - 1 && strstr(tulle_ctx_error(ctx), "stopped by the caller"),
+              "%s", tulle_ctx_error(ctx));
+        status = TULLE_OK;
+    }
+    CHECK(most > 20 && kept > 5, "%" PRId64 " blocks at most, %" PRId64 " limits", most, kept);
+    ref all[] = {A, B, want};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    device_free(ctx);
+}
+
+/* ---- failures */
+
+/* A limit for blocks beside A and B, for parts, for panels. */
+static uint64_t limit_for(int way, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C)
+{
+    const uint64_t operands = tl_csr_bytes(A) + tl_csr_bytes(B);
+    return way == 0 ? 0 : way == 1 ? operands + tl_csr_bytes(C) / 3 : way == 2 ? operands / 2 : operands / 6;
+}
+
+static void a_request_that_fails_is_made_again_for_less(void)
+{
+    tulle_ctx *ctx = device_ctx(NULL);
+    ref A = ref_power(11, 40, 90, 60, REF_REALS, f64), B = ref_power(12, 90, 200, 150, REF_REALS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    for (int way = 0; way < 4; way++) {
+        tulle_options o = {.memory_limit = limit_for(way, &A.view, &B.view, &want.view)};
+        bool came = true;
+        int64_t n = 1;
+        for (; came && n < 3000 && test_failures < 10; n++) {
+            tulle_matrix *C = NULL;
+            dev.runs = 0;
+            dev.fail_at = n;
+            tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
+            came = dev.runs >= n;
+            /* the last word is that of a row and a column alone */
+            CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && way == 3 && !C), "way %d, run %" PRId64 ": %s", way, n,
+                  tulle_ctx_error(ctx));
+            tulle_csr c = tulle_matrix_view(C);
+            if (C) CHECK(ref_same(&c, &want.view, "after a failure"), "way %d, run %" PRId64, way, n);
+            CHECK(!dev.kept, "way %d, run %" PRId64 ": something stayed", way, n);
+            tulle_matrix_free(C);
+        }
+        CHECK(n > (way < 2 ? 1 : 10), "way %d: %" PRId64 " runs", way, n);
+    }
+    ref all[] = {A, B, want};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    device_free(ctx);
+}
+
+typedef struct steps { int64_t seen, stop_at; } steps;
+
+static int stop(void *user, const char *stage, double fraction)
+{
+    steps *x = user;
+    CHECK(stage && fraction >= 0 && fraction <= 1, "%g", fraction);
+    return ++x->seen == x->stop_at;
+}
+
+static void it_can_be_cancelled_at_every_step(void)
+{
+    tulle_ctx *ctx = device_ctx(NULL);
+    ref A = ref_power(11, 40, 90, 60, REF_REALS, f64), B = ref_power(12, 90, 200, 150, REF_REALS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    steps x = {0};
+    tulle_ctx_set_progress(ctx, stop, &x);
+    for (int way = 1; way < 4; way++) {
+        tulle_options o = {.memory_limit = limit_for(way, &A.view, &B.view, &want.view)};
+        const uint64_t held = atomic_load(&ctx->base.held);
+        bool came = true;
+        for (int64_t n = 1; came && test_failures < 10; n++) {
+            tulle_matrix *C = NULL;
+            x = (steps){.stop_at = n};
+            tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
+            came = x.seen >= n;
+            CHECK(status == (came ? TULLE_ECANCEL : TULLE_OK) && !C == came, "way %d, step %" PRId64 ": %s", way, n,
+                  tulle_ctx_error(ctx));
+            tulle_matrix_free(C);
+            if (came) CHECK(atomic_load(&ctx->base.held) == held, "way %d, step %" PRId64 ": memory is left", way, n);
+            if (!came) CHECK(n > 3, "way %d: %" PRId64 " steps", way, n);
+        }
+    }
+    ref all[] = {A, B, want};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    device_free(ctx);
+}
+
+/* Memory of the caller's, of which one request fails. */
+typedef struct heap { int64_t calls, fail_at, live; } heap;
+
+static void *heap_take(void *user, size_t bytes)
+{
+    heap *h = user;
+    if (++h->calls == h->fail_at) return NULL;
+    h->live++;
+    return malloc(bytes);
+}
+
+static void heap_give(void *user, void *p)
+{
+    ((heap *)user)->live -= p != NULL;
+    free(p);
+}
+
+static void memory_of_the_host_can_fail_at_every_request(void)
+{
+    heap h = {0};
+    const tulle_mem mem = {.alloc = heap_take, .free = heap_give, .user = &h};
+    tulle_ctx *ctx = device_ctx(&mem);
+    ref A = ref_power(11, 12, 60, 40, REF_REALS, f64), B = ref_power(12, 60, 90, 70, REF_REALS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    for (int way = 1; way < 4; way++) {
+        tulle_options o = {.memory_limit = limit_for(way, &A.view, &B.view, &want.view)};
+        bool came = true;
+        int64_t failed = 0;
+        for (int64_t n = 1; came && test_failures < 10; n++) {
+            tulle_matrix *C = NULL;
+            const int64_t live = h.live;
+            h.calls = 0;
+            h.fail_at = n;
+            tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
+            came = h.calls >= n;
+            h.fail_at = 0;
+            /* what fails for one block may be had for half of it */
+            CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && came && !C), "way %d, request %" PRId64 ": %s", way, n,
+                  tulle_ctx_error(ctx));
+            tulle_csr c = tulle_matrix_view(C);
+            if (C) CHECK(ref_same(&c, &want.view, "memory"), "way %d, request %" PRId64, way, n);
+            tulle_matrix_free(C);
+            CHECK(h.live == live, "way %d, request %" PRId64 ": %" PRId64 " blocks are left", way, n, h.live - live);
+            failed += status != TULLE_OK;
+        }
+        CHECK(failed > 0, "way %d: nothing failed", way);
+    }
+    ref all[] = {A, B, want};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    device_free(ctx);
+    CHECK(h.live == 0, "%" PRId64 " blocks are left", h.live);
+}
+
+/* ---- what it is made of */
+
+static void some_columns_of_some_rows(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    for (int t = 0; t < REF_TYPES; t++) {
+        ref A = ref_random(5, 30, 50, 7, REF_REALS, ref_types_at(t));
+        static const int64_t rows[] = {0, 3, 3, 17, 29};        /* in any order, as often as wanted */
+        for (int64_t first = 0; first <= 50; first += 7)
+            for (int64_t end = first; end <= 50; end += 9) {
+                tulle_matrix *S = NULL;
+                REQUIRE(tl_columns_take(&ctx->base, &A.view, rows, 5, first, end, &S) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                int64_t at = 0;
+                bool good = S->view.rows == 5 && S->view.cols == 50 && S->view.val_type == A.view.val_type;
+                for (int64_t i = 0; i < 5; i++) {
+                    for (int64_t k = ref_ptr(&A.view, rows[i]); k < ref_ptr(&A.view, rows[i] + 1); k++) {
+                        if (ref_col(&A.view, k) < first || ref_col(&A.view, k) >= end) continue;
+                        good = good && at < S->view.nnz && ref_col(&S->view, at) == ref_col(&A.view, k)
+                            && ref_val(&S->view, at).re == ref_val(&A.view, k).re
+                            && ref_val(&S->view, at).im == ref_val(&A.view, k).im;
+                        at++;
+                    }
+                    good = good && ref_ptr(&S->view, i + 1) == at;
+                }
+                CHECK(good && S->view.nnz == at, "columns %" PRId64 " to %" PRId64 ", types %d", first, end, t);
+                tl_matrix_free(&ctx->base, S);
+            }
+        ref_free(&A);
+    }
+    tulle_ctx_free(ctx);
+}
+
+/* Rows below each other, one of them in pieces, with the library's own memory and with the caller's. */
+static void parts_are_joined(void)
+{
+    for (int t = 0; t < REF_TYPES; t++)
+        for (int way = 0; way < 4; way++) {
+            heap h = {0};
+            const tulle_mem mem = {.alloc = heap_take, .free = heap_give, .user = &h};
+            tulle_ctx *ctx = NULL;
+            REQUIRE(tulle_ctx_create("cpu", way % 2 ? &mem : NULL, &ctx) == TULLE_OK, "context");
+            tl_base *b = &ctx->base;
+            const bool values = way < 2;
+            ref A = ref_random(5, 40, 70, 9, REF_REALS, ref_types_at(t));
+            tulle_csr a = A.view;
+            if (!values) a.values = NULL;
+            tl_join j;
+            tulle_matrix *C = NULL;
+            REQUIRE(tl_join_begin(b, 40, 70, 0, 2 * a.nnz, a.idx_type, a.val_type, values, &j) == TULLE_OK, "%s", b->error);
+            for (int64_t row = 0, n = 0; row < 40; row += n) {
+                n = row % 5 == 0 ? 1 : row + 3 < 40 ? 3 : 40 - row;
+                for (int64_t k = 0, list[3] = {row, row + 1, row + 2}; k < (n == 1 ? 4 : 1); k++) {
+                    tulle_matrix *S = NULL;
+                    const int64_t first = n == 1 ? 20 * k : 0, end = n == 1 && k < 3 ? 20 * k + 20 : 70;
+                    REQUIRE(tl_columns_take(b, &a, list, n, first, end, &S) == TULLE_OK, "%s", b->error);
+                    CHECK(tl_join_put(b, &j, &S->view, n == 1 && k < 3) == TULLE_OK, "%s", b->error);
+                    tl_matrix_free(b, S);
+                }
+            }
+            const int type = t % 3 == 0 ? 0 : t % 3;
+            REQUIRE(tl_join_finish(b, &j, type, &C) == TULLE_OK, "%s", b->error);
+            CHECK(ref_same(&C->view, &a, "joined") && C->view.ptr_type == (type ? (tulle_index)type : TULLE_I32), "way %d", way);
+            CHECK(tulle_csr_check(ctx, &C->view) == TULLE_OK && C->view.val_type == a.val_type, "%s", tulle_ctx_error(ctx));
+            tulle_ctx_free(ctx);
+            tulle_matrix_free(C);
+            CHECK(h.live == 0, "%" PRId64 " blocks are left", h.live);
+            ref_free(&A);
+        }
+}
+
+/* Before a byte is taken. */
+static void what_the_machine_cannot_hold_is_refused_before(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    const int64_t many = (int64_t)1 << 44;
+    tl_join j;
+    CHECK(tl_join_begin(&ctx->base, 10, many, many, many, TULLE_I64, TULLE_F64, true, &j) == TULLE_ENOMEM && !j.C, "%s",
+          tulle_ctx_error(ctx));
+    CHECK(strstr(tulle_ctx_error(ctx), "at least 17592186044416 entries, 281474976710656 bytes"), "%s", tulle_ctx_error(ctx));
+    tulle_ctx_free(ctx);
+}
+
+TEST_MAIN(TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
+          TEST(blocks_come_in_order_whatever_is_too_large), TEST(a_request_that_fails_is_made_again_for_less),
+          TEST(it_can_be_cancelled_at_every_step), TEST(memory_of_the_host_can_fail_at_every_request),
+          TEST(some_columns_of_some_rows), TEST(parts_are_joined), TEST(what_the_machine_cannot_hold_is_refused_before))
