@@ -196,6 +196,7 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
     }
     s->stats.stages = s->stats.waits = s->stats.shares = 0;
     tl_stats_add(&sum, &s->stats);
+    if (!counted) s->stats.share[s->stats.shares++] = (tulle_share){tulle_accumulator_name(TL_DIRECT), 1, 0, {0}};
     TRY(tl_join_finish(b, &j, o->c_ptr_type, C));
 done:
     tl_join_done(b, &j);

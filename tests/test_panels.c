@@ -50,6 +50,7 @@ static tulle_status compute(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, con
         tulle_stats t;
         tulle_ctx_stats(dev.worker, &t);
         (*C)->view.val_type = M->view.val_type;
+        s->stats.c_nnz = t.c_nnz;
         s->stats.shares = t.shares;
         memcpy(s->stats.share, t.share, sizeof t.share);
     }
@@ -374,26 +375,26 @@ static void it_can_be_cancelled_at_every_step(void)
 }
 
 /* Memory of the caller's, of which one request fails. */
-typedef struct heap { int64_t calls, fail_at, live; } heap;
+typedef struct hooks { int64_t calls, fail_at, live; } hooks;
 
-static void *heap_take(void *user, size_t bytes)
+static void *hooks_take(void *user, size_t bytes)
 {
-    heap *h = user;
+    hooks *h = user;
     if (++h->calls == h->fail_at) return NULL;
     h->live++;
     return malloc(bytes);
 }
 
-static void heap_give(void *user, void *p)
+static void hooks_give(void *user, void *p)
 {
-    ((heap *)user)->live -= p != NULL;
+    ((hooks *)user)->live -= p != NULL;
     free(p);
 }
 
 static void memory_of_the_host_can_fail_at_every_request(void)
 {
-    heap h = {0};
-    const tulle_mem mem = {.alloc = heap_take, .free = heap_give, .user = &h};
+    hooks h = {0};
+    const tulle_mem mem = {.alloc = hooks_take, .free = hooks_give, .user = &h};
     tulle_ctx *ctx = device_ctx(&mem);
     ref A = ref_power(11, 12, 60, 40, REF_REALS, f64), B = ref_power(12, 60, 90, 70, REF_REALS, f64);
     ref want = ref_product(&A.view, &B.view);
@@ -463,8 +464,8 @@ static void parts_are_joined(void)
 {
     for (int t = 0; t < REF_TYPES; t++)
         for (int way = 0; way < 4; way++) {
-            heap h = {0};
-            const tulle_mem mem = {.alloc = heap_take, .free = heap_give, .user = &h};
+            hooks h = {0};
+            const tulle_mem mem = {.alloc = hooks_take, .free = hooks_give, .user = &h};
             tulle_ctx *ctx = NULL;
             REQUIRE(tulle_ctx_create("cpu", way % 2 ? &mem : NULL, &ctx) == TULLE_OK, "context");
             tl_base *b = &ctx->base;
