@@ -544,7 +544,8 @@ TULLE_API tulle_status tulle_plan_create(tulle_ctx *ctx, const tulle_csr *A, con
  * the plan. */
 TULLE_API tulle_csr    tulle_plan_pattern(const tulle_plan *plan);
 /* Computes the values of a plan's product from values of A and B.  a_values and b_values lie where A and B
- * did, c_values where c_place says; nothing is allocated (but for transposed operands on a device). */
+ * did, c_values where c_place says, apart from them; nothing is allocated (but for transposed operands on a
+ * device). */
 TULLE_API tulle_status tulle_plan_run(tulle_plan *plan, const void *a_values, const void *b_values,
                                       void *c_values);
 /* Computes a plan's product as a matrix of its own.  It has a copy of the plan's pattern and the values that

@@ -35,7 +35,16 @@ int run_convert(const options *o)
         replace(&a, next);
     }
     GO(output_write(&s, target, &a.view, NULL));
-    if (!o->quiet) print_operand(target, &a);
+    if (o->json) {
+        json j;
+        json_begin(&j, "convert");
+        json_text(&j, "from", a.name);
+        json_csr(&j, &a.view);
+        json_text(&j, "output", target);
+        json_end(&j);
+    } else if (!o->quiet) {
+        print_operand(target, &a);
+    }
 done:
     operand_free(&a);
     session_close(&s);

@@ -8,8 +8,9 @@
 
 int dense_load(session *s, const char *name, tulle_dense_matrix **out)
 {
-    if (is_directory(name)) return complain(END_INPUT, "\"%s\" is a directory", name);
-    tulle_status status = tulle_dense_read(s->ctx, name, out);
+    const char *path = path_of(name);
+    if (is_directory(path)) return complain(END_INPUT, "\"%s\" is a directory", path);
+    tulle_status status = tulle_dense_read(s->ctx, path, out);
     int code = told(s, status);
     return status == TULLE_EIO && code == END_FAILED ? END_INPUT : code;
 }

@@ -38,8 +38,10 @@ int run_gen(const options *o)
     GO(output_name(o->output, MATRIX_FILE));
     GO(output_symmetric(o, o->output));
     /* A file that happens to be named like the recipe must not be taken for it. */
-    snprintf(recipe, sizeof recipe, "%s%s", strncmp(o->operand[0], "gen:", 4) == 0 ? "" : "gen:",
-             o->operand[0]);
+    int length = snprintf(recipe, sizeof recipe, "%s%s", strncmp(o->operand[0], "gen:", 4) == 0 ? "" : "gen:",
+                          o->operand[0]);
+    if (length >= (int)sizeof recipe)           /* a part of it could be another recipe */
+        return complain(END_USAGE, "a recipe of %zu characters is too long", strlen(o->operand[0]));
     GO(session_open(&s, o));
     GO(output_place(&s, o->output));
     GO(operand_load(&s, recipe, &a));

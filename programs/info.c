@@ -171,7 +171,7 @@ int run_info(const options *o)
     operand a = {0};
     facts f = {0};
     GO(session_open(&s, o));
-    if (is_npy(o->operand[0])) {
+    if (is_npy(path_of(o->operand[0]))) {
         if (o->type || o->index || o->map)
             code = complain(END_USAGE, "--type, --index and --map are for sparse matrices, and \"%s\" is "
                             "dense", o->operand[0]);

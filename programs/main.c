@@ -70,8 +70,8 @@ static void print_usage(FILE *out)
     for (int i = 0; commands[i].name; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].text);
     fputs("\nAn operand is a file (.mtx, .mtx.gz, .tar.gz, .tulle) or a recipe such as poisson2d:1000;\n"
-          "A.tar.gz:NAME is a member of an archive, gen:RECIPE always a recipe.  \"tulle help COMMAND\" says"
-          " more.\n\nexit codes\n", out);
+          "A.tar.gz:NAME is a member of an archive, gen:RECIPE always a recipe, - standard input.\n"
+          "\"tulle help COMMAND\" says more.\n\nexit codes\n", out);
     print_ends(out);
     fprintf(out, "\ntry: tulle multiply poisson2d:1000 --check\n");
 }
@@ -99,6 +99,15 @@ static const command *command_of(const char *word)
     return find(word);
 }
 
+/* What was flushed on the way may have failed as well as what is left. */
+static int end_of_output(void)
+{
+    bool failed = fflush(stdout) != 0;
+    const char *why = failed ? strerror(errno) : "some of it was lost";
+    if (!failed && !ferror(stdout)) return END_OK;
+    return signal_caught() ? signal_end() : complain(END_FAILED, "standard output cannot be written: %s", why);
+}
+
 int main(int argc, char **argv)
 {
     options o;
@@ -116,9 +125,5 @@ int main(int argc, char **argv)
     signal_watch();
     if (o.help) print_help(c);
     else code = c->run(&o);
-    if (fflush(stdout) != 0 && code == END_OK)
-        code = signal_caught() ? signal_end()
-                               : complain(END_FAILED, "standard output cannot be written: %s",
-                                          strerror(errno));
-    return code;
+    return code == END_OK ? end_of_output() : code;
 }

@@ -2,7 +2,8 @@
  *
  * operand.c - what the words of a command line stand for.
  *
- * "gen:NAME..." is a recipe of the gallery.  Another word is a file when there is one, else a recipe.
+ * "gen:NAME..." is a recipe of the gallery, "-" standard input.  Another word is a file when there is one, else
+ * a recipe.
  * A square A alone means A*A, another A alone A*A^T. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
@@ -62,6 +63,11 @@ static int no_recipe(session *s, const char *recipe, bool forced)
     return complain(END_INPUT, "there is no file \"%s\", and %s", recipe, tulle_ctx_error(s->ctx));
 }
 
+const char *path_of(const char *word)
+{
+    return strcmp(word, "-") == 0 ? "/dev/stdin" : word;
+}
+
 /* A file, or a member of an archive: A.tar.gz:NAME.  A recipe of the gallery is one even where a file has its
  * name. */
 static bool is_file(const char *name)
@@ -80,9 +86,10 @@ static int load(session *s, operand *a)
 {
     bool forced = strncmp(a->name, "gen:", 4) == 0;
     const char *recipe = forced ? a->name + 4 : a->name;
-    if (!forced && is_file(a->name)) {
-        if (is_directory(a->name)) return complain(END_INPUT, "\"%s\" is a directory", a->name);
-        tulle_status status = (s->o->map ? tulle_read_mapped : tulle_read)(s->ctx, a->name, &a->matrix);
+    const char *path = path_of(a->name);
+    if (!forced && is_file(path)) {
+        if (is_directory(path)) return complain(END_INPUT, "\"%s\" is a directory", path);
+        tulle_status status = (s->o->map ? tulle_read_mapped : tulle_read)(s->ctx, path, &a->matrix);
         int code = told(s, status);
         return status == TULLE_EIO && code == END_FAILED ? END_INPUT : code;
     }

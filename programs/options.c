@@ -36,7 +36,7 @@ enum {                                  /* benches that are named take some of t
     FORCED  = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
     WORKS   = TYPED | BENCHES,
     CACHES  = FOR_CACHE | FOR_KEPT,
-    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_DEVICES | CACHES
+    REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_CONVERT | FOR_DEVICES | CACHES
               | FOR_VERSION
 };
 

@@ -147,6 +147,7 @@ typedef struct operand {
     tulle_csr     view;
 } operand;
 
+const char *path_of(const char *word);    /* the file that an operand names: "-" is standard input */
 int  operand_load(session *s, const char *name, operand *a);
 void operand_free(operand *a);
 int  operand_convert(session *s, operand *a, int type);

@@ -92,6 +92,19 @@ done:
     return status;
 }
 
+/* Inputs are never written: values of C may not go into those of an operand, which are read meanwhile.  What
+ * lies on a device is not looked at. */
+static tulle_status check_apart(const tulle_plan *p, const tulle_csr *A, const char *name, const void *values,
+                                const void *c_values)
+{
+    uintptr_t size = tl_type_size(A->val_type), a = (uintptr_t)values, c = (uintptr_t)c_values;
+    if (A->place != TULLE_HOST || p->setup.options.c_place != TULLE_HOST || A->nnz == 0
+        || p->setup.stats.c_nnz == 0 || a >= c + (uintptr_t)p->setup.stats.c_nnz * size
+        || c >= a + (uintptr_t)A->nnz * size)
+        return TULLE_OK;
+    return tl_fail(&p->ctx->base, TULLE_EINVAL, "c_values and %s overlap", name);
+}
+
 tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
 {
     tulle_status status = TULLE_OK;
@@ -100,6 +113,8 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     double start = tl_now(), compiling = tl_ctx_compiling(p->ctx);
     a_values = tl_array_from(a_values, tl_type_size(p->a.val_type), p->a_first);
     b_values = tl_array_from(b_values, tl_type_size(p->b.val_type), p->b_first);
+    TRY(check_apart(p, &p->a, "a_values", a_values, c_values));
+    TRY(check_apart(p, &p->b, "b_values", b_values, c_values));
     TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
     TRY(p->ctx->engine->plan_run(p, a_values, b_values, c_values));

@@ -41,7 +41,7 @@ C = A @ A
 assert tulle.verify(A, A, C) < 1e-14 and C.nnz == 31504, C
 print("a product with NumPy alone:", C)'
 step "its tests and examples"
-"${pip[@]}" scipy pytest hypothesis pooch
+"${pip[@]}" scipy pytest hypothesis pooch mypy
 site=$("$python" -c 'import tulle, os; print(os.path.dirname(tulle.__file__))')
 count "$python" -m pytest -q -p no:cacheprovider -W ignore::PendingDeprecationWarning --doctest-modules "$root/python/tests" "$site"
 step "SciPy's tests"

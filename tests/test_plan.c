@@ -268,6 +268,15 @@ static void a_plan_names_what_is_wrong(void)
     CHECK(strstr(tulle_ctx_error(ctx), "a_values is NULL") != NULL, "%s", tulle_ctx_error(ctx));
     CHECK(tulle_plan_run(plan, p.A.values, NULL, c) == TULLE_EINVAL, "b_values NULL");
     CHECK(tulle_plan_run(plan, p.A.values, p.B.values, NULL) == TULLE_EINVAL, "c_values NULL");
+    ref A = ref_copy(&p.A.view, f64), B = ref_copy(&p.B.view, f64);     /* values of C over those of A, of B */
+    double *a_last = (double *)p.A.values + p.A.view.nnz - 1;
+    CHECK(tulle_plan_run(plan, p.A.values, p.B.values, a_last) == TULLE_EINVAL, "c_values within a_values");
+    CHECK(strstr(tulle_ctx_error(ctx), "c_values and a_values overlap") != NULL, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_plan_run(plan, p.A.values, p.B.values, p.B.values) == TULLE_EINVAL, "c_values is b_values");
+    CHECK(strstr(tulle_ctx_error(ctx), "c_values and b_values overlap") != NULL, "%s", tulle_ctx_error(ctx));
+    CHECK(ref_untouched(&p.A.view, &A) && ref_untouched(&p.B.view, &B), "%s", "inputs were written");
+    ref_free(&A);
+    ref_free(&B);
     CHECK(tulle_plan_run(plan, p.A.values, p.B.values, c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     free(c);
     tulle_plan_free(plan);

@@ -16,7 +16,8 @@ _tulle() {
     --index) words="i32 i64" ;;
     --policy | -p | --policies)
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^policies/,/^$/s/^  ([^ ]+).*/\1/p')
-        if [ "$prev" = --policies ]; then words="all $words"; fi
+        if [ "$command" = bench ]; then words="all $words"; fi
+        if [ "$command" = spmm ]; then words="auto ellr"; fi
         ;;
     --accumulator)
         words=$("$tulle" explain --list 2>/dev/null | sed -nE '/^accumulators/,/^$/s/^  ([^ ]+).*/\1/p')
@@ -32,7 +33,7 @@ _tulle() {
         if [ "$command" = help ]; then
             words=$("$tulle" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')
         elif [[ $cur == -* ]]; then
-            words=$("$tulle" help "$command" 2>/dev/null | sed -nE 's/^ .*(--[a-z0-9-]+).*/\1/p')
+            words=$("$tulle" help "$command" 2>/dev/null | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+).*/\2/p')
         else
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -219,6 +219,7 @@ def test_options():
     C = tulle.matmul(A, A, drop_zeros=True)
     same(C, expected)
     assert np.count_nonzero(C.data) == C.nnz < tulle.matmul(A, A).nnz
+    assert tulle.matmul(A, A, drop_zeros=1 << 32).nnz == C.nnz      # a C int would have lost it
 
 
 def test_subclass_of_scipys():

@@ -43,17 +43,20 @@ def __dir__() -> list[str]:
     return sorted(list(globals()) + __all__)
 
 
-if TYPE_CHECKING:                       # the same table, for type checkers
-    from ._context import Context, Stats
-    from ._csr import Csr
-    from ._devices import Device, devices, policies
-    from ._files import gallery, read, recipes, write
-    from ._forecast import Forecast, estimate, explain
-    from ._install import install, installed, uninstall
-    from ._matmul import matmul, verify
-    from ._plan import Plan
-    from ._spmm import spmm
-    from ._spmm_plan import SpmmPlan
-    from .errors import (CancelledError, CheckError, CommunicationError, CompileError, DeviceError, DriverError, DtypeError, FileError, FormatError,
-                         IndexOverflowError, InvalidError, MemoryLimitError, OutOfMemoryError, PatternError, ShapeError,
-                         TulleError)
+if TYPE_CHECKING:                       # the same table, for type checkers; "as" makes a name public for them
+    from ._context import Context as Context, Stats as Stats
+    from ._csr import Csr as Csr
+    from ._devices import Device as Device, devices as devices, policies as policies
+    from ._files import gallery as gallery, read as read, recipes as recipes, write as write
+    from ._forecast import Forecast as Forecast, estimate as estimate, explain as explain
+    from ._install import install as install, installed as installed, uninstall as uninstall
+    from ._matmul import matmul as matmul, verify as verify
+    from ._plan import Plan as Plan
+    from ._spmm import spmm as spmm
+    from ._spmm_plan import SpmmPlan as SpmmPlan
+    from .errors import (CancelledError as CancelledError, CheckError as CheckError, CommunicationError as CommunicationError,
+                         CompileError as CompileError, DeviceError as DeviceError, DriverError as DriverError,
+                         DtypeError as DtypeError, FileError as FileError, FormatError as FormatError,
+                         IndexOverflowError as IndexOverflowError, InvalidError as InvalidError,
+                         MemoryLimitError as MemoryLimitError, OutOfMemoryError as OutOfMemoryError,
+                         PatternError as PatternError, ShapeError as ShapeError, TulleError as TulleError)

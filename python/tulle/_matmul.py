@@ -56,7 +56,7 @@ class Pair(NamedTuple):
                             threads=_whole(threads, "threads") if threads is not None else 0,
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
                             op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
-                            drop_zeros=int(drop_zeros), trust_inputs=int(trust), c_place=_lib.DEVICE if place else _lib.HOST)
+                            drop_zeros=int(bool(drop_zeros)), trust_inputs=int(bool(trust)), c_place=_lib.DEVICE if place else _lib.HOST)
 
     def said(self, error: TulleError) -> TulleError:
         """The library's sentence, with a word where its A and B are not the caller's."""

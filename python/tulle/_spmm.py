@@ -116,7 +116,7 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
         policy=_name(policy, "policy"),
         memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
         op_a=flipped(op, a.by_columns, dtype), threads=_whole(threads, "threads") if threads is not None else 0,
-        trust_inputs=int(trust), allow_tf32=int(allow_tf32))
+        trust_inputs=int(bool(trust)), allow_tf32=int(bool(allow_tf32)))
     context = context_for(device, xp.place(keep[0]))
     stream = xp.stream(keep[0])
     size = view_a.nnz + x.shape[0] * x.shape[1]

@@ -62,8 +62,8 @@ class SpmmPlan:
         options = _lib.SpmmOptions(
             policy=_name(policy, "policy"), op_a=flipped(number, a.by_columns, self.dtype),
             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
-            threads=_whole(threads, "threads") if threads is not None else 0, trust_inputs=int(trust),
-            allow_tf32=int(allow_tf32))
+            threads=_whole(threads, "threads") if threads is not None else 0, trust_inputs=int(bool(trust)),
+            allow_tf32=int(bool(allow_tf32)))
         self._context = context_for(device, xp.place(keep[0]))
         core = PlanCore(self._context.core, keep, tl.spmm_plan_free)
         self._context.run(self.nnz, tl.spmm_plan_create, self._context.handle, view, options, byref(core.handle),
