@@ -4,7 +4,9 @@
  * TULLE_ENOMEM with a sentence, nothing leaks, nothing was written to the inputs, no half result comes out,
  * and the same call succeeds afterwards. */
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include "base/base.h"
 #include "ways.h"
 
 #if defined(TULLE_HAVE_ZLIB)
@@ -435,6 +437,34 @@ static void one_matrix_takes_no_more_than_its_result(void)
     for (int i = 0; i < 4; i++) ref_free(all[i]);
 }
 
+/* Page faults while a block of this size is taken, written to and freed. */
+static long faults_of(tl_base *b, int64_t bytes)
+{
+    struct rusage before, after;
+    char *p = NULL;
+    getrusage(RUSAGE_SELF, &before);
+    if (tl_alloc(b, &p, bytes, 1, "a block") != TULLE_OK) abort();
+    for (int64_t i = 0; i < bytes; i += 1024) p[i] = (char)i;
+    tl_free(b, p);
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* A block that served something smaller in between has kept its pages.  It was cut within a huge page before,
+ * which products with several arrays of about a megabyte paid for with hundreds of faults. */
+static void kept_blocks_serve_several_sizes_without_page_faults(void)
+{
+    tl_base *b = NULL;
+    REQUIRE(tl_base_create(NULL, 1, sizeof *b, &b) == TULLE_OK, "no base");
+    const int64_t large = 2000 << 10, small = 800 << 10;
+    (void)(faults_of(b, large) + faults_of(b, small));
+    for (int i = 0; i < 3; i++) {
+        long now = faults_of(b, large) + faults_of(b, small);
+        CHECK(now < 64, "round %d: %ld page faults", i, now);
+    }
+    tl_base_free(b);
+}
+
 static void an_allocator_without_free_is_refused(void)
 {
     heap h = {0};
@@ -453,4 +483,5 @@ TEST_MAIN(TEST(torture_multiply), TEST(torture_multiply_all_options), TEST(tortu
           TEST(torture_read_mtx), TEST(torture_read_gz), TEST(torture_write_mtx), TEST(torture_write_gz),
           TEST(torture_write_binary), TEST(torture_more_threads), TEST(torture_gallery), TEST(torture_context),
           TEST(statistics_count_what_the_hooks_see), TEST(one_matrix_takes_no_more_than_its_result),
+          TEST(kept_blocks_serve_several_sizes_without_page_faults),
           TEST(an_allocator_without_free_is_refused))

@@ -2,7 +2,7 @@
  *
  * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms) and hypre, in turns in one run.
  *
- *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--runs N]
+ *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--peer NAME] [--runs N]
  *
  * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is
  * not timed.  A time is that of the slowest rank between two barriers, one product each in turn; the median
@@ -147,6 +147,7 @@ static double stop_clock(void)
 }
 
 static bool verified, exact;
+static const char *peer;                /* only those whose names begin so */
 
 static result by_tulle(const char *how, operand *A, operand *P)
 {
@@ -222,6 +223,12 @@ static int by_size(const void *a, const void *b)
 
 /* ---- one case */
 
+static bool plays(const bench_case *c, int k)
+{
+    if (peer && k > 0 && strncmp(contestants[k].name, peer, strlen(peer)) != 0) return false;
+    return c->p ? contestants[k].ptap : contestants[k].ab;
+}
+
 static double one_case(const bench_case *c, int runs, bool *wrong)
 {
     operand A = {0}, P = {0};
@@ -233,7 +240,7 @@ static double one_case(const bench_case *c, int runs, bool *wrong)
     if (c->p) load(c->p, &P);
     for (int i = -1; i < runs; i++)             /* one round to warm up */
         for (int k = 0; k < CONTESTANTS; k++) {
-            if (!(c->p ? contestants[k].ptap : contestants[k].ab)) continue;
+            if (!plays(c, k)) continue;
             result r = contestants[k].run(contestants[k].how, &A, c->p ? &P : NULL);
             if (k == 0 && nnz < 0) nnz = r.nnz;
             /* all-at-once leaves zeros of boundaries out; only more entries than ours would be ours
@@ -245,7 +252,7 @@ static double one_case(const bench_case *c, int runs, bool *wrong)
             if (i >= 0) times[k][i] = r.seconds;
         }
     for (int k = 0; k < CONTESTANTS; k++) {
-        if (!(c->p ? contestants[k].ptap : contestants[k].ab)) continue;
+        if (!plays(c, k)) continue;
         qsort(times[k], (size_t)runs, sizeof **times, by_size);
         double median = times[k][runs / 2];
         if (rank == 0) printf("    %-20s %10.2f ms\n", contestants[k].name, 1e3 * median);
@@ -273,6 +280,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) quick = true;
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[++i];
+        else if (strcmp(argv[i], "--peer") == 0 && i + 1 < argc) peer = argv[++i];
         else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) runs = atoi(argv[++i]);
     }
     if (runs < 1 || runs > MOST_RUNS) runs = 5;

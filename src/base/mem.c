@@ -109,10 +109,11 @@ static void map_delete(block *h)
     munmap(h->raw, h->mapped);
 }
 
-/* Unmaps what lies behind the first `keep` bytes. */
+/* Gives back what lies behind the first `keep` bytes, but no part of a huge page: the system would split it,
+ * and whoever gets the block next would pay for each of its small pages. */
 static void map_cut(block *h, uint64_t keep)
 {
-    keep = map_size(keep);
+    keep = (keep + huge - 1) & ~(huge - 1);
     if (keep < h->touched && h->mapped >= huge) {
         madvise((char *)h->raw + keep, h->mapped - keep, MADV_DONTNEED);
         h->touched = keep;
