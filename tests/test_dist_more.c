@@ -2,7 +2,7 @@
  *
  * test_dist_more.c - what stands around the distributed product: transposes, other row blocks, gathering,
  * equal work, transposed operands, P^T*A*P, plans, dense matrices.  Each against the plain reference, over 1
- * to 9 ranks, and with each call of the transport failing. */
+ * to 9 ranks, with each call of the transport and each request for memory failing. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -76,6 +76,34 @@ static void calls_fail(member_fn fn, job *j, int size, const char *what)
     }
 }
 
+/* And each request for memory of rank 1. */
+static void requests_fail(member_fn fn, job *j, int size, const char *what)
+{
+    int64_t left = INT64_MAX, failures = 0;
+    tulle_mem mem = {failing_alloc, failing_free, &left};
+    tulle_ctx *kept = ranks.member[1].ctx;
+    tulle_status status = TULLE_ENOMEM;
+    for (int64_t n = 1; n < 400 && status == TULLE_ENOMEM; n++) {
+        left = INT64_MAX;
+        REQUIRE(tulle_ctx_create("cpu", &mem, &ranks.member[1].ctx) == TULLE_OK, "context");
+        tulle_ctx_set_threads(ranks.member[1].ctx, 1);
+        job_make(j, size, 0);
+        left = n;
+        team_run(&ranks, size, fn, j, NULL);
+        left = INT64_MAX;
+        status = ranks.member[0].status;
+        team_agrees(&ranks, what);
+        failures += status != TULLE_OK;
+        for (int r = 0; r < size && status != TULLE_OK; r++)
+            CHECK(!j->C[r] && !j->all[r], "%s: something was left", what);
+        job_clear(j);
+        tulle_ctx_free(ranks.member[1].ctx);
+    }
+    ranks.member[1].ctx = kept;
+    CHECK(failures > 2 && status == TULLE_OK, "%s: %lld requests failed, then %s", what, (long long)failures,
+          ranks.member[0].why);
+}
+
 /* ---- transposes and row blocks */
 
 static void transpose(member *m)
@@ -102,6 +130,34 @@ static void transposes_are_those_of_one_process(void)
             job_clear(&j);
             pair_free(&p);
         }
+}
+
+/* Of a band nearly all rows of the transpose come from the rank that will have them, in row blocks that are
+ * those of A or lie across them. */
+static void transposes_of_bands_are_those_of_one_process(void)
+{
+    tulle_ctx *ctx = NULL;
+    tulle_matrix *M = NULL;
+    REQUIRE(tulle_ctx_create("cpu", NULL, &ctx) == TULLE_OK, "context");
+    REQUIRE(tulle_gallery(ctx, "poisson2d:11", &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr view = tulle_matrix_view(M);
+    for (int i = 0; i < 32; i++) {
+        int size = 1 + i % 8;
+        ref_types t = ref_types_at((5 * i + 4) % REF_TYPES);
+        job j = {.a = ref_copy(&view, t), .op = i % 3 ? TULLE_TRANSPOSE : TULLE_ADJOINT};
+        ref want = ref_transpose(&j.a.view, j.op);
+        j.b = ref_copy(&j.a.view, t);
+        job_make(&j, size, (uint64_t)(i / 8));
+        for (int r = 0; r <= size && i % 2; r++) j.other[r] = j.A.starts[r];
+        team_run(&ranks, size, transpose, &j, NULL);
+        result_is(&j, &want.view, "a band");
+        job_clear(&j);
+        ref_free(&j.a);
+        ref_free(&j.b);
+        ref_free(&want);
+    }
+    tulle_matrix_free(M);
+    tulle_ctx_free(ctx);
 }
 
 static void redistribute(member *m)
@@ -462,7 +518,7 @@ static void dense_matrices_go_by_the_same_lists(void)
     tulle_ctx_free(ctx);
 }
 
-static void each_call_of_the_transport_may_fail(void)
+static void each_call_and_each_request_may_fail(void)
 {
     ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
     double x[2 * 20] = {0}, y[2 * 20] = {0};
@@ -472,16 +528,18 @@ static void each_call_of_the_transport_may_fail(void)
     j.new_a = ref_copy(&j.a.view, t);
     j.new_b = ref_copy(&j.b.view, t);
     tulle_dist_split(20, 3, j.other);
-    calls_fail(transpose, &j, 3, "transpose");
-    calls_fail(redistribute, &j, 3, "redistribute");
-    calls_fail(scatter, &j, 3, "scatter");
-    calls_fail(balance, &j, 3, "balance");
-    calls_fail(ptap, &j, 3, "ptap");
-    calls_fail(plan_twice, &j, 3, "plan");
-    calls_fail(dense, &j, 3, "spmm");
-    j.columns = 0;
-    calls_fail(verify, &j, 3, "verify");
-    calls_fail(gather, &j, 3, "gather");
+    /* memory: not those whose own part here cannot do without; test_dist_plans.c has them */
+    const struct { member_fn run; const char *what; int64_t columns; bool memory; } all[] = {
+        {transpose, "transpose", 2, true}, {redistribute, "redistribute", 2, true},
+        {scatter, "scatter", 2, true}, {balance, "balance", 2, true}, {ptap, "ptap", 2, true},
+        {plan_twice, "plan", 2, true}, {dense, "spmm", 2, false}, {verify, "verify", 0, true},
+        {gather, "gather", 0, true},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        j.columns = all[i].columns;
+        calls_fail(all[i].run, &j, 3, all[i].what);
+        if (all[i].memory) requests_fail(all[i].run, &j, 3, all[i].what);
+    }
     ref_free(&j.a);
     ref_free(&j.b);
     ref_free(&j.new_a);
@@ -489,10 +547,11 @@ static void each_call_of_the_transport_may_fail(void)
     team_free(&ranks);
 }
 
-TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(rows_move_to_other_ranks_and_back),
+TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(transposes_of_bands_are_those_of_one_process),
+          TEST(rows_move_to_other_ranks_and_back),
           TEST(row_blocks_have_equal_work), TEST(operands_may_be_transposed),
           TEST(coarse_grids_are_those_of_one_process),
           TEST(a_wrong_entry_is_found_and_a_right_product_passes),
           TEST(plans_move_values_only_and_give_the_bits_of_one_process),
           TEST(dense_matrices_go_by_the_same_lists), TEST(ranks_that_want_different_things_are_told_what),
-          TEST(each_call_of_the_transport_may_fail))
+          TEST(each_call_and_each_request_may_fail))

@@ -113,6 +113,51 @@ static void zeros_are_dropped_and_widths_kept_as_asked(void)
     ref_free(&A);
 }
 
+/* On each rank A and B have one array of values: the longer one's. */
+static void multiply_shared(member *m)
+{
+    job *j = m->job;
+    tulle_dist_csr A = spread_view(&j->A, m->rank), B = spread_view(&j->B, m->rank);
+    if (A.local.nnz > B.local.nnz) B.local.values = A.local.values;
+    else A.local.values = B.local.values;
+    m->status = tulle_dist_multiply(m->dist, &A, &B, &j->options, &j->C[m->rank]);
+}
+
+/* The array of the shorter operand's block begins as that of the longer one's. */
+static void share_values(ref *A, ref *B, const int64_t *starts, int size)
+{
+    for (int r = 0; r < size; r++) {
+        int64_t a = ref_ptr(&A->view, starts[r]), b = ref_ptr(&B->view, starts[r]);
+        int64_t a_nnz = ref_ptr(&A->view, starts[r + 1]) - a, b_nnz = ref_ptr(&B->view, starts[r + 1]) - b;
+        double *to = a_nnz > b_nnz ? (double *)B->values + b : (double *)A->values + a;
+        const double *from = a_nnz > b_nnz ? (double *)A->values + a : (double *)B->values + b;
+        memcpy(to, from, (size_t)(a_nnz > b_nnz ? b_nnz : a_nnz) * sizeof *to);
+    }
+}
+
+static void values_of_both_may_be_one_array(void)
+{
+    const ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
+    for (int size = 2; size <= 5; size++)
+        for (int i = 0; i < 3; i++) {                   /* A longer, as long, shorter */
+            ref A = ref_random(11, 40, 40, 8 - 3 * i, REF_REALS, t);
+            ref B = ref_random(12 - i % 2, 40, 40, 2 + 3 * i, REF_REALS, t);
+            job j = {0};
+            tulle_dist_split(40, size, j.A.starts);
+            tulle_dist_split(40, size, j.B.starts);
+            share_values(&A, &B, j.A.starts, size);
+            spread_at(&j.A, &A.view, size);
+            spread_at(&j.B, &B.view, size);
+            ref want = ref_product(&A.view, &B.view);
+            team_run(&ranks, size, multiply_shared, &j, NULL);
+            result_is(&j, &B.view, &want.view, "one array of values");
+            job_free(&j);
+            ref_free(&want);
+            ref_free(&A);
+            ref_free(&B);
+        }
+}
+
 static void a_limit_makes_blocks_of_rows_with_the_same_bits(void)
 {
     ref_types t = ref_types_at(4);
@@ -268,6 +313,7 @@ static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
 
 TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(every_split_of_a_small_product),
           TEST(zeros_are_dropped_and_widths_kept_as_asked),
+          TEST(values_of_both_may_be_one_array),
           TEST(a_limit_makes_blocks_of_rows_with_the_same_bits), TEST(each_call_of_the_transport_may_fail),
           TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),

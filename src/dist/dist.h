@@ -12,6 +12,7 @@
  *     plan.c      patterns once, values often
  *     turn.c      values of a transposed operand, again and again
  *     spmm.c      the same lists for rows of a dense matrix
+ *     shift.c     indices with a number added
  *     ship.c      whole rows to other ranks
  *     freight.c   what came, as one matrix
  *     grid.c      what a product would move on grids of ranks; which is taken
@@ -101,6 +102,11 @@ static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
     return A->row_starts[d->t.size];
 }
 
+/* ---- shift.c: to[k] = from[k] + by. */
+
+void         tl_shift(const void *from, tulle_index from_type, void *to, tulle_index to_type, int64_t count,
+                      int64_t by);
+
 /* ---- lists.c: rows of B are numbered anew on each rank: needed ones below its own, all of its own,
  * needed ones above.  The order is the global one. */
 
@@ -111,6 +117,7 @@ typedef struct tl_lists {
     int64_t *from;                      /* rank r sends row[from[r]] .. row[from[r+1]-1]       */
     int64_t *to;                        /* rank r gets the rows give[to[r]] .. of ours         */
     int64_t *give;                      /* numbers counted from own_first                      */
+    uint64_t *edges;                    /* a bit for each row of A that needs any              */
     uint64_t *bits;                     /* a bit for each column of A from bits_first on that is needed */
     int64_t *before;                    /* and how many are set before each word               */
     int64_t  bits_first, words;
@@ -180,12 +187,15 @@ typedef struct tl_freight {             /* rows that came, rank by rank         
     int64_t *length;                    /* of each row                                  */
     void    *col, *val;
     bool     has_values;
+    const tulle_csr *own;               /* lent: this rank's rows for itself are still there,     */
+    int64_t  own_first, own_end;        /* these of its rows, and nothing of them in the above;   */
+    int64_t  own_shift;                 /* is to be added to their columns                        */
 } tl_freight;
 
 /* Rows first[r] .. end[r]-1 of A to rank r; rows_in[r] come from there.  shift is added to columns, which
- * travel in idx_type. */
+ * travel in idx_type.  lend: what this rank has for itself stays in A, for tl_freight_merge(). */
 tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, const int64_t *end,
-                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, tl_freight *f);
+                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, bool lend, tl_freight *f);
 /* What came, as a matrix: rows one below the other in the order of the ranks; the arrays move there. */
 tulle_status tl_freight_stack(tulle_dist *d, const tulle_csr *like, int64_t rows, int64_t cols,
                               tulle_index idx_type, tl_freight *f, tulle_matrix **out);

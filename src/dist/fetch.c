@@ -160,22 +160,6 @@ static tulle_status move_array(parcel *p, tulle_status status, tl_mail kind)
     return status;
 }
 
-/* Row pointers of the own rows, from place `row` on; one loop for each pair of types. */
-static void shift_rows(const tulle_csr *B, void *row_ptr, tulle_index type, int64_t row, int64_t by)
-{
-#define SHIFT(FROM, TO)                                                                           \
-    do {                                                                                          \
-        const FROM *from = B->row_ptr;                                                            \
-        TO *to = (TO *)row_ptr + row;                                                             \
-        for (int64_t i = 0; i <= B->rows; i++) to[i] = (TO)(from[i] + (TO)by);                    \
-    } while (0)
-    if (B->ptr_type == TULLE_I32 && type == TULLE_I32) SHIFT(int32_t, int32_t);
-    else if (B->ptr_type == TULLE_I32) SHIFT(int32_t, int64_t);
-    else if (type == TULLE_I32) SHIFT(int64_t, int32_t);
-    else SHIFT(int64_t, int64_t);
-#undef SHIFT
-}
-
 static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch *f)
 {
     tulle_status status = TULLE_OK;
@@ -187,7 +171,8 @@ static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch 
     if (values) TRY(tl_alloc(b, &f->values, entries, tl_type_size(B->val_type), "values of B"));
     tl_put(f->row_ptr, type, 0, 0);
     for (int64_t i = 0; i < l->below; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
-    shift_rows(B, f->row_ptr, type, row, at);
+    tl_shift(B->row_ptr, B->ptr_type, (char *)f->row_ptr + row * (int64_t)tl_index_size(type), type,
+             B->rows + 1, at);
     row += l->own_rows;
     at += f->own_entries;
     for (int64_t i = l->below; i < l->need; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);

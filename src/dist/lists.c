@@ -2,16 +2,18 @@
  *
  * lists.c - which rows of B a rank needs, and who has them.
  *
- * The columns of A that are rows of other ranks are marked, a bit each, so each is named once and in order; a
- * count before each word of bits then turns a column into its new number in constant time.  The sorted list
- * is cut at the owners' boundaries, the counts are exchanged, then the lists.
+ * Rows of A are sorted, so their ends tell which of them name rows of other ranks at all; of a mesh these
+ * are few, and only they are read, then and when columns get new numbers.  The columns of A that are rows of
+ * other ranks are marked, a bit each, so each is named once and in order; a count before each word of bits
+ * then turns a column into its new number in constant time.  The sorted list is cut at the owners'
+ * boundaries, the counts are exchanged, then the lists.
  *
  * Rows of B get new numbers that keep the global order: needed ones below the own block, the own block whole,
  * needed ones above.  A row of A stays sorted, and its products are added in the order they have in one
  * process.
  *
- * Memory: a quarter of a byte for each column between the least and the largest that is needed, 8 bytes a row
- * needed or given. */
+ * Memory: a quarter of a byte for each column between the least and the largest that is needed, a bit for
+ * each row of A, 8 bytes a row needed or given. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -36,8 +38,47 @@ static inline bool is_own(const tl_lists *l, int64_t c)
     return c >= l->own_first && c < l->own_first + l->own_rows;
 }
 
-/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others.  Rows are sorted, so
- * those whose ends are ours, which are nearly all of a mesh's, are read no further. */
+/* ---- rows of A that name others */
+
+/* A bit for each such row, by one plain loop for each pair of types. */
+#define FIND_EDGES(NAME, PTR, IDX)                                                                \
+    static void NAME(tl_lists *l, const tulle_csr *A)                                             \
+    {                                                                                             \
+        const PTR *ptr = A->row_ptr;                                                              \
+        const IDX *col = A->col_idx;                                                              \
+        int64_t first = l->own_first, end = first + l->own_rows;                                  \
+        for (int64_t i = 0; i < A->rows; i++) {                                                   \
+            uint64_t edge = ptr[i] < ptr[i + 1]                                                   \
+                            && (col[ptr[i]] < first || col[ptr[i + 1] - 1] >= end);               \
+            l->edges[i >> 6] |= edge << (i & 63);                                                 \
+        }                                                                                         \
+    }
+FIND_EDGES(edges_i32_i32, int32_t, int32_t)
+FIND_EDGES(edges_i32_i64, int32_t, int64_t)
+FIND_EDGES(edges_i64_i32, int64_t, int32_t)
+FIND_EDGES(edges_i64_i64, int64_t, int64_t)
+
+static tulle_status find_edges(tl_base *b, tl_lists *l, const tulle_csr *A)
+{
+    bool ptr64 = A->ptr_type == TULLE_I64, idx64 = A->idx_type == TULLE_I64;
+    tulle_status status = tl_calloc(b, &l->edges, A->rows / 64 + 1, sizeof *l->edges, "marks of rows");
+    if (status != TULLE_OK) return status;
+    (ptr64 ? (idx64 ? edges_i64_i64 : edges_i64_i32) : (idx64 ? edges_i32_i64 : edges_i32_i32))(l, A);
+    return TULLE_OK;
+}
+
+/* The first of them from row i on, or A->rows. */
+static int64_t next_edge(const tl_lists *l, const tulle_csr *A, int64_t i)
+{
+    if (i >= A->rows) return A->rows;
+    uint64_t word = l->edges[i >> 6] & (~(uint64_t)0 << (i & 63));
+    int64_t w = i >> 6, last = (A->rows - 1) >> 6;
+    while (word == 0 && w < last) word = l->edges[++w];
+    return word ? 64 * w + lowest_bit(word) : A->rows;
+}
+#define EACH_EDGE(i) (int64_t i = next_edge(l, A, 0); i < A->rows; i = next_edge(l, A, i + 1))
+
+/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others. */
 typedef struct span { int64_t begin, from, to, end; } span;
 
 static inline span own_span(const tl_lists *l, const tulle_csr *A, int64_t i)
@@ -55,9 +96,8 @@ static void find_range(const tl_lists *l, const tulle_csr *A, int64_t *first, in
 {
     *first = INT64_MAX;
     *last = -1;
-    for (int64_t i = 0; i < A->rows; i++) {
+    for EACH_EDGE(i) {
         span s = own_span(l, A, i);
-        if (s.from == s.begin && s.to == s.end) continue;
         int64_t low = tl_get(A->col_idx, A->idx_type, s.from > s.begin ? s.begin : s.to);
         int64_t high = tl_get(A->col_idx, A->idx_type, s.to < s.end ? s.end - 1 : s.from - 1);
         if (low < *first) *first = low;
@@ -77,12 +117,13 @@ tulle_status tl_lists_mark(tl_base *b, const tulle_csr *A, tl_lists *l)
 {
     tulle_status status = TULLE_OK;
     int64_t first, last;
+    TRY(find_edges(b, l, A));
     find_range(l, A, &first, &last);
     l->bits_first = last < 0 ? 0 : first;
     l->words = last < 0 ? 0 : (last - first) / 64 + 1;
     TRY(tl_calloc(b, &l->bits, l->words, sizeof *l->bits, "marks of columns"));
     TRY(tl_alloc(b, &l->before, l->words, sizeof *l->before, "counts of columns"));
-    for (int64_t i = 0; i < A->rows && l->words > 0; i++) {
+    for EACH_EDGE(i) {
         span s = own_span(l, A, i);
         set_bits(l, A, s.begin, s.from);
         set_bits(l, A, s.to, s.end);
@@ -168,29 +209,14 @@ int64_t tl_lists_find(const tl_lists *l, int64_t column)
     return is_own(l, column) ? -1 : place_of(l, column);
 }
 
-/* All columns as if they were ours, by one plain loop for each pair of types. */
-static void shift_columns(const tulle_csr *A, void *col_idx, tulle_index type, int64_t by)
-{
-#define SHIFT(FROM, TO)                                                                           \
-    do {                                                                                          \
-        const FROM *from = A->col_idx;                                                            \
-        TO *to = col_idx;                                                                         \
-        for (int64_t k = 0; k < A->nnz; k++) to[k] = (TO)((uint64_t)from[k] + (uint64_t)by);      \
-    } while (0)
-    if (A->idx_type == TULLE_I32 && type == TULLE_I32) SHIFT(int32_t, int32_t);
-    else if (A->idx_type == TULLE_I32) SHIFT(int32_t, int64_t);
-    else if (type == TULLE_I32) SHIFT(int64_t, int32_t);
-    else SHIFT(int64_t, int64_t);
-#undef SHIFT
-}
-
 tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type)
 {
     tulle_status status = TULLE_OK;
     *type = tl_index_for(tl_lists_rows(l));
     TRY(tl_alloc(b, col_idx, A->nnz, tl_index_size(*type), "columns of A"));
-    shift_columns(A, *col_idx, *type, l->below - l->own_first);
-    for (int64_t i = 0; i < A->rows && l->need > 0; i++) {
+    /* All as if they were ours, then those that are not. */
+    tl_shift(A->col_idx, A->idx_type, *col_idx, *type, A->nnz, l->below - l->own_first);
+    for EACH_EDGE(i) {
         span s = own_span(l, A, i);
         for (int64_t k = s.begin; k < s.from; k++)
             tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)));
@@ -198,9 +224,10 @@ tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void
             tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)) + l->own_rows);
     }
 done:
+    tl_free(b, l->edges);
     tl_free(b, l->bits);
     tl_free(b, l->before);
-    l->bits = NULL;
+    l->edges = l->bits = NULL;
     l->before = NULL;
     return status;
 }
@@ -211,6 +238,7 @@ void tl_lists_done(tl_base *b, tl_lists *l)
     tl_free(b, l->from);
     tl_free(b, l->to);
     tl_free(b, l->give);
+    tl_free(b, l->edges);
     tl_free(b, l->bits);
     tl_free(b, l->before);
     memset(l, 0, sizeof *l);

@@ -42,7 +42,7 @@ tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const 
         cut[r] = at < 0 ? 0 : least(at, A->local.rows);
     }
     for (int r = 0; r < size; r++) rows_in[r] = overlap(starts[rank], starts[rank + 1], old[r], old[r + 1]);
-    TRY(tl_ship(d, &A->local, cut, cut + 1, rows_in, 0, A->local.idx_type, &f));
+    TRY(tl_ship(d, &A->local, cut, cut + 1, rows_in, 0, A->local.idx_type, false, &f));
     status = tl_freight_stack(d, &A->local, starts[rank + 1] - starts[rank], A->local.cols, A->local.idx_type,
                               &f, &mine);
     TRY(tl_dist_give(d, status, starts, &mine, out));
@@ -115,7 +115,7 @@ tulle_status tl_dist_turn(tulle_dist *d, const tulle_dist_csr *A, tulle_op op, c
     AGREE(status);
     for (int r = 0; r <= size; r++) starts[r] = given ? given[r] : tl_part(A->local.cols, r, size);
     for (int r = 0; r < size; r++) rows_in[r] = starts[rank + 1] - starts[rank];
-    TRY(tl_ship(d, &turned->view, starts, starts + 1, rows_in, A->row_starts[rank], idx_type, &f));
+    TRY(tl_ship(d, &turned->view, starts, starts + 1, rows_in, A->row_starts[rank], idx_type, !keep, &f));
     status = tl_freight_merge(d, &A->local, rows_in[0], cols, idx_type, 0, &f, &mine);
     if (status == TULLE_OK && keep) status = tl_turn_keep(d, &turned->view, op, starts, &f, keep);
     TRY(tl_dist_give(d, status, starts, &mine, out));

@@ -144,6 +144,9 @@ static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle
     TRY(tl_fetch_patterns(d, A, B, true, f));
     f->A.values = A->values;
     TRY(tl_fetch_values(d, &B->local, B->local.values, f));
+    /* A*A: the values of A are among those that lie here now; caches need not hold them twice. */
+    if (f->values && A->values == B->local.values && A->nnz <= f->own_entries)
+        f->A.values = (const char *)f->values + f->below_entries * (int64_t)tl_type_size(A->val_type);
     status = tl_local_product(d, f, o, held, C, account);
 done:
     return status;

@@ -3,8 +3,9 @@
  * ship.c - whole rows to other ranks: the rows first[r] .. end[r]-1 of a matrix go to rank r.
  *
  * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.
- * The number of rows is known to both sides; lengths come first, then columns and values, in slices. Memory:
- * what is received, once. */
+ * A rank's rows for itself are copied there as well, or stay where they are (lend).  The number of rows is
+ * known to both sides; lengths come first, then columns and values, in slices.  Memory: what is received,
+ * once. */
 #include "dist/dist.h"
 #include <string.h>
 
@@ -22,8 +23,8 @@ static void pack_columns(void *arg, int to, int64_t count, char *buffer)
     hold *h = arg;
     int64_t at = tl_row_begin(h->A, h->first[to]) + h->sent[to];
     h->sent[to] += count;
-    for (int64_t k = 0; k < count; k++)
-        tl_put(buffer, h->idx_type, k, tl_get(h->A->col_idx, h->A->idx_type, at + k) + h->shift);
+    tl_shift((const char *)h->A->col_idx + at * (int64_t)tl_index_size(h->A->idx_type), h->A->idx_type,
+             buffer, h->idx_type, count, h->shift);
 }
 
 static void pack_values(void *arg, int to, int64_t count, char *buffer)
@@ -46,7 +47,7 @@ static void pack_lengths(void *arg, int to, int64_t count, char *buffer)
 }
 
 typedef struct counts {                 /* size entries each, one block */
-    int64_t *block, *rows_out, *entries_out, *entries_in, *sent;
+    int64_t *block, *rows_out, *rows_in, *entries_out, *entries_in, *sent;
     char   **place;
 } counts;
 
@@ -66,11 +67,11 @@ static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, c
     return tl_exchange(d, TULLE_OK, &s);
 }
 
-static tulle_status begin(tulle_dist *d, const int64_t *rows_in, counts *c, tl_freight *f)
+static tulle_status begin(tulle_dist *d, const int64_t *rows_in, bool lend, counts *c, tl_freight *f)
 {
     tulle_status status = TULLE_OK;
     int size = d->t.size;
-    TRY(tl_calloc(d->b, &c->block, 4 * (int64_t)size, sizeof *c->block, "counts of rows"));
+    TRY(tl_calloc(d->b, &c->block, 5 * (int64_t)size, sizeof *c->block, "counts of rows"));
     TRY(tl_alloc(d->b, &c->place, size, sizeof *c->place, "places of rows"));
     TRY(tl_calloc(d->b, &f->row, size + 1, sizeof *f->row, "counts of rows"));
     TRY(tl_calloc(d->b, &f->entry, size + 1, sizeof *f->entry, "counts of entries"));
@@ -78,7 +79,11 @@ static tulle_status begin(tulle_dist *d, const int64_t *rows_in, counts *c, tl_f
     c->entries_out = c->block + size;
     c->entries_in = c->block + 2 * size;
     c->sent = c->block + 3 * size;
-    for (int r = 0; r < size; r++) f->row[r + 1] = f->row[r] + rows_in[r];
+    c->rows_in = c->block + 4 * size;
+    for (int r = 0; r < size; r++) {
+        c->rows_in[r] = lend && r == d->t.rank ? 0 : rows_in[r];
+        f->row[r + 1] = f->row[r] + c->rows_in[r];
+    }
     TRY(tl_alloc(d->b, &f->length, f->row[size], sizeof *f->length, "lengths of rows"));
 done:
     return status;
@@ -95,7 +100,7 @@ done:
 }
 
 tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, const int64_t *end,
-                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, tl_freight *f)
+                     const int64_t *rows_in, int64_t shift, tulle_index idx_type, bool lend, tl_freight *f)
 {
     tulle_status status = TULLE_OK;
     counts c = {0};
@@ -103,10 +108,13 @@ tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, co
     int size = d->t.size;
     int64_t values = A->values || A->nnz == 0;
     memset(f, 0, sizeof *f);
-    AGREE(begin(d, rows_in, &c, f));
+    if (lend) *f = (tl_freight){.own = A, .own_first = first[d->t.rank], .own_end = end[d->t.rank],
+                                .own_shift = shift};
+    AGREE(begin(d, rows_in, lend, &c, f));
     TRY(tl_allreduce(d, &values, 1, TULLE_MIN));
     f->has_values = values != 0;
     for (int r = 0; r < size; r++) {
+        if (lend && r == d->t.rank) continue;
         c.rows_out[r] = end[r] - first[r];
         c.entries_out[r] = tl_row_begin(A, end[r]) - tl_row_begin(A, first[r]);
     }
@@ -114,7 +122,7 @@ tulle_status tl_ship(tulle_dist *d, const tulle_csr *A, const int64_t *first, co
     TRY(tl_alltoall(d, c.entries_out, c.entries_in));
     for (int r = 0; r < size; r++) f->entry[r + 1] = f->entry[r] + c.entries_in[r];
     AGREE(rooms(d, A, idx_type, f));
-    TRY(one_array(d, &h, &c, TL_MAIL_LENGTHS, c.rows_out, rows_in, (char *)f->length, pack_lengths));
+    TRY(one_array(d, &h, &c, TL_MAIL_LENGTHS, c.rows_out, c.rows_in, (char *)f->length, pack_lengths));
     h.item = tl_index_size(idx_type);
     TRY(one_array(d, &h, &c, TL_MAIL_COLUMNS, c.entries_out, c.entries_in, f->col, pack_columns));
     h.item = tl_type_size(A->val_type);

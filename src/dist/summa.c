@@ -59,7 +59,7 @@ static tulle_status gather_a(grid *g, const tulle_dist_csr *A)
         g->to[r] = A->local.rows;
         g->rows_in[r] = A->row_starts[r + 1] - A->row_starts[r];
     }
-    TRY(tl_ship(d, &A->local, g->from, g->to, g->rows_in, 0, A->local.idx_type, &g->a));
+    TRY(tl_ship(d, &A->local, g->from, g->to, g->rows_in, 0, A->local.idx_type, false, &g->a));
     AGREE(tl_freight_stack(d, &A->local, rows, A->local.cols, A->local.idx_type, &g->a, &g->A));
 done:
     return status;
@@ -105,7 +105,7 @@ static tulle_status give_c(grid *g, const int64_t *starts, const tulle_options *
         g->to[r] = starts[r + 1] - starts[g->first];
         g->rows_in[r] = starts[rank + 1] - starts[rank];
     }
-    TRY(tl_ship(d, &c, g->from, g->to, g->rows_in, 0, c.idx_type, &g->c));
+    TRY(tl_ship(d, &c, g->from, g->to, g->rows_in, 0, c.idx_type, true, &g->c));
     AGREE(tl_freight_merge(d, &c, g->rows_in[rank], c.cols, c.idx_type, o->c_ptr_type, &g->c, out));
 done:
     return status;
