@@ -58,6 +58,29 @@ def test_which_context_is_used():
     assert other[0] is not context_for(None)
 
 
+def test_the_last_block_closes_a_context():
+    A = whole((9, 9))
+    ctx = tulle.Context("cpu")
+    with ctx:
+        with ctx:
+            tulle.matmul(A, A)
+        assert context_for(None) is ctx
+        tulle.matmul(A, A)
+        thread = threading.Thread(target=lambda: ctx.__enter__().__exit__(None, None, None))
+        thread.start()
+        thread.join()
+        tulle.matmul(A, A)                  # the other thread's block was not the last
+    with pytest.raises(tulle.InvalidError, match="closed"):
+        tulle.matmul(A, A, device=ctx)
+    ctx = tulle.Context("cpu").__enter__()
+    thread = threading.Thread(target=lambda: ctx.__exit__(None, None, None))
+    thread.start()                          # ended by another thread than began it
+    thread.join()
+    with pytest.raises(tulle.InvalidError, match="closed"):
+        ctx.trim()
+    _mine.stack.remove(ctx)
+
+
 def test_memory_is_given_back():
     A = tulle.gallery("er:2000,per_row=40")
     with tulle.Context("cpu"):

@@ -86,8 +86,8 @@ class Context:
     ``device`` is a name of :func:`tulle.devices`; None is ``$TULLE_DEVICE`` or else the best there is.
     ``threads`` are those of the CPU (None: all cores). ``progress(stage, fraction)`` is called now and then
     during long work; what it returns, when true, cancels, and an exception in it ends the work and comes out
-    of the call. In a ``with`` block the context is the one that functions use without being told; ``device=``
-    takes a context as well as a name.
+    of the call. In a ``with`` block the context is the one that functions use without being told; the end of
+    the last such block, in any thread, closes it. ``device=`` takes a context as well as a name.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:10")
@@ -103,6 +103,7 @@ class Context:
         self._callback = None                   # what the library calls, while it may
         self._stream = None                     # the caller's stream, kept as long as the library may look at it
         self._stream_id = 0
+        self._blocks: list = []                 # one entry for each with block, of any thread, that has not ended
         self.progress = progress
         why = ctypes.create_string_buffer(1024)
         core = Core()
@@ -229,11 +230,18 @@ class Context:
     def __enter__(self) -> Context:
         self.handle             # a closed one is refused
         _mine.stack.append(self)
+        self._blocks.append(None)
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        _mine.stack.remove(self)
-        self.close()
+        stack = _mine.stack     # of the thread that leaves the block, which may be another than has entered it
+        for i in range(len(stack) - 1, -1, -1):
+            if stack[i] is self:
+                del stack[i]
+                break
+        self._blocks.pop()
+        if not self._blocks:
+            self.close()
 
     def __repr__(self) -> str:
         return f"<tulle.Context {self.device}{', closed' if self._core is None else ''}>"
