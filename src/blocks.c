@@ -34,34 +34,6 @@ static tulle_status run_block(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t
     }
 }
 
-/* Shares are named: engines tell only of those they used. */
-static void add_shares(const tulle_stats *from, tulle_stats *to)
-{
-    for (int i = 0; i < from->shares; i++) {
-        int k = 0;
-        while (k < to->shares && strcmp(to->share[k].name, from->share[i].name) != 0) k++;
-        if (k == TULLE_MAX_SHARES) continue;
-        if (k == to->shares) to->share[to->shares++] = (tulle_share){.name = from->share[i].name};
-        to->share[k].rows += from->share[i].rows;
-        to->share[k].products += from->share[i].products;
-    }
-}
-
-/* The same for times, waits and bytes, which an engine sets anew in each product. */
-static void add_stages(const tulle_stats *from, tulle_stats *to)
-{
-    for (int i = 0; i < from->stages; i++) {
-        int k = 0;
-        while (k < to->stages && strcmp(to->stage[k].name, from->stage[i].name) != 0) k++;
-        if (k == TULLE_MAX_STAGES) continue;
-        if (k == to->stages) to->stage[to->stages++] = (tulle_stage){.name = from->stage[i].name};
-        to->stage[k].seconds += from->stage[i].seconds;
-    }
-    to->waits += from->waits;
-    if (to->peak_bytes < from->peak_bytes) to->peak_bytes = from->peak_bytes;
-    if (to->workspace_bytes < from->workspace_bytes) to->workspace_bytes = from->workspace_bytes;
-}
-
 tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                 const tulle_options *options, tulle_block_fn fn, void *user)
 {
@@ -81,8 +53,7 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
         row1 = block_end(&s, row0, room);
         s.stats.stages = s.stats.waits = s.stats.shares = 0;
         TRY(run_block(ctx, &s, row0, &row1, &C));
-        add_shares(&s.stats, &sum);
-        add_stages(&s.stats, &sum);
+        tl_stats_add(&s.stats, &sum);
         sum.c_nnz += C->view.nnz;
         blocks++;
         if (fn(user, row0, &C->view)) {
@@ -95,8 +66,7 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     } while (row0 < s.operands.A.rows);
     tl_trace(b, "C went out in %" PRId64 " block%s of rows", blocks, blocks == 1 ? "" : "s");
     s.stats.shares = s.stats.stages = s.stats.waits = 0;
-    add_shares(&sum, &s.stats);
-    add_stages(&sum, &s.stats);
+    tl_stats_add(&sum, &s.stats);
     s.stats.c_nnz = sum.c_nnz;
     s.stats.products = products;
     tl_setup_stats(ctx, &s, 0);
