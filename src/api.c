@@ -79,7 +79,7 @@ tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads)
     if (status != TULLE_OK) return status;
     tl_team_free(ctx->base.team);
     ctx->base.team = team;
-    return TULLE_OK;
+    return ctx->engine->threads(ctx);
 }
 
 void tulle_ctx_set_progress(tulle_ctx *ctx, tulle_progress_fn fn, void *user)

@@ -123,40 +123,6 @@ static tulle_status run_block(walk *w, int64_t row0, int64_t *row1, tulle_matrix
     }
 }
 
-/* Shares are named: engines tell only of those they used. */
-static void add_shares(const tulle_stats *from, tulle_stats *to)
-{
-    for (int i = 0; i < from->shares; i++) {
-        int k = 0;
-        while (k < to->shares && strcmp(to->share[k].name, from->share[i].name) != 0) k++;
-        if (k == TULLE_MAX_SHARES) continue;
-        if (k == to->shares) to->share[to->shares++] = (tulle_share){.name = from->share[i].name};
-        to->share[k].rows += from->share[i].rows;
-        to->share[k].products += from->share[i].products;
-    }
-}
-
-/* The same for times, waits and bytes, which an engine sets anew in each product. */
-static void add_stages(const tulle_stats *from, tulle_stats *to)
-{
-    for (int i = 0; i < from->stages; i++) {
-        int k = 0;
-        while (k < to->stages && strcmp(to->stage[k].name, from->stage[i].name) != 0) k++;
-        if (k == TULLE_MAX_STAGES) continue;
-        if (k == to->stages) to->stage[to->stages++] = (tulle_stage){.name = from->stage[i].name};
-        to->stage[k].seconds += from->stage[i].seconds;
-    }
-    to->waits += from->waits;
-    if (to->peak_bytes < from->peak_bytes) to->peak_bytes = from->peak_bytes;
-    if (to->workspace_bytes < from->workspace_bytes) to->workspace_bytes = from->workspace_bytes;
-}
-
-void tl_stats_add(const tulle_stats *from, tulle_stats *to)
-{
-    add_shares(from, to);
-    add_stages(from, to);
-}
-
 static tulle_status in_blocks(walk *w, sink *k)
 {
     tulle_status status = TULLE_OK;

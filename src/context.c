@@ -4,7 +4,7 @@
  *
  * The CPU is first in the list and always there.  Devices come and go with drivers and machines, so the list
  * is made anew each time it is asked for; an index that was good a moment ago may be past its end. */
-#include "ctx.h"
+#include "several.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +48,7 @@ static tulle_status open_device(tulle_ctx *ctx, const char *device)
 {
     if (!device) device = tl_env("TULLE_DEVICE");
     if (!device) return open_default(ctx);
+    if (strchr(device, ',')) return tl_several_open(ctx, device);
     if (strcmp(device, "cpu") == 0) return TULLE_OK;
     return open_gpu(ctx, device);
 }

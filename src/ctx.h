@@ -8,11 +8,12 @@
 
 struct tulle_ctx {
     tl_base     base;                   /* first: every folder below sees only this */
-    char        device[64];
+    char        device[256];            /* of several devices: all names, with commas */
     bool        no_gpu;                 /* the best device was wanted, and it is the CPU ...  */
     char        why_no_gpu[TL_ERROR_MAX];       /* ... because the best GPU did not open; or empty  */
     const tl_engine *engine;            /* what computes its products               */
     tl_gpu     *gpu;                    /* of engine_gpu.c                          */
+    struct tl_several *several;         /* of engine_several.c: several.h           */
     tulle_stats stats;                  /* of the last product                      */
 };
 
@@ -82,6 +83,7 @@ struct tl_setup {
     bool          values;               /* not the pattern alone                    */
     tl_profile    profile;              /* these two: tl_look_make() of engines.h    */
     tl_request    request;
+    bool          shared;               /* operands and profile are another setup's, A's rows go with each run */
     void         *kept;                 /* the engine's own                         */
     tulle_stats   stats;
     uint64_t      held;                 /* bytes before it began                    */
@@ -90,6 +92,10 @@ struct tl_setup {
 
 tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
                            int want, tl_setup *setup);
+/* The same product for another context, from a setup that was made and stays. */
+tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *setup);
+/* Shares, stages, waits of one run added to those of others; of bytes the most. */
+void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
 /* Time and bytes since it began, and all of it into the context. */
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
 void         tl_setup_done(tulle_ctx *ctx, tl_setup *setup);
@@ -99,8 +105,6 @@ uint64_t     tl_csr_bytes(const tulle_csr *A);
  * size. */
 tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                                 const tl_setup *first, tulle_matrix **C);
-/* Shares, stages, waits and bytes of one run more. */
-void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
 /* panels.c: products of rows of A with the rows of B that they name.  given: B as the caller has it, perhaps
  * on the device. */
 tulle_status tl_part_rows(tulle_ctx *ctx, tl_setup *s, const tulle_csr *given, int64_t row0, int64_t row1,
@@ -140,6 +144,8 @@ struct tulle_plan {
     int64_t       a_first, b_first;     /* their first entries: not 0 in slices     */
     void         *a_copy, *b_copy;      /* values of transposed operands            */
     double        last_run;             /* seconds that stats.sec_total has of it   */
+    const tulle_csr *whole;             /* the pattern of C, where it is known: the plan is ... */
+    int64_t       row0, row1;           /* ... for these rows, and its values are those of whole matrices */
 };
 
 void tl_plan_free(tulle_plan *plan);

@@ -41,9 +41,11 @@ tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values)
     tl_base *b = &ctx->base;
     const tulle_options *o = &s->options;
     const tl_operands *x = &s->operands;
-    TRY(check_profile(ctx, s));
-    TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads,
-                        &s->profile));
+    if (!s->shared) {
+        TRY(check_profile(ctx, s));
+        TRY(tl_profile_make(b, &x->A, &x->B, s->recipe.alike, tl_cpu_few(x->A.val_type), o->threads,
+                            &s->profile));
+    }
     if (s->recipe.forced == TL_STENCIL) s->profile.repeats = true;
     s->request = (tl_request){.A = &x->A, .B = &x->B, .recipe = &s->recipe, .profile = &s->profile,
                               .threads = tl_cpu_threads(b, o->threads, s->profile.total),
@@ -179,9 +181,12 @@ static tulle_status plan_make(tulle_plan *p)
     if (x->perm_a) s->request.later += (uint64_t)x->A.nnz * size;
     if (x->perm_b) s->request.later += (uint64_t)x->B.nnz * size;
     s->request.later += tl_replay_bytes();
-    TRY(tl_cpu_multiply(b, &s->request, &p->C, &s->stats));
+    if (p->whole) {
+        s->request.row0 = p->row0;
+        s->request.row1 = p->row1;
+    } else TRY(tl_cpu_multiply(b, &s->request, &p->C, &s->stats));
     s->request.later -= tl_replay_bytes();
-    TRY(tl_replay_make(b, &s->request, &p->C->view, &replay));
+    TRY(tl_replay_make(b, &s->request, p->whole ? p->whole : &p->C->view, &replay));
     p->kept = replay;
 done:
     return status;
@@ -332,6 +337,12 @@ static bool handles(const tulle_ctx *ctx)
     return false;
 }
 
+static uint64_t memory(const tulle_ctx *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
 const tl_engine tl_engine_cpu = {
     .where = TL_ON_CPU, .on_host = true,
     .prepare = prepare, .stay = stay, .run = run, .done = done, .figures = figures,
@@ -340,5 +351,6 @@ const tl_engine tl_engine_cpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles, .close = nothing,
+    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
+    .memory = memory, .threads = here, .close = nothing,
 };

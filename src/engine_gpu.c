@@ -10,9 +10,11 @@
 
 /* ---- a product */
 
-/* Operands that lie on the device for several runs. */
+/* Operands that lie on the device for several runs.  Where this device is one of several, it gets only the rows
+ * of A that it is to multiply, with each run; unless A is B. */
 typedef struct kept {
     tulle_csr     A, B;
+    bool          by_rows;              /* A is on the host                                */
     tulle_matrix *own_a, *own_b;        /* the copies, where the caller's do not lie there */
     uint64_t      bytes;                /* of these                                        */
     int64_t       row_most;             /* entries of a row of C at most                   */
@@ -52,10 +54,25 @@ static tulle_status multiply(tulle_ctx *ctx, tl_setup *s, const tl_gpu_request *
 
 static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
 {
+    tulle_status status = TULLE_OK;
+    tl_base *b = &ctx->base;
+    const kept *k = s->kept;
+    tulle_csr rows;
+    tulle_matrix *own = NULL;
     tl_gpu_request r = request_of(s);
     r.row0 = row0;
     r.row1 = row1;
-    return multiply(ctx, s, &r, C);
+    if (k && k->by_rows) {
+        rows = tl_csr_rows(&k->A, row0, row1 < 0 ? k->A.rows : row1);
+        TRY(tl_csr_slice(b, &rows, "A", 1, &rows, &own));
+        r.A = &rows;
+        r.row0 = 0;
+        r.row1 = -1;
+    }
+    TRY(multiply(ctx, s, &r, C));
+done:
+    tl_matrix_free(b, own);
+    return status;
 }
 
 static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
@@ -109,8 +126,10 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     kept *k = NULL;
     bool there_a = tl_stays_there(o, o->op_a, A), there_b = tl_stays_there(o, o->op_b, B);
     bool share = tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values;
+    there_a = there_a || (s->shared && !share);
     TRY(tl_calloc(b, &k, 1, sizeof *k, "operands on the device"));
     s->kept = k;
+    k->by_rows = s->shared && !share;
     k->row_most = p->max_products < x->B.cols ? p->max_products : x->B.cols;
     k->bytes = (there_a ? 0 : tl_gpu_bytes_of(&x->A)) + (there_b || share ? 0 : tl_gpu_bytes_of(&x->B));
     tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* kept blocks that pass the limit go back */
@@ -150,15 +169,32 @@ static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tull
 
 /* ---- plans */
 
+/* What runs need.  A plan for some rows has these of A as a matrix of their own. */
+typedef struct kept_plan {
+    tl_gpu_replay *replay;
+    tulle_csr      rows;
+    tulle_matrix  *own;
+    int64_t        a_first, c_first;    /* of their entries, in A and in C */
+} kept_plan;
+
 static tulle_status plan_make(tulle_plan *p)
 {
     tulle_status status = TULLE_OK;
     tulle_ctx *ctx = p->ctx;
+    tl_base *b = &ctx->base;
     tl_setup *s = &p->setup;
     tl_gpu_request r = request_of(s);
-    tl_gpu_replay *replay = NULL;
-    TRY(tl_gpu_replay_make(&ctx->base, ctx->gpu, &r, &p->C, &replay, &s->stats));
-    p->kept = replay;
+    kept_plan *k = NULL;
+    TRY(tl_calloc(b, &k, 1, sizeof *k, "a plan"));
+    p->kept = k;
+    if (p->whole) {
+        k->rows = tl_csr_rows(&s->operands.A, p->row0, p->row1);
+        k->a_first = tl_csr_first(&k->rows);
+        k->c_first = tl_row_begin(p->whole, p->row0);
+        TRY(tl_csr_slice(b, &k->rows, "A", 1, &k->rows, &k->own));
+        r.A = &k->rows;
+    }
+    TRY(tl_gpu_replay_make(b, ctx->gpu, &r, &p->C, &k->replay, &s->stats));
     if (!s->recipe.once) goto done;     /* new values need the numeric step of two: gpu/replay.c */
     if (s->recipe.policy->once) s->stats.policy = "bhsparse, in two steps";
     tl_trace(&ctx->base,
@@ -169,12 +205,19 @@ done:
 
 static tulle_status plan_run(tulle_plan *p, const void *a_values, const void *b_values, void *c_values)
 {
-    return tl_gpu_replay_run(&p->ctx->base, p->kept, a_values, b_values, c_values);
+    const kept_plan *k = p->kept;
+    const size_t size = tl_type_size(p->setup.operands.A.val_type);
+    return tl_gpu_replay_run(&p->ctx->base, k->replay, tl_array_from(a_values, size, k->a_first), b_values,
+                             (void *)tl_array_from(c_values, size, k->c_first));
 }
 
 static void plan_free(tulle_plan *p)
 {
-    tl_gpu_replay_free(&p->ctx->base, p->kept);
+    kept_plan *k = p->kept;
+    if (!k) return;
+    tl_gpu_replay_free(&p->ctx->base, k->replay);
+    tl_matrix_free(&p->ctx->base, k->own);
+    tl_free(&p->ctx->base, k);
 }
 
 /* ---- a sparse matrix times a dense one */
@@ -296,6 +339,17 @@ static bool handles(const tulle_ctx *ctx)
     return tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) != NULL;
 }
 
+static uint64_t memory(const tulle_ctx *ctx)
+{
+    return tl_gpu_caps(ctx->gpu)->memory_free;
+}
+
+static tulle_status threads(tulle_ctx *ctx)
+{
+    (void)ctx;
+    return TULLE_OK;
+}
+
 static void close(tulle_ctx *ctx)
 {
     tl_gpu_release(ctx->gpu);           /* matrices on the device hold it, too */
@@ -310,5 +364,6 @@ const tl_engine tl_engine_gpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles, .close = close,
+    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
+    .memory = memory, .threads = threads, .close = close,
 };

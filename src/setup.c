@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * setup.c - what every product does before the engine runs, and the figures it leaves behind: options
- * checked, operands ready, recipe chosen, engine prepared. */
+ * checked, operands ready, recipe chosen, engine prepared.  Several contexts may share what one of them found
+ * (tl_setup_share()). */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -41,6 +42,57 @@ done:
     return status;
 }
 
+tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *s)
+{
+    tl_base *b = &ctx->base;
+    memset(s, 0, sizeof *s);
+    s->options = from->options;
+    s->options.threads = threads;
+    s->options.op_a = s->options.op_b = TULLE_KEEP;
+    s->options.sort_inputs = s->options.time_stages = 0;
+    s->options.trust_inputs = 1;
+    s->operands = (tl_operands){.A = from->operands.A, .B = from->operands.B, .checked = true,
+                                .a_nnz = from->operands.a_nnz, .b_nnz = from->operands.b_nnz};
+    s->recipe = from->recipe;
+    s->values = from->values;
+    s->profile = from->profile;
+    s->shared = true;
+    s->start = tl_now();
+    s->compiling = tl_ctx_compiling(ctx);
+    s->held = atomic_load(&b->held);
+    s->stats = (tulle_stats){.policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
+    return ctx->engine->prepare(ctx, s, s->values ? TL_VALUES : 0);
+}
+
+/* Shares are named: engines tell only of those they used. */
+static void add_shares(const tulle_stats *from, tulle_stats *to)
+{
+    for (int i = 0; i < from->shares; i++) {
+        int k = 0;
+        while (k < to->shares && strcmp(to->share[k].name, from->share[i].name) != 0) k++;
+        if (k == TULLE_MAX_SHARES) continue;
+        if (k == to->shares) to->share[to->shares++] = (tulle_share){.name = from->share[i].name};
+        to->share[k].rows += from->share[i].rows;
+        to->share[k].products += from->share[i].products;
+    }
+}
+
+/* The same for times, waits and bytes, which an engine sets anew in each product. */
+void tl_stats_add(const tulle_stats *from, tulle_stats *to)
+{
+    add_shares(from, to);
+    for (int i = 0; i < from->stages; i++) {
+        int k = 0;
+        while (k < to->stages && strcmp(to->stage[k].name, from->stage[i].name) != 0) k++;
+        if (k == TULLE_MAX_STAGES) continue;
+        if (k == to->stages) to->stage[to->stages++] = (tulle_stage){.name = from->stage[i].name};
+        to->stage[k].seconds += from->stage[i].seconds;
+    }
+    to->waits += from->waits;
+    if (to->peak_bytes < from->peak_bytes) to->peak_bytes = from->peak_bytes;
+    if (to->workspace_bytes < from->workspace_bytes) to->workspace_bytes = from->workspace_bytes;
+}
+
 void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     tulle_stats *stats = &s->stats;
@@ -53,6 +105,7 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 void tl_setup_done(tulle_ctx *ctx, tl_setup *s)
 {
     ctx->engine->done(ctx, s);
+    if (s->shared) return;
     tl_profile_done(&ctx->base, &s->profile);
     tl_operands_done(&ctx->base, &s->operands);
 }

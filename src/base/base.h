@@ -69,6 +69,10 @@ tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const ch
 bool         tl_is_zero(void *p);
 /* b is NULL where the base is gone; otherwise its count of bytes goes down.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
+/* A block that was counted by one base is counted by another from now on.  p may be NULL. */
+void         tl_hand_over(tl_base *from, tl_base *to, void *p);
+/* So many bytes were held at once, as far as somebody else counted them. */
+void         tl_peak_raise(tl_base *b, uint64_t bytes);
 /* Address space for at most count * size bytes, paid for only where it is touched; TULLE_ENOMEM
  * without a sentence where that cannot be had (memory hooks, no such system): use tl_alloc then. */
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
@@ -77,6 +81,8 @@ void         tl_commit(tl_base *b, void *p, uint64_t used);
 /* Only the first `used` bytes are still needed: gives the rest back to the system where that is possible. */
 void         tl_shrink(tl_base *b, void *p, uint64_t used);
 void         tl_pool_trim(tl_pool *pool);
+/* What b frees is kept for `from` as well from now on; b goes first. */
+void         tl_pool_share(tl_base *b, tl_base *from);
 /* Bytes the machine (or the container) can still give. */
 uint64_t     tl_memory_free(void);
 uint64_t     tl_memory_total(void);
@@ -145,6 +151,7 @@ void   tl_trace(tl_base *b, const char *format, ...)
 /* From thread 0 only; true once the caller wants to stop. */
 bool   tl_progress(tl_base *b, const char *stage, double fraction);
 double tl_now(void);                                    /* seconds, monotonic */
+void   tl_rest(double seconds);                         /* about so long; a signal ends it */
 const char *tl_env(const char *name);                   /* NULL when not set  */
 /* Whether a variable has a value that is not allowed; why gets the sentence. */
 bool   tl_env_wrong(char *why, size_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * clock.c - seconds that only go forward. */
+ * clock.c - seconds that only go forward, and a rest of some of them. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include <time.h>
@@ -9,4 +9,11 @@ double tl_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void tl_rest(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)(1e9 * (seconds - (double)t.tv_sec));
+    nanosleep(&t, NULL);
 }

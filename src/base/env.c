@@ -36,6 +36,7 @@ static const variable table[] = {
     {"TULLE_SPMM_TWINS", "on off", 0, 0, FOR_TESTS, "rows with the same columns bundled"},
     {"TULLE_SPMM_CHUNK", NULL, 1, INT32_MAX, FOR_TESTS, "columns of a chunk"},
     {"TULLE_SPMM_BAND", NULL, 1, INT32_MAX, FOR_TESTS, "rows of a band"},
+    {"TULLE_PART_ROWS", NULL, 1, INT64_MAX, FOR_TESTS, "rows that one of several devices takes at a time"},
     {"TULLE_GPU_SHARED", NULL, 1024, INT32_MAX, FOR_TESTS, "bytes of shared memory a block may have"},
     {"TULLE_GPU_FAIL", NULL, 0, INT64_MAX, FOR_TESTS, "this request for device memory fails; 0: none"},
     {"TULLE_GPU_BALANCE", "on off", 0, 0, FOR_TESTS, "rows sorted by class"},

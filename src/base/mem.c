@@ -68,12 +68,16 @@ bool tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product)
     return true;
 }
 
+void tl_peak_raise(tl_base *b, uint64_t bytes)
+{
+    uint64_t peak = atomic_load(&b->peak);
+    while (bytes > peak && !atomic_compare_exchange_weak(&b->peak, &peak, bytes)) {}
+}
+
 static void count_in(tl_base *b, block *h, uint64_t bytes)
 {
     h->counted = bytes;
-    uint64_t now = atomic_fetch_add(&b->held, bytes) + bytes;
-    uint64_t peak = atomic_load(&b->peak);
-    while (now > peak && !atomic_compare_exchange_weak(&b->peak, &peak, now)) {}
+    tl_peak_raise(b, atomic_fetch_add(&b->held, bytes) + bytes);
 }
 
 /* ---- mappings and the pool */
@@ -199,6 +203,19 @@ void tl_pool_trim(tl_pool *pool)
     pthread_mutex_lock(&pool->lock);
     while (pool->kept > 0) pool_drop(pool, pool->kept - 1);
     pthread_mutex_unlock(&pool->lock);
+}
+
+void tl_pool_share(tl_base *b, tl_base *from)
+{
+    if (!b->pool || !from->pool) return;
+    tl_pool_trim(b->pool);
+    pthread_mutex_lock(&b->pool->lock);
+    b->pool->open = false;
+    pool_leave(b->pool);
+    b->pool = from->pool;
+    pthread_mutex_lock(&b->pool->lock);
+    b->pool->users++;
+    pthread_mutex_unlock(&b->pool->lock);
 }
 
 static block *map_take(tl_base *b, uint64_t bytes, bool reserved)
@@ -343,6 +360,14 @@ void tl_free(tl_base *b, void *p)
     case HEAP: free(h->raw); break;
     case MAP: pool_give(h->pool, h); break;
     }
+}
+
+void tl_hand_over(tl_base *from, tl_base *to, void *p)
+{
+    block *h = p ? header_of(p) : NULL;
+    if (!h) return;
+    atomic_fetch_sub(&from->held, h->counted);
+    count_in(to, h, h->counted);
 }
 
 /* ---- the machine */

@@ -159,43 +159,6 @@ uint64_t tl_matrix_bytes(const tulle_matrix *A)
            + (uint64_t)v.nnz * (tl_index_size(v.idx_type) + tl_type_size(v.val_type));
 }
 
-/* Blocks of rows one below the other, each freed when it was copied. */
-static tulle_status join(tulle_dist *d, tulle_matrix **part, int count, const tulle_options *o,
-                         tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    tulle_csr first = tulle_matrix_view(part[0]);
-    int64_t rows = 0, nnz = 0, row = 0, at = 0;
-    tulle_matrix *C = NULL;
-    for (int k = 0; k < count; k++) {
-        rows += tulle_matrix_view(part[k]).rows;
-        nnz += tulle_matrix_view(part[k]).nnz;
-    }
-    tulle_index ptr_type = o->c_ptr_type ? (tulle_index)o->c_ptr_type : tl_index_for(nnz);
-    if (!tl_fits(ptr_type, nnz))
-        TRY(tl_fail(d->b, TULLE_EOVERFLOW, "C has %" PRId64 " entries here, too many for 32-bit row pointers",
-                    nnz));
-    TRY(tl_matrix_create(d->b, rows, first.cols, nnz, ptr_type, first.idx_type, (int)first.val_type, &C));
-    tl_put(C->row_ptr, ptr_type, 0, 0);
-    for (int k = 0; k < count; k++) {
-        tulle_csr v = tulle_matrix_view(part[k]);
-        size_t index = tl_index_size(v.idx_type), value = tl_type_size(v.val_type);
-        for (int64_t i = 1; i <= v.rows; i++) tl_put(C->row_ptr, ptr_type, ++row, at + tl_row_begin(&v, i));
-        if (v.nnz > 0) {
-            memcpy((char *)C->col_idx + at * (int64_t)index, v.col_idx, (size_t)v.nnz * index);
-            memcpy((char *)C->values + at * (int64_t)value, v.values, (size_t)v.nnz * value);
-        }
-        at += v.nnz;
-        tl_matrix_free(d->b, part[k]);
-        part[k] = NULL;
-    }
-    *out = C;
-    C = NULL;
-done:
-    tl_matrix_free(d->b, C);
-    return status;
-}
-
 static tulle_status one_round(tulle_dist *d, const tulle_csr *A, const tulle_dist_csr *B,
                               const tulle_options *o, const blocks *k, int round, uint64_t held,
                               tulle_matrix **C, tl_account *account)
@@ -230,7 +193,7 @@ static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dis
         status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64
                          " bytes here, and as many again while its blocks are joined; the"
                          " limit is %" PRIu64 " bytes", held, o->memory_limit);
-    if (status == TULLE_OK) status = join(d, part, k->rounds, o, C);
+    if (status == TULLE_OK) status = tl_rows_join(d->b, part, NULL, k->rounds, o->c_ptr_type, C);
     AGREE(status);
 done:
     for (int i = 0; part && i < k->rounds; i++) tl_matrix_free(d->b, part[i]);

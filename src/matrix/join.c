@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of one
- * row beside each other.
+ * row beside each other; and from blocks that are all there, each freed when it was copied.
  *
  * How many entries there will be is known at most.  Columns and values get address space for so many, of which
  * only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that is being
- * copied.  Where such space cannot be had (memory hooks) the arrays grow by half, and are copied.  What the
- * machine has no memory for is refused before it is touched: Linux would end the process instead.
+ * copied, by all threads.  Where such space cannot be had (memory hooks) the arrays get what is needed at least, and
+ * grow by half.  What the machine has no memory for is refused before it is touched: Linux would end the process
+ * instead.
  *
- * Memory: the matrix, with row pointers of 64 bits until it is complete. */
+ * Memory: the matrix, with row pointers of 64 bits until it is known how many entries it has. */
 #include "matrix/parts.h"
 #include <inttypes.h>
 
@@ -19,22 +20,29 @@ static uint64_t entry_bytes(const tl_join *j)
     return j->index + j->value;
 }
 
-tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least, int64_t most,
-                           tulle_index idx_type, tulle_type val_type, bool values, tl_join *j)
+static tulle_status begin(tl_base *b, tulle_csr kind, int64_t least, int64_t most, bool values, tl_join *j)
 {
     tulle_status status = TULLE_OK;
-    *j = (tl_join){.most = most, .index = tl_index_size(idx_type), .value = values ? tl_type_size(val_type) : 0};
+    *j = (tl_join){.least = least, .most = most, .index = tl_index_size(kind.idx_type),
+                   .value = values ? tl_type_size(kind.val_type) : 0};
     uint64_t bytes = tl_bytes_of((uint64_t)least, entry_bytes(j));
     if (bytes > ask_from && !b->mem.alloc && bytes > tl_memory_free())
         return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine has %"
                        PRIu64 " left", least, bytes, tl_memory_free());
     TRY(tl_calloc(b, &j->C, 1, sizeof *j->C, "a matrix"));
-    TRY(tl_calloc(b, &j->C->row_ptr, rows + 1, sizeof(int64_t), "row pointers of C"));
-    j->C->view = (tulle_csr){.rows = rows, .cols = cols, .ptr_type = TULLE_I64, .idx_type = idx_type,
-                             .val_type = val_type};
+    TRY(tl_calloc(b, &j->C->row_ptr, kind.rows + 1, tl_index_size(kind.ptr_type), "row pointers of C"));
+    j->C->view = kind;
 done:
     if (status != TULLE_OK) tl_join_done(b, j);
     return status;
+}
+
+tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least, int64_t most,
+                           tulle_index idx_type, tulle_type val_type, bool values, tl_join *j)
+{
+    const tulle_csr kind = {.rows = rows, .cols = cols, .ptr_type = TULLE_I64, .idx_type = idx_type,
+                            .val_type = val_type};
+    return begin(b, kind, least, most, values, j);
 }
 
 void tl_join_done(tl_base *b, tl_join *j)
@@ -69,6 +77,7 @@ static tulle_status make_room(tl_base *b, tl_join *j, int64_t more)
         j->room = 0;
     }
     int64_t room = need + need / 2 < j->most ? need + need / 2 : j->most > need ? j->most : need;
+    if (room < j->least) room = j->least;
     TRY(grow(b, &C->col_idx, j->index, j->nnz, room, "column indices of C"));
     if (j->value) TRY(grow(b, &C->values, j->value, j->nnz, room, "values of C"));
     j->room = room;
@@ -89,22 +98,52 @@ static tulle_status ask_machine(tl_base *b, tl_join *j, int64_t more)
                    " entries, the machine has %" PRIu64 " left", bytes, j->rows, j->nnz, have);
 }
 
+/* ---- copying */
+
+typedef struct copy {
+    const tulle_csr *part;
+    const tl_join   *to;
+} copy;
+
+static void copy_entries(void *to, const void *from, int64_t at, int64_t begin, int64_t end, size_t size)
+{
+    if (end > begin && size)
+        memcpy((char *)to + (size_t)(at + begin) * size, (const char *)from + (size_t)begin * size,
+               (size_t)(end - begin) * size);
+}
+
+static void copy_work(void *arg, int thread, int threads)
+{
+    const copy *c = arg;
+    const tulle_csr *A = c->part;
+    const tl_join *j = c->to;
+    const tulle_matrix *C = j->C;
+    int64_t row0 = tl_part(A->rows, thread, threads), row1 = tl_part(A->rows, thread + 1, threads);
+    for (int64_t i = row0 + 1; i <= row1; i++)
+        tl_put(C->row_ptr, C->view.ptr_type, j->rows + i, j->nnz + tl_row_begin(A, i));
+    int64_t first = tl_part(A->nnz, thread, threads), last = tl_part(A->nnz, thread + 1, threads);
+    copy_entries(C->col_idx, A->col_idx, j->nnz, first, last, j->index);
+    copy_entries(C->values, A->values, j->nnz, first, last, j->value);
+}
+
 tulle_status tl_join_put(tl_base *b, tl_join *j, const tulle_csr *part, bool beside)
 {
     tulle_status status = TULLE_OK;
+    copy c = {part, j};
     TRY(ask_machine(b, j, part->nnz));
     TRY(make_room(b, j, part->nnz));
-    tulle_matrix *C = j->C;
-    int64_t *ptr = (int64_t *)C->row_ptr + j->rows;
-    for (int64_t i = 1; i <= part->rows; i++) ptr[i] = j->nnz + tl_row_begin(part, i);
-    if (part->nnz > 0)
-        memcpy((char *)C->col_idx + j->nnz * (int64_t)j->index, part->col_idx, (size_t)part->nnz * j->index);
-    if (part->nnz > 0 && j->value)
-        memcpy((char *)C->values + j->nnz * (int64_t)j->value, part->values, (size_t)part->nnz * j->value);
+    tl_team_run(b->team, tl_threads_for(b, 0, part->nnz + part->rows), copy_work, &c);
     j->nnz += part->nnz;
     if (!beside) j->rows += part->rows;
 done:
     return status;
+}
+
+static tulle_status check_count(tl_base *b, tulle_index type, int64_t nnz)
+{
+    if (tl_fits(type, nnz)) return TULLE_OK;
+    return tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%"
+                   PRId64 "); ask for 64 bit", nnz, (int64_t)TULLE_I32_LIMIT);
 }
 
 tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix **out)
@@ -112,18 +151,16 @@ tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix *
     tulle_status status = TULLE_OK;
     tulle_matrix *C = j->C;
     tulle_index type = ptr_type ? (tulle_index)ptr_type : tl_index_for(j->nnz);
-    if (!tl_fits(type, j->nnz)) {
-        status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%"
-                         PRId64 "); ask for 64 bit", j->nnz, (int64_t)TULLE_I32_LIMIT);
-        goto done;
-    }
+    TRY(check_count(b, type, j->nnz));
     TRY(make_room(b, j, 0));            /* without entries, too, there are arrays */
     tl_commit(b, C->col_idx, (uint64_t)j->nnz * j->index);
     tl_shrink(b, C->col_idx, (uint64_t)j->nnz * j->index);
     if (j->value) tl_commit(b, C->values, (uint64_t)j->nnz * j->value);
     if (j->value) tl_shrink(b, C->values, (uint64_t)j->nnz * j->value);
-    tl_index_resize(b, C->row_ptr, TULLE_I64, type, C->view.rows + 1);
-    tl_shrink(b, C->row_ptr, (uint64_t)(C->view.rows + 1) * tl_index_size(type));
+    if (C->view.ptr_type != type) {
+        tl_index_resize(b, C->row_ptr, C->view.ptr_type, type, C->view.rows + 1);
+        tl_shrink(b, C->row_ptr, (uint64_t)(C->view.rows + 1) * tl_index_size(type));
+    }
     C->view.nnz = j->nnz;
     C->view.ptr_type = type;
     C->view.row_ptr = C->row_ptr;
@@ -132,5 +169,33 @@ tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix *
     *out = C;
     *j = (tl_join){0};
 done:
+    return status;
+}
+
+tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
+                          tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_join j = {0};
+    tulle_csr kind = part[0]->view;
+    int64_t nnz = 0;
+    bool values = false;                /* one without entries may have none */
+    kind.rows = 0;
+    for (int64_t k = 0; k < count; k++) {
+        values = values || part[k]->view.values;
+        kind.rows += part[k]->view.rows;
+        nnz += part[k]->view.nnz;
+    }
+    kind.ptr_type = ptr_type ? (tulle_index)ptr_type : tl_index_for(nnz);
+    TRY(check_count(b, kind.ptr_type, nnz));
+    TRY(begin(b, kind, nnz, nnz, values, &j));
+    for (int64_t k = 0; k < count; k++) {
+        TRY(tl_join_put(b, &j, &part[k]->view, false));
+        tl_matrix_free(owner ? owner[k] : b, part[k]);
+        part[k] = NULL;
+    }
+    TRY(tl_join_finish(b, &j, ptr_type, out));
+done:
+    tl_join_done(b, &j);
     return status;
 }

@@ -71,6 +71,7 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
 /* As it is; row_ptr[rows] is nnz. */
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
+void         tl_matrix_hand_over(tl_base *from, tl_base *to, tulle_matrix *A);  /* who counts its bytes */
 /* Over the caller's arrays; done(user) when it is freed. */
 tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done, void *user,
                              tulle_matrix **out);
@@ -93,6 +94,8 @@ tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int 
 uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: nothing */
 int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, as its arrays count */
 const void  *tl_array_from(const void *array, size_t size, int64_t first);          /* NULL stays NULL */
+/* Some rows of a matrix on the host, as such a view. */
+tulle_csr    tl_csr_rows(const tulle_csr *A, int64_t row0, int64_t row1);
 
 /* ---- columns.c: the columns first .. end-1 of some rows of A, with the numbers they have; row NULL: of the
  * first rows, all of them where rows is A's. */
@@ -105,7 +108,8 @@ int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
 typedef struct tl_join {
     tulle_matrix *C;
     int64_t       rows, nnz;            /* so far                                   */
-    int64_t       room, most;           /* entries its arrays have room for; it can have */
+    int64_t       room;                 /* entries its arrays have room for         */
+    int64_t       least, most;          /* entries it will have                     */
     size_t        index, value;         /* bytes of a column and of a value         */
     uint64_t      unasked;              /* bytes since the machine was asked for them */
 } tl_join;
@@ -119,6 +123,10 @@ tulle_status tl_join_put(tl_base *b, tl_join *join, const tulle_csr *part, bool 
 /* All parts were put, and are the matrix; ptr_type 0: the narrowest that does. */
 tulle_status tl_join_finish(tl_base *b, tl_join *join, int ptr_type, tulle_matrix **out);
 void         tl_join_done(tl_base *b, tl_join *join);       /* a matrix that was not finished is freed */
+/* Matrices one below the other, each freed, and NULL in its place, when it was copied.  owner: the bases that
+ * counted them; NULL: this one did. */
+tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
+                          tulle_matrix **out);
 
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */

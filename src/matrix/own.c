@@ -46,6 +46,14 @@ void tl_matrix_free(tl_base *b, tulle_matrix *A)
     tl_free(b, A);
 }
 
+void tl_matrix_hand_over(tl_base *from, tl_base *to, tulle_matrix *A)
+{
+    tl_hand_over(from, to, A->row_ptr);
+    tl_hand_over(from, to, A->col_idx);
+    tl_hand_over(from, to, A->values);
+    tl_hand_over(from, to, A);
+}
+
 /* ---- arrays that change hands */
 
 typedef struct adopted {

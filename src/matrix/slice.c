@@ -22,6 +22,15 @@ uint64_t tl_csr_slice_bytes(const tulle_csr *A)
     return tl_bytes_of((uint64_t)A->rows + 1, tl_index_size(A->ptr_type)) + sizeof(tulle_matrix);
 }
 
+tulle_csr tl_csr_rows(const tulle_csr *A, int64_t row0, int64_t row1)
+{
+    tulle_csr rows = *A;
+    rows.rows = row1 - row0;
+    rows.nnz = tl_row_begin(A, row1) - tl_row_begin(A, row0);
+    rows.row_ptr = (const char *)A->row_ptr + (size_t)row0 * tl_index_size(A->ptr_type);
+    return rows;
+}
+
 /* As a number: what stands in row_ptr may not have been checked. */
 const void *tl_array_from(const void *array, size_t size, int64_t first)
 {

@@ -196,4 +196,43 @@ tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, 
                             tl_pieces *pieces);
 void         tl_pieces_done(tl_base *b, tl_pieces *pieces);
 
+/* ---- ranges.c: rows for several takers of unknown speed */
+
+typedef struct tl_range {
+    struct tl_range *next;              /* the rows behind it                       */
+    tl_base *from;                      /* whose memory it is; NULL: the list's own */
+    int64_t  row0, row1, work;
+    int      turn;                      /* who is to take it; -1: whoever comes     */
+    int      taker;                     /* who has taken it; -1: nobody             */
+    bool     done;
+    tulle_matrix *C;                    /* what came of it                          */
+} tl_range;
+
+typedef struct tl_ranges {
+    tl_range   *array, *first;          /* a list; those that were not halved are an array */
+    int64_t     count, work;            /* of all                                   */
+    int         takers;
+    uint32_t    left;                   /* takers that are gone, a bit each         */
+    atomic_flag busy;
+    _Atomic int64_t finished;           /* work that is done                        */
+} tl_ranges;
+
+/* The rows row0..row1 by their products.  rows > 0: so many rows each, taken in turn. */
+tulle_status tl_ranges_make(tl_base *b, const int64_t *products, int64_t row0, int64_t row1, int takers,
+                            int64_t rows, tl_ranges *out);
+void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* results are the caller's */
+/* From here on by several threads at once.  take: NULL: there is none now; *wait: what another one has may
+ * come back. */
+tl_range    *tl_ranges_take(tl_ranges *ranges, int taker, bool *wait);
+void         tl_ranges_finish(tl_ranges *ranges, tl_range *range, tulle_matrix *C);
+/* A range that was too much for its taker goes back: in halves, of memory of this base; where it is one row, or
+ * all is to no avail, the taker leaves.  false: nobody is left who could take what there is. */
+bool         tl_ranges_back(tl_base *b, tl_ranges *ranges, tl_range *range, bool leave);
+
+/* The rows of each of several parts, row[t] .. row[t + 1]: as equal as it can be by the work of all rows before
+ * one (the share of each; NULL: all the same), none below `least`; forced > 0: so many rows each. */
+typedef int64_t (*tl_work_before)(const void *arg, int64_t row);
+void         tl_rows_split(tl_work_before before, const void *arg, int64_t rows, int parts,
+                           const double *share, int64_t least, int64_t forced, int64_t *row);
+
 #endif
