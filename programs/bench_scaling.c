@@ -2,11 +2,11 @@
  *
  * bench_scaling.c - `tulle bench scaling`: what several devices like the first one named would give.
  *
- * Rows of A are cut by products into 2, 4 and 8 parts, and each part is timed alone, from host to host, on one
- * device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so many
- * devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows nothing of links
- * and memory that devices share.  Where several devices are named, their product is timed, too.  How even parts are
- * is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5). */
+ * Rows of A are cut by products into 2, 4 and 8 parts, and each part is timed alone, from host to host, on
+ * one device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so
+ * many devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows
+ * nothing of links and memory that devices share.  Where several devices are named, their product is timed,
+ * too.  How even parts are is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5). */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
@@ -45,8 +45,8 @@ static tulle_csr rows_of(const tulle_csr *A, int64_t row0, int64_t row1)
 }
 
 /* The median of some runs after one that is not counted; *copy, if wanted, a copy of C. */
-static int time_product(session *s, const tulle_csr *A, const tulle_csr *B, tulle_stats *middle, double *median,
-                        double *copy)
+static int time_product(session *s, const tulle_csr *A, const tulle_csr *B, tulle_stats *middle,
+                        double *median, double *copy)
 {
     int code = END_OK, runs = s->o->repeat ? (int)s->o->repeat : RUNS;
     tulle_stats *stats = calloc((size_t)runs, sizeof *stats);

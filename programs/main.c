@@ -27,7 +27,8 @@ const command commands[] = {
      ""},
     {"spy", FOR_SPY, run_spy, 1, 1, "A [-o FILE.png]", "draw where the entries of a matrix are",
      "Without -o the picture is drawn in characters.\n"},
-    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX, "A... | merges | memory A... | accumulators | scaling A...",
+    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX,
+     "A... | merges | memory A... | accumulators | scaling A...",
      "time repeated products",
      "Each operand is multiplied by itself, or by its transpose when it is not square.\n"
      "merges: five ways to merge sorted sequences in a GPU's shared memory.\n"

@@ -2,8 +2,8 @@
  *
  * join.c - matrices one below the other, as one.
  *
- * Room for all of it is address space at first, paid for where it is written; and each matrix is freed when it
- * was copied, by all threads.  So no more is held at once than the result and the largest of them.  Where
+ * Room for all of it is address space at first, paid for where it is written; and each matrix is freed when
+ * it was copied, by all threads.  So no more is held at once than the result and the largest of them.  Where
  * address space cannot be had (memory hooks) it is all of both.
  *
  * Memory: the result. */
