@@ -92,7 +92,7 @@ tl_range *tl_ranges_take(tl_ranges *r, int taker, bool *wait)
     enter(r);
     for (at = r->first; at; at = at->next) {
         if (at->taker < 0 && (at->turn < 0 || at->turn == taker)) break;
-        *wait = *wait || (at->taker >= 0 && !at->done);
+        *wait = *wait || !at->done;     /* another one has it, or it is its turn */
     }
     if (at) at->taker = taker;
     leave(r);
