@@ -300,7 +300,16 @@ typedef struct tulle_kernels {
 /* Makes a context on a device.  device is a name of the list that tulle_device_info() gives; "cuda" and
  * "opencl" are the first device of each.  NULL: $TULLE_DEVICE where that is set, else the best device there
  * is; where that is the CPU, the trace says of each GPU why it was not taken.  On a context of the CPU the
- * place TULLE_DEVICE means the host, so that programs need no switch. */
+ * place TULLE_DEVICE means the host, so that programs need no switch.
+ *
+ * Up to 16 names with commas between, "cuda:0,cuda:1" or "cpu,cuda:0", are one context whose devices share
+ * each product by rows; one may be named more than once.  Each row is computed by one of them, with the bits
+ * it gives alone.  Arrays are on the host, as for the CPU: views over device memory are refused.  Threads
+ * are divided among the names "cpu".  A memory limit is for all devices and the host together, and divided
+ * among them; where that is too little, one does all of it.  The sentence of an error begins with the
+ * device.  Memory hooks are called from several threads at once; progress and trace functions from the
+ * calling one alone.  In a child of fork() such a context can be used if it has no GPU.  (An error of one
+ * device may leave rows of Y that the others have written.) */
 TULLE_API tulle_status tulle_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx);
 /* Makes a context, or says why there is none.  As tulle_ctx_create(); after a failure, when there is no
  * context to ask, why holds the sentence, cut to so many bytes. */

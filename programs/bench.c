@@ -319,6 +319,7 @@ static const struct {
     {"merges", bench_merges, 0, 0, "", FOR_MERGES},
     {"memory", bench_memory, 1, OPERANDS_MAX, " A...", FOR_MEMORY},
     {"accumulators", bench_accumulators, 0, 0, "", FOR_ACCUMULATORS},
+    {"scaling", bench_scaling, 1, OPERANDS_MAX, " A...", FOR_SCALING},
 };
 
 int run_bench(const options *o)

@@ -27,13 +27,15 @@ const command commands[] = {
      ""},
     {"spy", FOR_SPY, run_spy, 1, 1, "A [-o FILE.png]", "draw where the entries of a matrix are",
      "Without -o the picture is drawn in characters.\n"},
-    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX, "A... | merges | memory A... | accumulators",
+    {"bench", FOR_BENCH, run_bench, 1, OPERANDS_MAX,
+     "A... | merges | memory A... | accumulators | scaling A...",
      "time repeated products",
      "Each operand is multiplied by itself, or by its transpose when it is not square.\n"
      "merges: five ways to merge sorted sequences in a GPU's shared memory.\n"
      "memory: bytes of the product when C is counted first, when it grows, and when all products are "
      "stored.\n"
-     "accumulators: products a second of each, by size of rows and compression; -o FILE.png draws it.\n"},
+     "accumulators: products a second of each, by size of rows and compression; -o FILE.png draws it.\n"
+     "scaling: what 2, 4 and 8 devices would give, predicted from parts that are timed one by one.\n"},
     {"devices", FOR_DEVICES, run_devices, 0, 0, "", "list where products can be computed", ""},
     {"cache", FOR_CACHE, run_cache, 0, 0, "", "show, make or clear the kernels kept on disk",
      "Kernels compiled for a GPU are kept in $TULLE_CACHE, or $XDG_CACHE_HOME/tulle, or ~/.cache/tulle.\n"

@@ -28,11 +28,11 @@ typedef struct option {
 
 enum {                                  /* benches that are named take some of the options of bench */
     TIMES   = FOR_BENCH | FOR_TIMES,
-    BENCHES = FOR_BENCH | FOR_TIMES | FOR_MERGES | FOR_MEMORY | FOR_ACCUMULATORS,
+    BENCHES = FOR_BENCH | FOR_TIMES | FOR_MERGES | FOR_MEMORY | FOR_ACCUMULATORS | FOR_SCALING,
     PAIRS   = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_MEMORY,
-    LOADS   = PAIRS | FOR_INFO | FOR_CONVERT | FOR_SPY | FOR_SPMM | FOR_TUNE,
+    LOADS   = PAIRS | FOR_INFO | FOR_CONVERT | FOR_SPY | FOR_SPMM | FOR_TUNE | FOR_SCALING,
     TYPED   = LOADS | FOR_GEN,
-    REPEATS = FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS,
+    REPEATS = FOR_MULTIPLY | FOR_SPMM | TIMES | FOR_MERGES | FOR_ACCUMULATORS | FOR_SCALING,
     FORCED  = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_ACCUMULATORS,
     WORKS   = TYPED | BENCHES,
     CACHES  = FOR_CACHE | FOR_KEPT,
@@ -110,7 +110,7 @@ static const option table[] = {
     {"repeat", 'r', NUMBER, "N", AT(repeat), 0, 1000000, FOR_TUNE,
      "multiply N times in each shape, 5 when not given, and take the median"},
     {"device", 'd', WORD, "NAME", AT(device), 0, 0, WORKS | FOR_CACHE,
-     "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them"},
+     "where to compute: cpu, cuda:0 ...; \"tulle devices\" lists them; several with commas"},
     {"stages", 0, FLAG, NULL, AT(product.time_stages), 1, 0, FOR_MULTIPLY | TIMES,
      "the time of each stage of the product"},
     {"quick", 0, FLAG, NULL, AT(quick), 1, 0, FOR_BENCH | FOR_MERGES | FOR_ACCUMULATORS,

@@ -71,7 +71,8 @@ enum {                          /* which subcommand an option belongs to */
     FOR_TUNE     = 1 << 12,
     /* and which bench: products, or the one that is named */
     FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16,
-    FOR_KEPT     = 1 << 17      /* a cache that is not warmed */
+    FOR_SCALING  = 1 << 17,
+    FOR_KEPT     = 1 << 18      /* a cache that is not warmed */
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -271,6 +272,7 @@ void work_free(work *w);
 int  bench_merges(const options *o);
 int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);
+int  bench_scaling(const options *o);
 
 /* ---- ranks.c: did mpirun launch us as one of several?  Then products are made together. */
 

@@ -33,7 +33,8 @@ int session_open(session *s, const options *o)
 
 bool session_on_gpu(const session *s)
 {
-    return strcmp(tulle_ctx_device(s->ctx), "cpu") != 0;
+    const char *device = tulle_ctx_device(s->ctx);     /* several devices work with arrays of the host */
+    return strcmp(device, "cpu") != 0 && !strchr(device, ',');
 }
 
 void session_close(session *s)

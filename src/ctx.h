@@ -83,7 +83,7 @@ struct tl_setup {
     bool          values;               /* not the pattern alone                    */
     tl_profile    profile;              /* these two: tl_look_make() of engines.h    */
     tl_request    request;
-    bool          shared;               /* operands and profile are another setup's, A's rows go with each run */
+    bool          shared;               /* what it has is another's; rows of A go with each run */
     void         *kept;                 /* the engine's own                         */
     tulle_stats   stats;
     uint64_t      held;                 /* bytes before it began                    */

@@ -10,8 +10,8 @@
 
 /* ---- a product */
 
-/* Operands that lie on the device for several runs.  Where this device is one of several, it gets only the rows
- * of A that it is to multiply, with each run; unless A is B. */
+/* Operands that lie on the device for several runs.  Where this device is one of several, it gets only the
+ * rows of A that it is to multiply, with each run; unless A is B. */
 typedef struct kept {
     tulle_csr     A, B;
     bool          by_rows;              /* A is on the host                                */

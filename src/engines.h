@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * engines.h - what computes products: one table for the CPU (engine_cpu.c), one for a GPU (engine_gpu.c), one for
- * several of both at once (engine_several.c), whose parts are contexts with engines of their own.
+ * engines.h - what computes products: one table for the CPU (engine_cpu.c), one for a GPU (engine_gpu.c), one
+ * for several of both at once (engine_several.c), whose parts are contexts with engines of their own.
  *
  * A context has one engine.  Products, blocks, plans, limits and estimates are written once, above these
  * tables, and never ask which engine it is: what differs is a function or a flag here.  A new engine is a new
@@ -71,7 +71,7 @@ typedef struct tl_engine {
     /* A copy of a pattern there, with room for values of so many bytes each. */
     tulle_status (*blank)(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
     bool         (*handles)(const tulle_ctx *ctx);      /* memory there has handles, not addresses */
-    uint64_t     (*memory)(const tulle_ctx *ctx);       /* of its own, free when it was opened; 0: the host's */
+    uint64_t     (*memory)(const tulle_ctx *ctx);       /* its own, free when opened; 0: the host's */
     tulle_status (*threads)(tulle_ctx *ctx);            /* the context's team has another size from now on */
     void         (*close)(tulle_ctx *ctx);
 } tl_engine;

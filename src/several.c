@@ -2,10 +2,10 @@
  *
  * several.c - several devices opened by their names, and all of them at work at once.
  *
- * Each part has a thread of a team of its own; the caller's thread watches: it alone calls the progress function
- * of the caller, and passes a cancellation on by a flag that the parts' own progress functions read.  The first
- * part that fails raises the same flag.  Threads of the context are divided among its parts on the host, so that
- * cores have one thread each; a part on a device needs one that waits for it.
+ * Each part has a thread of a team of its own; the caller's thread watches: it alone calls the progress
+ * function of the caller, and passes a cancellation on by a flag that the parts' own progress functions
+ * read.  The first part that fails raises the same flag.  Threads of the context are divided among its parts
+ * on the host, so that cores have one thread each; a part on a device needs one that waits for it.
  *
  * Memory that is freed is kept for all of them together. */
 #include "several.h"

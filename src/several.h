@@ -7,8 +7,8 @@
  *   several_plan.c     plans: the pattern of C once, then a part of its rows for each
  *   several_spmm.c     Y = A*X: a part of Y's rows for each
  *
- * A part is a context: an error, a count of bytes and a team of threads are its own.  What the caller sees (the
- * sentence, progress, the trace, memory_limit) is the whole's. */
+ * A part is a context: an error, a count of bytes and a team of threads are its own.  What the caller sees
+ * (the sentence, progress, the trace, memory_limit) is the whole's. */
 #ifndef TL_SEVERAL_H
 #define TL_SEVERAL_H
 #include "ctx.h"
@@ -37,11 +37,11 @@ tulle_status tl_several_threads(tulle_ctx *ctx);
 int          tl_several_share(const tl_several *v, int i, int threads);
 int64_t      tl_several_rows(void);     /* TULLE_PART_ROWS, or 0                    */
 
-/* The work of one part, number i, on a thread of its own; its sentence is left in the part's context. */
+/* The work of one part, number i, on a thread of its own; its sentence is left in that context. */
 typedef tulle_status (*tl_part_fn)(void *arg, tulle_ctx *part, int i);
 
-/* All parts at once.  The first failure ends the others, and is the whole's; far (or NULL) tells how far it is.
- * The most that was held goes into the whole's count. */
+/* All parts at once.  The first failure ends the others, and is the whole's; far (or NULL) tells how far it
+ * is.  The most that was held goes into the whole's count. */
 tulle_status tl_several_run(tulle_ctx *ctx, tl_part_fn fn, void *arg, const char *stage,
                             double (*far)(const void *arg));
 /* One of them, in the caller's thread. */

@@ -2,11 +2,11 @@
  *
  * several_plan.c - plans on several devices.
  *
- * The pattern of C is made as every product is (several_product.c) and joined on the host.  Then the work is known
- * exactly, and rows are cut a second time, one part for each device: by products and entries of C, as both are
- * gone through in each run (DeltaSPARSE's second cut, Algorithm 3, is by entries of C alone).  Devices of different
- * names get shares by how fast they made the pattern.  Each part keeps a plan for its rows, and a run is all of
- * them at once, straight into the caller's values of C.
+ * The pattern of C is made as every product is (several_product.c) and joined on the host.  Then the work is
+ * known exactly, and rows are cut a second time, one part for each device: by products and entries of C, as
+ * both are gone through in each run (DeltaSPARSE's second cut, Algorithm 3, is by entries of C alone). 
+ * Devices of different names get shares by how fast they made the pattern.  Each part keeps a plan for its
+ * rows, and a run is all of them at once, straight into the caller's values of C.
  *
  * Memory: what the parts' plans take; a limit is divided as in a product. */
 #include "several.h"

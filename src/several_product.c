@@ -2,16 +2,17 @@
  *
  * several_product.c - C = A*B on several devices.
  *
- * Operands are made ready and their rows looked at once, for all; a part shares that.  Rows go out in ranges by
- * their products (plan/ranges.c), and each part takes the next when it is done, so that devices of different
- * speed end together.  B goes to a device once, before its first range, and of A the rows of a range with it.
- * Results come to the host and are joined there in the order of the rows (matrix/join.c).  A product too small to
- * be divided is the first part's alone, in the caller's thread.
+ * Operands are made ready and their rows looked at once, for all; a part shares that.  Rows go out in ranges
+ * by their products (plan/ranges.c), and each part takes the next when it is done, so that devices of
+ * different speed end together.  B goes to a device once, before its first range, and of A the rows of a
+ * range with it. Results come to the host and are joined there in the order of the rows (matrix/join.c).  A
+ * product too small to be divided is the first part's alone, in the caller's thread.
  *
- * Memory: a limit is divided evenly among the parts, for all that each holds: results on the host, workspace, and
- * bytes of its device.  A device that has no room for a range gives it back in halves; one without room for a row,
- * and a part on the host whose results have come to its share, leave the rest to the others.  Where all have left, or C and the largest range are too much for the join, one part on
- * the host does all of it with all of the limit, as if it were the only one; so what it says is enough is enough
+ * Memory: a limit is divided evenly among the parts, for all that each holds: results on the host,
+ * workspace, and bytes of its device.  A device that has no room for a range gives it back in halves; one
+ * without room for a row, and a part on the host whose results have come to its share, leave the rest to the
+ * others.  Where all have left, or C and the largest range are too much for the join, one part on the host
+ * does all of it with all of the limit, as if it were the only one; so what it says is enough is enough
  * here, too. */
 #include "several.h"
 #include <inttypes.h>
@@ -56,7 +57,8 @@ tulle_status tl_several_prepare(tulle_ctx *ctx, tl_setup *s, int want)
         status = tl_recipe_check(&part->base, &s->recipe, part->engine->where, part->device);
         if (status != TULLE_OK) return tl_several_fail(ctx, i, status);
     }
-    TRY(tl_calloc(&ctx->base, &k, 1, sizeof *k + (size_t)v->count * sizeof *k->part, "work for several devices"));
+    TRY(tl_calloc(&ctx->base, &k, 1, sizeof *k + (size_t)v->count * sizeof *k->part,
+                  "work for several devices"));
     k->count = v->count;
     s->kept = k;
     TRY(tl_look_make(ctx, s, want & TL_VALUES));
@@ -109,8 +111,8 @@ static void find_limits(const tulle_ctx *ctx, job *j)
     j->share = j->limit == UINT64_MAX ? j->limit : left / (uint64_t)j->v->count;
 }
 
-/* Of a device that is named more than once each part has its share, so that what one keeps is not what another
- * one lacks. */
+/* Of a device that is named more than once each part has its share, so that what one keeps is not what
+ * another one lacks. */
 static uint64_t device_limit(const job *j, int i, uint64_t limit)
 {
     const tulle_ctx *part = j->v->part[i];
@@ -165,7 +167,8 @@ static tulle_status run_rows(const job *j, tulle_ctx *part, int i, int64_t row0,
     TRY(part->engine->run(part, &w->setup, row0, row1, C));
     w->busy += tl_now() - tl_ctx_compiling(part) - start;
     for (int64_t r = row0; r < row1; r++) w->products += j->s->profile.products[r];
-    if (!part->engine->on_host && t->peak_bytes > j->v->device_bytes[i]) j->v->device_bytes[i] = t->peak_bytes;
+    uint64_t *bytes = &j->v->device_bytes[i];
+    if (!part->engine->on_host && t->peak_bytes > *bytes) *bytes = t->peak_bytes;
 done:
     if (sum.shares || sum.waits) tl_stats_add(&sum, t);
     return status;

@@ -2,12 +2,13 @@
  *
  * several_spmm.c - a sparse matrix times a dense one on several devices.
  *
- * A is checked and transposed once, by the whole.  Rows of Y are cut by the entries of A, one part for each: X goes
- * to a device whole, so that more than one range would bring it there more than once.  A part computes its rows as
- * if they were all, with a slice of A and rows of Y, which lie apart in every order of Y.
+ * A is checked and transposed once, by the whole.  Rows of Y are cut by the entries of A, one part for each:
+ * X goes to a device whole, so that more than one range would bring it there more than once.  A part
+ * computes its rows as if they were all, with a slice of A and rows of Y, which lie apart in every order of
+ * Y.
  *
- * Memory: what each part takes, where X has to be copied a copy for each; a limit is divided evenly.  Where that
- * is too little for one of them, one part on the host does all of it with all of the limit. */
+ * Memory: what each part takes, where X has to be copied a copy for each; a limit is divided evenly.  Where
+ * that is too little for one of them, one part on the host does all of it with all of the limit. */
 #include "several.h"
 #include "matrix/parts.h"
 #include <inttypes.h>

@@ -291,7 +291,7 @@ static void bad_fields_are_named(void)
     expect(&V, TULLE_OK, "");
     V = good; V.place = TULLE_DEVICE;
     expect(&V, TULLE_EINVAL, "A: its arrays are in a device's memory (place is TULLE_DEVICE), "
-                             "but this context computes on the CPU");
+                             "but this context reads arrays of the host alone");
     V = good; V.place = (tulle_place)7;
     expect(&V, TULLE_EINVAL, "A: place is 7, not TULLE_HOST or TULLE_DEVICE");
     V = good; V.cols = (int64_t)1 << 31;

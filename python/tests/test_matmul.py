@@ -374,3 +374,15 @@ def test_large_against_scipy():
     np.testing.assert_array_equal(C.indptr, expected.indptr)
     np.testing.assert_array_equal(C.indices, expected.indices)
     np.testing.assert_array_equal(C.data, expected.data)
+
+
+def test_several_devices_give_the_bits_of_one():
+    A, B = whole((300, 200), seed=5), whole((200, 250), seed=6)
+    A.data *= 0.1
+    C, D = tulle.matmul(A, B, device="cpu"), tulle.matmul(A, B, device="cpu,cpu")
+    assert (C.data == D.data).all() and (C.indices == D.indices).all() and (C.indptr == D.indptr).all()
+    with tulle.Context("cpu,cpu") as several:
+        assert several.device == "cpu,cpu"
+        same(tulle.matmul(A, B.toarray()), A.toarray() @ B.toarray())
+    with pytest.raises(tulle.DeviceError, match="device 2 of 2"):
+        tulle.matmul(A, B, device="cpu,")

@@ -272,7 +272,7 @@ tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name
                        (int)A->val_type);
     if (A->place == TULLE_DEVICE)
         return tl_fail(b, TULLE_EINVAL, "%s: its arrays are in a device's memory (place is TULLE_DEVICE), "
-                       "but this context computes on the CPU", name);
+                       "but this context reads arrays of the host alone", name);
     if (A->place != TULLE_HOST)
         return tl_fail(b, TULLE_EINVAL, "%s: place is %d, not TULLE_HOST or TULLE_DEVICE", name,
                        (int)A->place);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of one
- * row beside each other; and from blocks that are all there, each freed when it was copied.
+ * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of
+ * one row beside each other; and from blocks that are all there, each freed when it was copied.
  *
- * How many entries there will be is known at most.  Columns and values get address space for so many, of which
- * only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that is being
- * copied, by all threads.  Where such space cannot be had (memory hooks) the arrays get what is needed at least, and
- * grow by half.  What the machine has no memory for is refused before it is touched: Linux would end the process
- * instead.
+ * How many entries there will be is known at most.  Columns and values get address space for so many, of
+ * which only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that
+ * all threads are copying.  Where such space cannot be had (memory hooks) the arrays get what is needed at
+ * least, and grow by half.  What the machine has no memory for is refused before it is touched: Linux would
+ * end the process instead.
  *
  * Memory: the matrix, with row pointers of 64 bits until it is known how many entries it has. */
 #include "matrix/parts.h"

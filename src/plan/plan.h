@@ -225,12 +225,12 @@ void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* results are t
  * come back. */
 tl_range    *tl_ranges_take(tl_ranges *ranges, int taker, bool *wait);
 void         tl_ranges_finish(tl_ranges *ranges, tl_range *range, tulle_matrix *C);
-/* A range that was too much for its taker goes back: in halves, of memory of this base; where it is one row, or
- * all is to no avail, the taker leaves.  false: nobody is left who could take what there is. */
+/* A range that was too much for its taker goes back: in halves, of memory of this base; where it is one row,
+ * or `leave` says so, the taker leaves.  false: nobody is left who could take what there is. */
 bool         tl_ranges_back(tl_base *b, tl_ranges *ranges, tl_range *range, bool leave);
 
-/* The rows of each of several parts, row[t] .. row[t + 1]: as equal as it can be by the work of all rows before
- * one (the share of each; NULL: all the same), none below `least`; forced > 0: so many rows each. */
+/* The rows of each of several parts, row[t] .. row[t + 1]: as equal as it can be by the work of all rows
+ * before one (the share of each; NULL: all the same), none below `least`; forced > 0: so many rows each. */
 typedef int64_t (*tl_work_before)(const void *arg, int64_t row);
 void         tl_rows_split(tl_work_before before, const void *arg, int64_t rows, int parts,
                            const double *share, int64_t least, int64_t forced, int64_t *row);

@@ -2,12 +2,12 @@
  *
  * ranges.c - rows cut for several takers.
  *
- * Two ways.  Where nobody knows how fast the takers are, rows go out in ranges of falling size: each takes the
- * next when it is done with the last.  A range is the rest divided by twice the number of takers, so that the
- * first ones are long, with little to pay for their number, and the last ones short, so that nobody is waited
- * for; but none is so short that starting it would cost more than its work.  The cost of a row is its products
- * and one more.  A range that a taker has no room for comes back in halves, and one that has no room for a row
- * leaves.  Where takers keep what they get (tl_rows_split()), there is one part for each.
+ * Two ways.  Where nobody knows how fast the takers are, rows go out in ranges of falling size: each takes
+ * the next when it is done with the last.  A range is the rest divided by twice the number of takers, so that
+ * the first ones are long, with little to pay for their number, and the last ones short, so that nobody is
+ * waited for; but none is so short that starting it would cost more than its work.  The cost of a row is its
+ * products and one more.  A range that a taker has no room for comes back in halves, and a taker that has no
+ * room for a row leaves.  Where takers keep what they get (tl_rows_split()), there is one part for each.
  *
  * The cuts are those of DeltaSPARSE (global task scheduling, its Algorithms 2 and 3), but by products before
  * counting, and by binary search; guided self-scheduling is Polychronopoulos and Kuck, 1987.
@@ -92,7 +92,7 @@ tl_range *tl_ranges_take(tl_ranges *r, int taker, bool *wait)
     enter(r);
     for (at = r->first; at; at = at->next) {
         if (at->taker < 0 && (at->turn < 0 || at->turn == taker)) break;
-        *wait = *wait || (at->taker >= 0 && !at->done);
+        *wait = *wait || !at->done;     /* another one has it, or it is its turn */
     }
     if (at) at->taker = taker;
     leave(r);

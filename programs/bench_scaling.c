@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench_scaling.c - `tulle bench scaling`: what several devices like the first one named would give.
+ *
+ * Rows of A are cut by products into 2, 4 and 8 parts, and each part is timed alone, from host to host, on
+ * one device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so
+ * many devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows
+ * nothing of links and memory that devices share.  Where several devices are named, their product is timed,
+ * too.  How even parts are is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5). */
+#include "program.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS = 3, COUNTS = 3 };
+static const int counts[COUNTS] = {2, 4, 8};
+
+typedef struct line {
+    const char *matrix;
+    int64_t     products;
+    double      whole, copy;            /* seconds                              */
+    double      slowest[COUNTS], cv[COUNTS];
+    double      several;                /* on all devices that were named; 0: one was */
+} line;
+
+/* Products of each row, summed up: sum[i] before row i. */
+static int64_t *sums_of(const tulle_csr *A, const tulle_csr *B)
+{
+    int64_t *sum = calloc((size_t)A->rows + 1, sizeof *sum);
+    for (int64_t i = 0; sum && i < A->rows; i++) {
+        sum[i + 1] = sum[i] + 1;
+        for (int64_t k = csr_row(A, i); k < csr_row(A, i + 1); k++)
+            sum[i + 1] += csr_row(B, csr_col(A, k) + 1) - csr_row(B, csr_col(A, k));
+    }
+    return sum;
+}
+
+static tulle_csr rows_of(const tulle_csr *A, int64_t row0, int64_t row1)
+{
+    tulle_csr rows = *A;
+    rows.rows = row1 - row0;
+    rows.nnz = csr_row(A, row1) - csr_row(A, row0);
+    rows.row_ptr = (const char *)A->row_ptr + (size_t)row0 * index_size((int)A->ptr_type);
+    return rows;
+}
+
+/* The median of some runs after one that is not counted; *copy, if wanted, a copy of C. */
+static int time_product(session *s, const tulle_csr *A, const tulle_csr *B, tulle_stats *middle,
+                        double *median, double *copy)
+{
+    int code = END_OK, runs = s->o->repeat ? (int)s->o->repeat : RUNS;
+    tulle_stats *stats = calloc((size_t)runs, sizeof *stats);
+    tulle_matrix *C = NULL;
+    double best;
+    if (!stats) return no_memory("times");
+    for (int i = -1; i < runs; i++) {
+        GO(told(s, tulle_multiply(s->ctx, A, B, NULL, &C)));
+        if (i >= 0) tulle_ctx_stats(s->ctx, &stats[i]);
+        if (copy && i == runs - 1) {
+            const tulle_csr c = tulle_matrix_view(C);
+            tulle_matrix *again = NULL;
+            double start = seconds();
+            GO(told(s, tulle_csr_move(s->ctx, &c, TULLE_HOST, &again)));
+            *copy = seconds() - start;
+            tulle_matrix_free(again);
+        }
+        tulle_matrix_free(C);
+        C = NULL;
+    }
+    *median = runs_median(stats, runs, middle, &best);
+done:
+    tulle_matrix_free(C);
+    free(stats);
+    return code;
+}
+
+/* Each part alone. */
+static int time_parts(session *s, const tulle_csr *A, const tulle_csr *B, const int64_t *sum, int parts,
+                      double *slowest, double *cv)
+{
+    int code = END_OK;
+    double time = 0, all = 0, squares = 0;
+    tulle_stats t;
+    int64_t row0 = 0;
+    *slowest = 0;
+    for (int i = 0; i < parts; i++) {
+        int64_t row1 = row0, upto = sum[A->rows] / parts * (i + 1);
+        while (row1 < A->rows && (i == parts - 1 || sum[row1] < upto)) row1++;
+        const tulle_csr rows = rows_of(A, row0, row1);
+        GO(time_product(s, &rows, B, &t, &time, NULL));
+        if (time > *slowest) *slowest = time;
+        all += time;
+        squares += time * time;
+        row0 = row1;
+    }
+    double mean = all / parts, variance = squares / parts - mean * mean;
+    *cv = mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
+done:
+    return code;
+}
+
+/* An operand as the product sees it. */
+static int turned(session *s, const tulle_csr *given, int op, tulle_csr *view, tulle_matrix **own)
+{
+    int code = END_OK;
+    *view = *given;
+    if (op == TULLE_KEEP) return END_OK;
+    GO(told(s, tulle_csr_transpose(s->ctx, given, (tulle_op)op, own)));
+    *view = tulle_matrix_view(*own);
+done:
+    return code;
+}
+
+static int measure(session *one, session *all, const pair *p, line *l)
+{
+    int code = END_OK;
+    tulle_csr A, B;
+    tulle_matrix *own_a = NULL, *own_b = NULL;
+    int64_t *sum = NULL;
+    tulle_stats t;
+    *l = (line){.matrix = p->a.name};
+    GO(told(one, tulle_csr_check(one->ctx, &p->a.view)));
+    GO(turned(one, &p->a.view, p->options.op_a, &A, &own_a));
+    GO(turned(one, &p->b.view, p->options.op_b, &B, &own_b));
+    sum = sums_of(&A, &B);
+    if (!sum) GO(no_memory("products of rows"));
+    l->products = sum[A.rows] - A.rows;
+    GO(time_product(one, &A, &B, &t, &l->whole, &l->copy));
+    for (int i = 0; i < COUNTS; i++)
+        GO(time_parts(one, &A, &B, sum, counts[i], &l->slowest[i], &l->cv[i]));
+    if (all->ctx) GO(time_product(all, &A, &B, &t, &l->several, NULL));
+done:
+    tulle_matrix_free(own_a);
+    tulle_matrix_free(own_b);
+    free(sum);
+    return code;
+}
+
+/* ---- telling */
+
+static double speedup(const line *l, int i)
+{
+    return ratio(l->whole, l->slowest[i] + l->copy);
+}
+
+static void print_line(const line *l)
+{
+    figure products, whole;
+    printf("%-24s %16s %10s", l->matrix, count_text(products, l->products), ms_text(whole, l->whole));
+    for (int i = 0; i < COUNTS; i++) printf(" %7.2f %5.2f", speedup(l, i), l->cv[i]);
+    if (l->several > 0) printf(" %9.2f", ratio(l->whole, l->several));
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_head(const session *one, const session *all)
+{
+    printf("predicted from parts timed one by one on %s, a copy of C added; cv: variation between parts\n",
+           tulle_ctx_device(one->ctx));
+    printf("%-24s %16s %10s", "matrix", "products", "ms");
+    for (int i = 0; i < COUNTS; i++) printf(" %dparts  cv  ", counts[i]);
+    if (all->ctx) printf(" measured on %s", tulle_ctx_device(all->ctx));
+    printf("\n");
+}
+
+static void print_json(const session *one, const session *all, const line *lines, int count)
+{
+    json j;
+    json_begin(&j, "bench scaling");
+    json_text(&j, "device", tulle_ctx_device(one->ctx));
+    if (all->ctx) json_text(&j, "devices", tulle_ctx_device(all->ctx));
+    json_open(&j, "matrices", '[');
+    for (int i = 0; i < count; i++) {
+        const line *l = &lines[i];
+        json_open(&j, NULL, '{');
+        json_text(&j, "matrix", l->matrix);
+        json_int(&j, "products", l->products);
+        json_num(&j, "ms", 1e3 * l->whole);
+        json_num(&j, "copy_ms", 1e3 * l->copy);
+        json_open(&j, "predicted", '[');
+        for (int k = 0; k < COUNTS; k++) {
+            json_open(&j, NULL, '{');
+            json_int(&j, "parts", counts[k]);
+            json_num(&j, "slowest_ms", 1e3 * l->slowest[k]);
+            json_num(&j, "speedup", speedup(l, k));
+            json_num(&j, "cv", l->cv[k]);
+            json_close(&j, '}');
+        }
+        json_close(&j, ']');
+        if (l->several > 0) json_num(&j, "measured_speedup", ratio(l->whole, l->several));
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_end(&j);
+}
+
+/* The first of the devices named, alone, and all of them where they are several. */
+static int open_both(const options *o, session *one, session *all)
+{
+    char first[64] = "";
+    const char *names = o->device, *comma = names ? strchr(names, ',') : NULL;
+    if (!comma) return session_open(one, o);
+    snprintf(first, sizeof first, "%.*s", (int)(comma - names), names);
+    int code = session_open_on(one, o, first);
+    return code == END_OK ? session_open_on(all, o, names) : code;
+}
+
+int bench_scaling(const options *o)
+{
+    int code = END_OK;
+    session one = {0}, all = {0};
+    pair p = {0};
+    bool table = !o->json && !o->quiet;
+    line *lines = calloc((size_t)o->operands, sizeof *lines);
+    if (!lines) return no_memory("the table of times");
+    GO(open_both(o, &one, &all));
+    if (table) print_head(&one, &all);
+    for (int i = 0; i < o->operands; i++) {
+        GO(pair_load(&one, o->operand[i], NULL, &p));
+        GO(measure(&one, &all, &p, &lines[i]));
+        pair_free(&p);
+        if (table) print_line(&lines[i]);
+    }
+    if (o->json) print_json(&one, &all, lines, o->operands);
+done:
+    pair_free(&p);
+    session_close(&one);
+    session_close(&all);
+    free(lines);
+    return code;
+}

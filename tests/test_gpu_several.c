@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_gpu_several.c - a device together with the CPU and with itself: products, plans and sparse times dense are
+ * those of the CPU (integers: any order of sums), a device without memory leaves its rows to the others. */
+#define _GNU_SOURCE
+#include "gpu.h"
+#include "several.h"
+
+static tulle_ctx *mixed(const char *first, const char *second)
+{
+    char names[128];
+    tulle_ctx *ctx = NULL;
+    snprintf(names, sizeof names, "%s,%s", first ? first : gpu_name(), second ? second : gpu_name());
+    if (tulle_ctx_create(names, NULL, &ctx) == TULLE_OK) return ctx;
+    abort();
+}
+
+static bool gives(tulle_ctx *ctx, const pair *p, const tulle_options *o, const tulle_csr *want)
+{
+    tulle_matrix *C = NULL;
+    bool good = tulle_multiply(ctx, &p->A.view, &p->B.view, o, &C) == TULLE_OK;
+    if (!good) printf("    %s: %s\n", p->name, tulle_ctx_error(ctx));
+    const tulle_csr c = tulle_matrix_view(C);
+    good = good && ref_same(&c, want, p->name);
+    tulle_matrix_free(C);
+    return good;
+}
+
+static void plan_gives(tulle_ctx *ctx, const pair *p, const tulle_csr *want)
+{
+    tulle_plan *plan = NULL;
+    tulle_matrix *C = NULL;
+    REQUIRE(tulle_plan_create(ctx, &p->A.view, &p->B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    for (int run = 0; run < 2; run++) {
+        CHECK(tulle_plan_multiply(plan, p->A.values, p->B.values, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        const tulle_csr c = tulle_matrix_view(C);
+        CHECK(ref_same(&c, want, p->name), "a plan");
+        tulle_matrix_free(C);
+        C = NULL;
+    }
+    tulle_plan_free(plan);
+}
+
+/* Each part takes every other range: the device, too, has rows in the middle of A. */
+static void rows_of_both_are_joined(void)
+{
+    const char *const names[][2] = {{"cpu", NULL}, {NULL, "cpu"}, {NULL, NULL}};
+    for (int n = 0; n < 3; n++) {
+        tulle_ctx *ctx = mixed(names[n][0], names[n][1]);
+        for (int i = 4; i < SMALL_PAIRS + 2; i++) {
+            pair p = pair_at(i, REF_INTEGERS, f64, f64);
+            ref want = ref_product(&p.A.view, &p.B.view);
+            char rows[32];
+            snprintf(rows, sizeof rows, "%" PRId64, p.A.view.rows / 5 + 1);
+            setenv("TULLE_PART_ROWS", rows, 1);
+            CHECK(gives(ctx, &p, NULL, &want.view), "on %s", tulle_ctx_device(ctx));
+            plan_gives(ctx, &p, &want.view);
+            unsetenv("TULLE_PART_ROWS");
+            ref_free(&want);
+            pair_free(&p);
+        }
+        pair p = pair_at(16, REF_INTEGERS, f64, f64);
+        p.B.view = p.A.view;            /* A*A: the device has both in one */
+        ref want = ref_product(&p.A.view, &p.A.view);
+        setenv("TULLE_PART_ROWS", "9", 1);
+        CHECK(gives(ctx, &p, NULL, &want.view), "A*A on %s", tulle_ctx_device(ctx));
+        unsetenv("TULLE_PART_ROWS");
+        ref_free(&want);
+        pair_free(&p);
+        tulle_ctx_free(ctx);
+    }
+}
+
+static void sparse_times_dense_is_joined(void)
+{
+    tulle_ctx *ctx = mixed("cpu", NULL);
+    ref A = ref_random(3, 60, 40, 5, REF_INTEGERS, f64);
+    double x[40 * 3], y[60 * 3], z[60 * 3] = {0};
+    for (int i = 0; i < 40 * 3; i++) x[i] = i % 7 - 3;
+    for (int64_t i = 0; i < 60; i++)
+        for (int64_t k = ref_ptr(&A.view, i); k < ref_ptr(&A.view, i + 1); k++)
+            for (int j = 0; j < 3; j++) z[i + 60 * j] += ref_val(&A.view, k).re * x[ref_col(&A.view, k) * 3 + j];
+    const tulle_dense X = tulle_dense_make(40, 3, 0, TULLE_BY_ROWS, x, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(60, 3, 0, TULLE_BY_COLS, y, TULLE_F64);
+    tulle_spmm_plan *plan = NULL;
+    setenv("TULLE_PART_ROWS", "25", 1);
+    memset(y, 0x7f, sizeof y);
+    CHECK(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK && memcmp(y, z, sizeof y) == 0, "%s",
+          tulle_ctx_error(ctx));
+    CHECK(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    unsetenv("TULLE_PART_ROWS");
+    memset(y, 0x7f, sizeof y);
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X, NULL, &Y) == TULLE_OK && memcmp(y, z, sizeof y) == 0, "%s",
+          tulle_ctx_error(ctx));
+    for (int64_t k = 0; k < A.view.nnz; k++) ref_set_val(&A, k, (ref_value){2 * ref_val(&A.view, k).re, 0});
+    for (int i = 0; i < 60 * 3; i++) z[i] *= 2;
+    CHECK(tulle_spmm_plan_set_values(plan, A.values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_spmm_plan_run(plan, NULL, &X, NULL, &Y) == TULLE_OK && memcmp(y, z, sizeof y) == 0, "%s",
+          tulle_ctx_error(ctx));
+    tulle_spmm_plan_free(plan);
+    ref_free(&A);
+    tulle_ctx_free(ctx);
+}
+
+/* Request after request for device memory fails: rows come back, in halves or to the CPU. */
+static void a_device_without_memory_leaves_its_rows_to_the_others(void)
+{
+    pair p = pair_at(9, REF_INTEGERS, f64, f64);
+    ref want = ref_product(&p.A.view, &p.B.view);
+    tulle_ctx *ctx = mixed("cpu", NULL);
+    tulle_ctx *device = ctx->several->part[1];
+    setenv("TULLE_PART_ROWS", "11", 1);
+    CHECK(gives(ctx, &p, NULL, &want.view), "before");
+    for (int n = 1; n < 40; n++) {
+        gpu_fail_at(device, n);
+        CHECK(gives(ctx, &p, NULL, &want.view), "request %d failed", n);
+    }
+    gpu_fail_at(device, 0);
+    tulle_options small = {.memory_limit = 400 << 10};
+    CHECK(gives(ctx, &p, &small, &want.view), "a limit without room for the device");
+    unsetenv("TULLE_PART_ROWS");
+    CHECK(gives(ctx, &p, NULL, &want.view), "afterwards");
+    ref_free(&want);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
+TEST_MAIN(TEST(rows_of_both_are_joined), TEST(sparse_times_dense_is_joined),
+          TEST(a_device_without_memory_leaves_its_rows_to_the_others))
