@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of one
- * row beside each other.
+ * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces
+ * of one row beside each other.
  *
- * How many entries there will be is known at most.  Columns and values get address space for so many, of which
- * only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that is being
- * copied.  Where such space cannot be had (memory hooks) the arrays grow by half, and are copied.  What the
- * machine has no memory for is refused before it is touched: Linux would end the process instead.
+ * How many entries there will be is known at most.  Columns and values get address space for so many, of
+ * which only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part
+ * that is being copied.  Where such space cannot be had (memory hooks) the arrays grow by half, and are
+ * copied.  What the machine has no memory for is refused before it is touched: Linux would end the process
+ * instead.
  *
  * Memory: the matrix, with row pointers of 64 bits until it is complete. */
 #include "matrix/parts.h"
@@ -23,11 +24,12 @@ tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least
                            tulle_index idx_type, tulle_type val_type, bool values, tl_join *j)
 {
     tulle_status status = TULLE_OK;
-    *j = (tl_join){.most = most, .index = tl_index_size(idx_type), .value = values ? tl_type_size(val_type) : 0};
+    *j = (tl_join){.most = most, .index = tl_index_size(idx_type)};
+    if (values) j->value = tl_type_size(val_type);
     uint64_t bytes = tl_bytes_of((uint64_t)least, entry_bytes(j));
     if (bytes > ask_from && !b->mem.alloc && bytes > tl_memory_free())
-        return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine has %"
-                       PRIu64 " left", least, bytes, tl_memory_free());
+        return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine "
+                       "has %" PRIu64 " left", least, bytes, tl_memory_free());
     TRY(tl_calloc(b, &j->C, 1, sizeof *j->C, "a matrix"));
     TRY(tl_calloc(b, &j->C->row_ptr, rows + 1, sizeof(int64_t), "row pointers of C"));
     j->C->view = (tulle_csr){.rows = rows, .cols = cols, .ptr_type = TULLE_I64, .idx_type = idx_type,
@@ -113,8 +115,8 @@ tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix *
     tulle_matrix *C = j->C;
     tulle_index type = ptr_type ? (tulle_index)ptr_type : tl_index_for(j->nnz);
     if (!tl_fits(type, j->nnz)) {
-        status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can count (%"
-                         PRId64 "); ask for 64 bit", j->nnz, (int64_t)TULLE_I32_LIMIT);
+        status = tl_fail(b, TULLE_EOVERFLOW, "C has %" PRId64 " entries, more than 32-bit row pointers can "
+                         "count (%" PRId64 "); ask for 64 bit", j->nnz, (int64_t)TULLE_I32_LIMIT);
         goto done;
     }
     TRY(make_room(b, j, 0));            /* without entries, too, there are arrays */
