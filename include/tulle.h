@@ -183,7 +183,8 @@ typedef struct tulle_options {
                                      to another; the stats say how many rows each took        */
     uint64_t    memory_limit;     /* bytes for C, workspace and copies of operands: all that the call holds
                                      beside A and B.  On a GPU these are bytes of the device, uploaded
-                                     operands included.  0: what the device has free.  TULLE_ELIMIT names a
+                                     operands included, and what lies on the host is not counted.  0: what
+                                     the device has free.  TULLE_ELIMIT names a
                                      number that is enough; a GPU may find out half way and name what was
                                      needed so far, so that up to three calls are refused; a refused call on
                                      a CPU may have taken up to 64 MiB to find the number     */
@@ -516,7 +517,13 @@ TULLE_API const char  *tulle_gallery_text(int i);
 /* ----------------------------------------------------------- the simple way */
 
 /* The product of two sparse matrices, C = op(A)*op(B).  Where neither A nor B has values (NULL), C is a
- * pattern and has none either; one operand without values is an error. */
+ * pattern and has none either; one operand without values is an error.
+ *
+ * Where a GPU has no room for all of it, by memory_limit or because a request for memory failed, and C is
+ * wanted on the host, the product goes on in blocks of rows, and C is joined there; a block brings the rows
+ * of B that it names where all of B does not fit, and a row that is too large alone comes in panels of
+ * columns.  Sums keep their order.  What is left to refuse is a limit too small for a row of A with one
+ * column of B, and a C that the host has no memory for. */
 TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                       const tulle_options *options, tulle_matrix **C);
 
@@ -524,7 +531,8 @@ TULLE_API tulle_status tulle_multiply(tulle_ctx *ctx, const tulle_csr *A, const 
 typedef int (*tulle_block_fn)(void *user, int64_t first_row, const tulle_csr *block);
 
 /* A product larger than memory, C in blocks of rows.  They come in order and keep the memory limit.  A GPU
- * holds all of A and B. */
+ * holds A and B while they and a block fit; else each block brings its own rows of A and of B.  A row of C
+ * has to fit: on the host, or where c_place wants it. */
 TULLE_API tulle_status tulle_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                              const tulle_options *options,
                                              tulle_block_fn fn, void *user);

@@ -2,8 +2,9 @@
  *
  * multiply.c - `tulle multiply`: one product, its stages, its check, its file.
  *
- * A product that the memory limit refuses is written block by block when the output allows it; then
- * there are no stages of one whole product to show, and the table says so. */
+ * A product that the memory limit refuses, or whose C the machine has no memory for, is written block by
+ * block when the output allows it; then there are no stages of one whole product to show, and the table
+ * says so. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>

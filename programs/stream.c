@@ -95,20 +95,21 @@ done:
     return code;
 }
 
-/* A transposed copy, which counts against the memory limit of the product. */
+/* A transposed copy, which counts against the memory limit of the product, unless that is a device's. */
 static int transposed(session *s, tulle_csr *view, tulle_op op, tulle_options *o, tulle_matrix **own)
 {
     int code = END_OK;
+    bool counts = o->memory_limit && !session_on_gpu(s);
     if (op == TULLE_KEEP) return END_OK;
     uint64_t ptr = (uint64_t)(view->cols + 1) * index_size((int)view->ptr_type);
     uint64_t entry = index_size((int)view->idx_type) + type_size((int)view->val_type);
     uint64_t bytes = ptr + (uint64_t)view->nnz * entry;
-    if (o->memory_limit && bytes >= o->memory_limit)
+    if (counts && bytes >= o->memory_limit)
         GO(complain(END_MEMORY, "a transposed operand needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
                     (uint64_t)o->memory_limit));
     GO(told(s, tulle_csr_transpose(s->ctx, view, op, own)));
     *view = tulle_matrix_view(*own);
-    if (o->memory_limit) o->memory_limit -= bytes;
+    if (counts) o->memory_limit -= bytes;
 done:
     return code;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory; and all of C on the
- * host from such blocks, where an engine with memory of its own could not make it in one run.
+ * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory; and all of C
+ * on the host from such blocks, where an engine with memory of its own could not make it in one run.
  *
- * A block is as many rows as fit the limit by their upper bound, one at least; a block that the engine refuses
- * is halved until it fits, and the next ones begin smaller.  The operands stay where the engine reads them until
- * the last block.  Where they do not fit there, or leave little room beside them, or too little for a row, each block
- * brings its rows of A and the rows of B that they name; where even a row alone is too much, it comes in panels of
- * columns (panels.c).  What is refused then, and on an engine that computes on the host where a row alone does not
- * fit, names what the row that takes most needs. */
+ * A block is as many rows as fit the limit by their upper bound, one at least; a block that the engine
+ * refuses is halved until it fits, and the next ones begin smaller.  The operands stay where the engine
+ * reads them until the last block.  Where they do not fit there, or leave little room beside them, or too
+ * little for a row, each block brings its rows of A and the rows of B that they name; where even a row
+ * alone is too much, it comes in panels of columns (panels.c).  What is refused then, and on an engine
+ * that computes on the host where a row alone does not fit, names what the row that takes most needs. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>

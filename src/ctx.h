@@ -103,8 +103,8 @@ uint64_t     tl_csr_bytes(const tulle_csr *A);
 
 /* blocks.c: all of C on the host in blocks of rows, where `first`, which is done with, came to an end for its
  * size. */
-tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
-                                const tl_setup *first, tulle_matrix **C);
+tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                const tulle_options *o, const tl_setup *first, tulle_matrix **C);
 /* panels.c: products of rows of A with the rows of B that they name.  given: B as the caller has it, perhaps
  * on the device. */
 tulle_status tl_part_rows(tulle_ctx *ctx, tl_setup *s, const tulle_csr *given, int64_t row0, int64_t row1,
@@ -112,9 +112,10 @@ tulle_status tl_part_rows(tulle_ctx *ctx, tl_setup *s, const tulle_csr *given, i
 /* One row, some columns of C at a time; room: bytes that may be taken.  *panels: how many. */
 tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t room, int64_t *panels,
                             tulle_matrix **C);
+/* Bytes of a row of A and, at most, of C, and at most of the rows of B that it names. */
+uint64_t     tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b);
 /* The caller's arrays on the device are those that are multiplied. */
 bool         tl_stays_there(const tulle_options *o, int op, const tulle_csr *given);
-uint64_t     tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b);
 
 /* multiply.c, blocks.c, estimate.c, verify.c, reuse.c: what the functions of tulle.h call */
 tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,

@@ -31,8 +31,8 @@ typedef struct tl_engine {
     tulle_status (*stay)(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
     tulle_status (*run)(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C);
     void         (*done)(tulle_ctx *ctx, tl_setup *s);
-    /* The product of rows of A with rows of B (panels.c), in order, on the host unless B lies there, while none
-     * stay.  NULL: operands are read where they lie, and what does not fit does not. */
+    /* The product of rows of A with rows of B (panels.c), in order, on the host unless the caller's B lies
+     * there, while none stay.  NULL: operands are read where they lie, and what does not fit does not. */
     tulle_status (*part)(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
                          tulle_matrix **C);
     /* What the engine has not told in the stats of its runs; C takes so many bytes. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * panels.c - products of rows of A with the rows of B that they name, for engines with memory of their own that
- * has no room for all of A and B.
+ * panels.c - products of rows of A with the rows of B that they name, for engines with memory of their own
+ * that has no room for all of A and B.
  *
- * A block of rows of A is a slice.  The columns that have entries in it are the rows of B it needs: these are
- * taken together, and its columns are numbered anew, in their order (dist/lists.c), so that every sum keeps its
- * order and its bits.  Where a row alone with all it needs is too much, B comes in panels of columns: C(row, panel) =
- * A(row, :) * B(rows, panel).  An entry of C lies in one panel and is still one sum; the panels of a row stand
- * side by side (matrix/join.c).  The bytes of B that go to the engine are at most those of the products.
+ * A block of rows of A is a slice.  The columns that have entries in it are the rows of B it needs: these
+ * are taken together, and its columns are numbered anew, in their order (dist/lists.c), so that every sum
+ * keeps its order and its bits.  Where a row alone with all it needs is too much, B comes in panels of
+ * columns: C(row, panel) = A(row, :) * B(rows, panel).  An entry of C lies in one panel and is still one
+ * sum; the panels of a row stand side by side (matrix/join.c).  The bytes of B that go to the engine are
+ * at most those of the products.
  *
- * Memory on the host: the pointers and columns of a block of A, the rows of B it needs, and a quarter of a byte
- * for each column between its first and its last. */
+ * Memory on the host: the pointers and columns of a block of A, the rows of B it needs, and a quarter of a
+ * byte for each column between its first and its last. */
 #include "ctx.h"
 #include "dist/dist.h"
 #include <inttypes.h>
@@ -23,15 +24,16 @@ bool tl_stays_there(const tulle_options *o, int op, const tulle_csr *given)
     return !o->sort_inputs && !op && given->place == TULLE_DEVICE;
 }
 
-/* A row's bytes in A and, at most, in C; of_b: at most those of the rows of B that it names, each counted as often
- * as it is named. */
+/* A row's bytes in A and, at most, in C; of_b: at most those of the rows of B that it names, each counted as
+ * often as it is named. */
 uint64_t tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b)
 {
     const tulle_csr *A = &s->operands.A, *B = &s->operands.B;
     uint64_t a = tl_index_size(A->idx_type) + (s->values ? tl_type_size(A->val_type) : 0);
     uint64_t b = tl_index_size(B->idx_type) + (s->values ? tl_type_size(B->val_type) : 0);
     uint64_t entries = (uint64_t)(tl_row_begin(A, row + 1) - tl_row_begin(A, row));
-    *of_b = tl_bytes_sum(tl_bytes_of((uint64_t)s->profile.products[row], b), tl_bytes_of(entries, sizeof(int64_t)));
+    uint64_t products = (uint64_t)s->profile.products[row];
+    *of_b = tl_bytes_sum(tl_bytes_of(products, b), tl_bytes_of(entries, sizeof(int64_t)));
     return tl_bytes_sum(tl_row_bytes(s, row), tl_bytes_of(entries, a) + sizeof(int64_t));
 }
 
@@ -44,7 +46,8 @@ typedef struct cut {
     tl_lists      lists;
 } cut;
 
-static tulle_status cut_rows(tl_base *b, const tulle_csr *A, int64_t row0, int64_t row1, bool renumber, cut *c)
+static tulle_status cut_rows(tl_base *b, const tulle_csr *A, int64_t row0, int64_t row1, bool renumber,
+                             cut *c)
 {
     tulle_status status = TULLE_OK;
     tulle_csr rows = *A;
@@ -95,8 +98,8 @@ done:
 
 /* ---- one row in panels */
 
-/* A row and a column are too much.  None of those to come takes more than the longest row of A with a full column
- * of B: that number is enough for all. */
+/* A row and a column are too much.  None of those to come takes more than the longest row of A with a full
+ * column of B: that number is enough for all. */
 static tulle_status refuse(tulle_ctx *ctx, tl_setup *s, tulle_status status)
 {
     tl_base *b = &ctx->base;
@@ -141,7 +144,8 @@ static int64_t first_width(const tl_setup *s, int64_t row, uint64_t room)
 }
 
 /* C(row, first .. end-1) behind what there is of the row.  Nothing is computed where B has no entry. */
-static tulle_status one_panel(tulle_ctx *ctx, tl_setup *s, const cut *c, int64_t first, int64_t end, tl_join *j)
+static tulle_status one_panel(tulle_ctx *ctx, tl_setup *s, const cut *c, int64_t first, int64_t end,
+                              tl_join *j)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -174,8 +178,8 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
     while (first < B->cols) {
         int64_t end = width < B->cols - first ? first + width : B->cols;
         if (tl_progress(b, "panels", (double)first / (double)B->cols)) {
-            status = tl_fail(b, TULLE_ECANCEL, "cancelled in row %" PRId64 " of C, before column %" PRId64, row,
-                             first);
+            status = tl_fail(b, TULLE_ECANCEL, "cancelled in row %" PRId64 " of C, before column %" PRId64,
+                             row, first);
             goto done;
         }
         s->stats.stages = s->stats.waits = s->stats.shares = 0;
@@ -196,7 +200,8 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
     }
     s->stats.stages = s->stats.waits = s->stats.shares = 0;
     tl_stats_add(&sum, &s->stats);
-    if (!counted) s->stats.share[s->stats.shares++] = (tulle_share){tulle_accumulator_name(TL_DIRECT), 1, 0, {0}};
+    if (!counted)                       /* a row without products */
+        s->stats.share[s->stats.shares++] = (tulle_share){tulle_accumulator_name(TL_DIRECT), 1, 0, {0}};
     TRY(tl_join_finish(b, &j, o->c_ptr_type, C));
 done:
     tl_join_done(b, &j);

@@ -3,6 +3,7 @@
  * test_limits.c - counts that do not fit 32 bits, in a build where a 32-bit index ends at 1000
  * (TULLE_I32_LIMIT): what was not fixed is widened, what was fixed is refused with a sentence, and
  * nothing ever overflows. */
+#include "matrix/matrix.h"
 #include "ways.h"
 
 #ifndef TULLE_I32_LIMIT
@@ -337,9 +338,41 @@ static void files_widen(void)
     tulle_ctx_free(ctx);
 }
 
+/* Blocks that are joined, each of them narrow: what is left open is widened, what was fixed is refused. */
+static void joined_blocks_widen_and_refuse(void)
+{
+    for (int over = 0; over <= 1; over++)
+        for (int type = 0; type <= TULLE_I64; type++) {
+            tl_base *b = NULL;
+            tl_join j;
+            tulle_matrix *C = NULL;
+            ref D = ref_dense(10, 50, REF_INTEGERS, f64);
+            REQUIRE(tl_base_create(NULL, 1, sizeof *b, &b) == TULLE_OK, "a base");
+            REQUIRE(tl_join_begin(b, 20 + over, 50, 0, 1050, TULLE_I32, TULLE_F64, true, &j) == TULLE_OK, "%s", b->error);
+            for (int i = 0; i < 2 + over; i++) {
+                tulle_csr part = D.view;
+                if (i == 2) part.rows = 1, part.nnz = 50;
+                CHECK(tl_join_put(b, &j, &part, false) == TULLE_OK, "%s", b->error);
+            }
+            tulle_status status = tl_join_finish(b, &j, type, &C);
+            if (over && type == TULLE_I32) {
+                CHECK(status == TULLE_EOVERFLOW && !C && strstr(b->error, "1050 entries"), "%s", b->error);
+            } else {
+                CHECK(status == TULLE_OK && C->view.nnz == 1000 + 50 * over, "%s", b->error);
+                CHECK(C->view.ptr_type == (type ? (tulle_index)type : over ? TULLE_I64 : TULLE_I32), "i%d", 32 * (int)C->view.ptr_type);
+                for (int64_t i = 0; i <= 20 + over; i++) CHECK(ref_ptr(&C->view, i) == 50 * i, "row %" PRId64, i);
+            }
+            tl_join_done(b, &j);
+            tl_matrix_free(b, C);
+            tl_base_free(b);
+            ref_free(&D);
+        }
+}
+
 TEST_MAIN(TEST(c_grows_wide_when_it_must), TEST(large_products_are_wide_and_right),
           TEST(zeros_that_are_dropped_do_not_count), TEST(columns_of_c_that_do_not_fit),
           TEST(transposed_operands_widen), TEST(plans_widen_and_refuse), TEST(blocks_have_their_own_widths),
+          TEST(joined_blocks_widen_and_refuse),
           TEST(views_beyond_the_limit_are_refused), TEST(a_view_that_claims_more_entries_is_not_read),
           TEST(conversions_refuse_what_does_not_fit),
           TEST(coordinates_widen_the_pointers), TEST(the_gallery_widens), TEST(files_widen))

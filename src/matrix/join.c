@@ -27,8 +27,8 @@ static tulle_status begin(tl_base *b, tulle_csr kind, int64_t least, int64_t mos
                    .value = values ? tl_type_size(kind.val_type) : 0};
     uint64_t bytes = tl_bytes_of((uint64_t)least, entry_bytes(j));
     if (bytes > ask_from && !b->mem.alloc && bytes > tl_memory_free())
-        return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine has %"
-                       PRIu64 " left", least, bytes, tl_memory_free());
+        return tl_fail(b, TULLE_ENOMEM, "C has at least %" PRId64 " entries, %" PRIu64 " bytes; the machine "
+                       "has %" PRIu64 " left", least, bytes, tl_memory_free());
     TRY(tl_calloc(b, &j->C, 1, sizeof *j->C, "a matrix"));
     TRY(tl_calloc(b, &j->C->row_ptr, kind.rows + 1, tl_index_size(kind.ptr_type), "row pointers of C"));
     j->C->view = kind;
