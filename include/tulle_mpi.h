@@ -78,7 +78,8 @@ typedef struct tulle_dist_plan   tulle_dist_plan;
 typedef struct tulle_dist_spmm_plan tulle_dist_spmm_plan;       /* for products with dense matrices */
 
 typedef struct tulle_dist_options {
-    int64_t  slice_bytes;               /* the longest message with rows; 0: chosen, at most 16 MiB */
+    int64_t  slice_bytes;               /* the longest message with rows; 0: chosen, at most 16 MiB; of
+                                           the ranks' numbers the least counts */
     int32_t  dimensions;                /* of the grid of ranks in tulle_dist_multiply(): 1 or 2; 0: what
                                            moves fewer bytes for certain */
     int32_t  grid_cols;                 /* its columns in 2 dimensions, a divisor of the number of ranks;

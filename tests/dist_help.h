@@ -23,6 +23,7 @@ typedef struct team_options {
     bool     unkind;
     uint64_t seed;
     int64_t  slice;
+    bool     uneven;                    /* each rank has a slice of its own               */
     int      dimensions, grid_cols;
     int      fail_rank;                 /* 1 more than the rank whose call fails; 0: none */
     int64_t  fail_call;
@@ -44,8 +45,8 @@ static inline void *take_seat(void *arg)
     seat *s = arg;
     member *m = &s->t->member[s->rank];
     tulle_transport t = fake_transport(s->world, s->rank);
-    tulle_dist_options o = {.slice_bytes = s->o->slice, .dimensions = s->o->dimensions,
-                            .grid_cols = s->o->grid_cols};
+    tulle_dist_options o = {.slice_bytes = s->o->slice + (s->o->uneven ? 24 * s->rank : 0),
+                            .dimensions = s->o->dimensions, .grid_cols = s->o->grid_cols};
     if (tulle_dist_create(m->ctx, &t, &o, &m->dist) != TULLE_OK) abort();
     s->t->fn(m);
     snprintf(m->why, sizeof m->why, "%s", tulle_ctx_error(m->ctx));

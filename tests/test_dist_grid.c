@@ -16,6 +16,7 @@ static void multiply(member *m)
         if (j->odd == 1) A.local.values = NULL;
         if (j->odd == 2) o.memory_limit = 1;
         if (j->odd == 3) o.policy = "none of ours";
+        if (j->odd == 4) o.c_idx_type = TULLE_I64;     /* rows of C would travel in two widths */
     }
     m->status = tulle_dist_multiply(m->dist, &A, &B, &o, &j->C[m->rank]);
 }
@@ -242,7 +243,7 @@ static void what_one_rank_alone_does_wrong_all_refuse(void)
     ref_types t = ref_types_at(4);
     ref A = ref_random(9, 20, 20, 4, REF_REALS, t);
     for (int size = 2; size <= 6; size += 2)
-        for (int odd = 1; odd <= 3; odd++) {
+        for (int odd = 1; odd <= 4; odd++) {
             job j = {.odd = odd};
             job_make(&j, &A.view, &A.view, size, 0);
             team_run(&ranks, size, multiply, &j, &(team_options){.dimensions = 2, .grid_cols = 2});

@@ -60,8 +60,8 @@ static void every_pair_has_the_bits_of_one_process_on_1_to_9_ranks(void)
         ref want = ref_product(&p.A.view, &p.B.view);
         for (int size = 1; size <= FAKE_RANKS; size += i < SMALL_PAIRS ? 1 : 3) {
             job j = {0};
-            team_options o = {.unkind = size % 2 == 0, .seed = (uint64_t)(i + size), .slice = size % 3 ? 0
-                              : 64};
+            team_options o = {.unkind = size % 2 == 0, .seed = (uint64_t)(i + size),
+                              .slice = size % 3 ? 0 : 64, .uneven = size % 2};
             spread_random(&j.A, &p.A.view, size, (uint64_t)(i * size));
             spread_random(&j.B, &p.B.view, size, (uint64_t)(i + size));
             team_run(&ranks, size, multiply, &j, &o);
@@ -248,6 +248,8 @@ static void odd_one(member *m)
     if (what == 12) o.policy = "none of ours";
     if (what == 13) A.reserved[1] = 1;
     if (what == 14) B.local.reserved[0] = 1;
+    if (what == 15) o.c_idx_type = TULLE_I64;
+    if (what == 16) o.drop_zeros = 1;
     m->status = tulle_dist_multiply(m->dist, a, &B, &o, &j->C[m->rank]);
     /* afterwards all may go on */
     if (m->status != TULLE_OK && m->status != TULLE_ECOMM) {
@@ -265,7 +267,7 @@ static void what_one_rank_alone_does_wrong_all_refuse_and_go_on(void)
     ref_types t = ref_types_at(4);
     ref A = ref_random(9, 20, 20, 4, REF_REALS, t);
     for (int size = 1; size <= 4; size++)
-        for (int odd = 1; odd <= 14; odd++) {
+        for (int odd = 1; odd <= (size > 1 ? 16 : 14); odd++) {
             job j = {.odd = odd};
             job_make(&j, &A.view, &A.view, size, 0);
             team_run(&ranks, size, odd_one, &j, NULL);

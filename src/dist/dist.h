@@ -37,6 +37,7 @@ struct tulle_dist {
     tl_base         *b;                 /* of that context: memory, sentences, progress   */
     tulle_transport  t;
     int64_t          slice;             /* bytes of a message with rows                   */
+    bool             sliced;            /* ... that all ranks have agreed on              */
     int              dimensions;        /* 1, 2: as the caller wants; 0: chosen           */
     int              grid_cols;         /* of the grid in 2 dimensions; 0: chosen         */
     bool             broken;            /* messages failed: nothing works any more        */

@@ -84,8 +84,19 @@ static void meanwhile(const tl_stream *s, int rank)
     if (s->meanwhile) s->meanwhile(s->arg);
 }
 
+/* Both sides of a message must cut it alike, and the options of a tulle_dist are each rank's own: the least
+ * slice counts, and is found out once. */
+static tulle_status agree_on_slice(tulle_dist *d, tulle_status status)
+{
+    if (d->sliced) return status;
+    status = tl_agree_least(d, status, &d->slice, 1);
+    d->sliced = status == TULLE_OK;
+    return status;
+}
+
 tulle_status tl_exchange(tulle_dist *d, tulle_status status, const tl_stream *s)
 {
+    status = agree_on_slice(d, status);
     int64_t most = d->slice / (int64_t)s->item, send_rounds = 0, all_rounds = 0;
     rounds r = {.d = d, .s = s, .most = most > 0 ? most : 1};
     if (status == TULLE_OK) status = prepare(&r, &send_rounds, &all_rounds);

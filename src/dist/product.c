@@ -27,8 +27,10 @@ tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tul
         status = tl_fail(d->b, TULLE_EINVAL, "c_place: a distributed matrix lies in host memory");
     if (status == TULLE_OK) status = tl_op_check(d, out->op_a);
     if (status == TULLE_OK) status = tl_op_check(d, out->op_b);
-    tl_same same[2] = {{"the options", "op_a", out->op_a}, {"the options", "op_b", out->op_b}};
-    return tl_same_everywhere(d, status, same, 2);
+    tl_same same[] = {{"the options", "op_a", out->op_a}, {"the options", "op_b", out->op_b},
+                      {"the options", "c_idx_type", out->c_idx_type},
+                      {"the options", "drop_zeros", out->drop_zeros}};
+    return tl_same_everywhere(d, status, same, sizeof same / sizeof *same);
 }
 
 /* ---- blocks of A's rows */

@@ -235,13 +235,17 @@ int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport)
     int code = MPI_Comm_dup(comm, &own);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS) code = MPI_Alloc_mem(sizeof *l, MPI_INFO_NULL, &l);
-    if (code != MPI_SUCCESS) return code;
+    if (code != MPI_SUCCESS) {
+        if (own != MPI_COMM_NULL) MPI_Comm_free(&own);
+        return code;
+    }
     memset(l, 0, sizeof *l);
     l->comm = own;
     MPI_Comm_rank(own, &l->rank);
     MPI_Comm_size(own, &l->size);
     code = MPI_Alloc_mem((MPI_Aint)(2 * (size_t)l->size * sizeof *l->counts), MPI_INFO_NULL, &l->counts);
     if (code != MPI_SUCCESS) {
+        MPI_Comm_free(&own);
         MPI_Free_mem(l);
         return code;
     }
