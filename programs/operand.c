@@ -55,7 +55,13 @@ static int no_recipe(session *s, const char *recipe, bool forced)
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)strcspn(recipe, ":"), recipe);
     const char *near = nearest(word, tulle_gallery_name);
-    if (listed(word, tulle_gallery_name)) return complain(END_USAGE, "%s", tulle_ctx_error(s->ctx));
+    bool known = listed(word, tulle_gallery_name);
+    for (size_t n = strlen(word); !known && n > 1 && strchr("_0123456789", word[n - 1]); n--) {
+        word[n - 1] = 0;                /* cage16 is cage with a number, which the sentence is about */
+        known = listed(word, tulle_gallery_name);
+    }
+    if (known) return complain(END_USAGE, "%s", tulle_ctx_error(s->ctx));
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(recipe, ":"), recipe);
     if (near)
         return complain(END_INPUT, "there is no %s \"%s\"; did you mean %s?",
                         forced ? "recipe" : "file or recipe", word, near);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * stream.c - a product larger than memory, written while it is computed (tulle_writer).  The
- * check is made block by block: a block of C is the product of the same rows of A with B.  Memory: one block,
- * and for the check the row pointers of a block. */
+ * check is made block by block: a block of C is the product of the same rows of A with B.  For that transposed
+ * operands are needed as matrices; without a check the library transposes, and knows what all of it takes.
+ * Memory: one block, and for the check the row pointers of a block. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 
 typedef struct stream {
     tulle_writer *writer;
-    tulle_csr     a, b;         /* as multiplied: transposed already */
+    tulle_csr     a, b;         /* with a check as multiplied: transposed already */
+    uint64_t      copies;       /* bytes of the transposed ones                   */
     session       second;       /* writes and checks: the first is busy in the callback */
     bool          check;
     streamed     *result;
@@ -95,21 +97,25 @@ done:
     return code;
 }
 
-/* A transposed copy, which counts against the memory limit of the product, unless that is a device's. */
-static int transposed(session *s, tulle_csr *view, tulle_op op, tulle_options *o, tulle_matrix **own)
+/* A transposed copy for the check, which counts against the memory limit of the product, unless that is a
+ * device's. */
+static int transposed(session *s, stream *t, tulle_csr *view, int *op, tulle_options *o, tulle_matrix **own)
 {
     int code = END_OK;
     bool counts = o->memory_limit && !session_on_gpu(s);
-    if (op == TULLE_KEEP) return END_OK;
+    if (*op == TULLE_KEEP || !t->check) return END_OK;
     uint64_t ptr = (uint64_t)(view->cols + 1) * index_size((int)view->ptr_type);
     uint64_t entry = index_size((int)view->idx_type) + type_size((int)view->val_type);
     uint64_t bytes = ptr + (uint64_t)view->nnz * entry;
     if (counts && bytes >= o->memory_limit)
-        GO(complain(END_MEMORY, "a transposed operand needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
-                    (uint64_t)o->memory_limit));
-    GO(told(s, tulle_csr_transpose(s->ctx, view, op, own)));
+        GO(complain(END_MEMORY, "a transposed operand alone needs %" PRIu64 " bytes for the check in blocks, "
+                    "the limit leaves %" PRIu64, bytes, (uint64_t)o->memory_limit));
+    GO(told(s, tulle_csr_transpose(s->ctx, view, (tulle_op)*op, own)));
     *view = tulle_matrix_view(*own);
-    if (counts) o->memory_limit -= bytes;
+    *op = TULLE_KEEP;
+    if (!counts) goto done;
+    t->copies += bytes;
+    o->memory_limit -= bytes;
 done:
     return code;
 }
@@ -123,15 +129,17 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
     *result = (streamed){.shape = p->a.view};
     t.a = p->a.view;
     t.b = p->b.view;
-    GO(transposed(s, &t.a, (tulle_op)o.op_a, &o, &a));
-    GO(transposed(s, &t.b, (tulle_op)o.op_b, &o, &b));
-    o.op_a = o.op_b = TULLE_KEEP;
+    GO(transposed(s, &t, &t.a, &o.op_a, &o, &a));
+    GO(transposed(s, &t, &t.b, &o.op_b, &o, &b));
     GO(disk_has_room(s, &t, &o, path));
     GO(session_open_on(&t.second, s->o, "cpu"));
     GO(told(&t.second, tulle_writer_create(t.second.ctx, path, p->rows, p->cols, p->a.view.val_type,
                                            &t.writer)));
     tulle_status status = tulle_multiply_blocks(s->ctx, &t.a, &t.b, &o, take_block, &t);
     GO(t.code);
+    if (status == TULLE_ELIMIT && t.copies)
+        GO(complain(END_MEMORY, "%s, beside %" PRIu64 " bytes of transposed operands for the check",
+                    tulle_ctx_error(s->ctx), t.copies));
     GO(told(s, status));
     tulle_ctx_stats(s->ctx, &result->stats);
     result->stats.sec_total -= t.sec_inside;
