@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 """bench.py - the Python package beside its peers, in one process and one run, at equal threads.
 
-    bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products] [--cpu-time]
+    bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products] [--cold]
+             [--cpu-time]
 
 C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns,
 one product each, until each has run for so many seconds and three times; the median counts. Everyone's first
 result is checked. Between turns all sleep 8 ms, so that threads of one that spin for a while do not disturb
-the next. Freeing a result is not timed. --cpu-time is for machines that are busy otherwise: CPU time of all
-threads instead of time.
+the next. Y = A*X takes a millisecond or so, and a processor that has slept takes longer than that to be fast
+again: there a turn is at least two products and twelve milliseconds, of which the last counts, and MKL's
+threads spin for 4 ms instead of 200; with --cold all is as for C = A*B. Freeing a result is not timed.
+--cpu-time is for machines that are busy otherwise: CPU time of all threads instead of time.
 """
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -65,7 +69,19 @@ def multigrid(product, edge=64, block=3):
     return (A, P) if product == "A*P" else (sp.csr_array(P.T.tocsr()), tulle.matmul(A, P))
 
 
-def race(contestants, seconds, check):
+def turn(run, warm):
+    """Seconds of one product, the last of those that take `warm` seconds and are two at least; 0: of one."""
+    begin = clock()
+    for runs in itertools.count(1):
+        start = clock()
+        result = run()
+        end = clock()
+        del result
+        if warm == 0 or runs > 1 and end - begin >= warm:
+            return end - start
+
+
+def race(contestants, seconds, check, warm=0):
     """Median seconds of each; contestants: name -> (run, show)."""
     times = {name: [] for name in contestants}
     for name, (run, show) in contestants.items():
@@ -75,10 +91,7 @@ def race(contestants, seconds, check):
         for name, (run, _) in contestants.items():
             if len(times[name]) >= 3 and sum(times[name]) >= seconds:
                 continue
-            start = clock()
-            result = run()
-            times[name].append(clock() - start)
-            del result
+            times[name].append(turn(run, warm))
             time.sleep(0.008)
     return {name: float(np.median(t)) for name, t in times.items()}
 
@@ -136,6 +149,8 @@ def spmm(peers, settings):
     print(f"\nY = A*X, Y given, ms\n{'matrix':11}{'type':8}{'columns':>8}" +
           "".join(f"{n:>10}" for n in names) + f"{'vs best':>9}")
     ratios = []
+    if not settings.cold:
+        Mkl.spin(4)
     for name, recipe in SPMM.items():
         if not wanted(name, settings):
             continue
@@ -151,10 +166,13 @@ def spmm(peers, settings):
                     off = float((abs(y - expected) / np.maximum(size, 1e-300)).max())
                     if not off < (1e-4 if dtype == "float32" else 1e-12):
                         complain(f"{name} {dtype} {columns}", who, f"off by {off}")
-                t = race({p.name: p.dense(A, X, Y[p.name]) for p in peers}, settings.seconds / 4, check)
+                t = race({p.name: p.dense(A, X, Y[p.name]) for p in peers},
+                         settings.seconds / (4 if settings.cold else 20), check,
+                         0 if settings.cold else 0.012)
                 ratios.append(min(v for k, v in t.items() if k in ("mkl", "torch")) / t["tulle"])
                 print(f"{name:11}{dtype:8}{columns:8}" + "".join(f"{t[n] * 1e3:10.3f}" for n in names) +
                       f"{ratios[-1]:9.2f}", flush=True)
+    Mkl.spin(200)
     return ratios
 
 
@@ -194,6 +212,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--no-spmm", action="store_true")
     parser.add_argument("--no-products", action="store_true")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--tiny", default="")
     settings = parser.parse_args()
