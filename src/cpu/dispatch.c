@@ -65,16 +65,14 @@ static const isa_table tables[] = {     /* the best one last */
 static bool supported(const char *isa)
 {
     if (strcmp(isa, "base") == 0) return true;
-#if defined(TL_HAVE_AVX2)
+#if defined(TL_HAVE_AVX2) || defined(TL_HAVE_AVX512)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")
                 && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
     if (strcmp(isa, "avx2") == 0) return avx2;
-#if defined(TL_HAVE_AVX512)
     if (strcmp(isa, "avx512") == 0)
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
                && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
                && __builtin_cpu_supports("avx512cd");
-#endif
 #endif
     return false;
 }

@@ -23,17 +23,31 @@ INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
 INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
 INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
 
-/* Rows of B that later entries of A will name, on their way into the cache: first where they begin, then
- * their entries. */
+/* Where the row of B begins that the entry of A `near` ahead of k names.  The pointer that this reads was
+ * fetched when k was less by `far` - `near`. */
+INLINE int64_t row_ahead(const shape sh, const tl_job *job, int64_t k, const int near, const int far)
+{
+    if (k + far >= job->a_nnz) return 0;
+    int64_t later = col_at(sh, &job->a, k + far);
+    __builtin_prefetch((const char *)job->b.ptr + later * (sh == ANY && job->b.ptr64 ? 8 : 4));
+    return ptr_at(sh, &job->b, col_at(sh, &job->a, k + near));
+}
+
+/* Rows of B that the next entries of A name, on their way into the first cache. */
 INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
 {
-    enum { NEAR = 12, FAR = 28 };
-    if (k + FAR >= job->a_nnz) return;
-    int64_t near = ptr_at(sh, &job->b, col_at(sh, &job->a, k + NEAR));
-    int64_t far = col_at(sh, &job->a, k + FAR);
-    __builtin_prefetch((const char *)job->b.ptr + far * (sh == ANY && job->b.ptr64 ? 8 : 4));
-    __builtin_prefetch(b_cols(job) + near);
-    if (job->b.val) __builtin_prefetch(b_vals(job) + near);
+    int64_t row = row_ahead(sh, job, k, 12, 28);
+    __builtin_prefetch(b_cols(job) + row);
+    if (job->b.val) __builtin_prefetch(b_vals(job) + row);
+}
+
+/* And those that are named much later, into the second: where an entry of A takes few instructions, memory
+ * takes as long as a hundred of them. */
+INLINE void fetch_far_ahead(const shape sh, const tl_job *job, int64_t k)
+{
+    int64_t row = row_ahead(sh, job, k, 192, 224);
+    __builtin_prefetch(b_cols(job) + row, 0, 2);
+    __builtin_prefetch(b_vals(job) + row, 0, 2);
 }
 
 /* The row of A being worked on, as stretches of B. */

@@ -97,7 +97,7 @@ INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const l
     unsigned wrong = 0;
     int64_t longer = 0;
     for (int64_t k = 0; k < entries; k++, lanes += groups, source += 8 * groups) {
-        if (groups > 1 && job->far) fetch_ahead(sh, job, begin + k);
+        if (groups > 1 && job->far) fetch_far_ahead(sh, job, begin + k);
         const int64_t j = col_at(sh, &ma, begin + k), from = ptr_at(sh, &mb, j),
                       n = ptr_at(sh, &mb, j + 1) - from;
         const __mmask8 some = first_lanes(n);
