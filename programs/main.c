@@ -107,7 +107,8 @@ static int end_of_output(void)
     bool failed = fflush(stdout) != 0;
     const char *why = failed ? strerror(errno) : "some of it was lost";
     if (!failed && !ferror(stdout)) return END_OK;
-    return signal_caught() ? signal_end() : complain(END_FAILED, "standard output cannot be written: %s", why);
+    if (signal_caught()) return signal_end();
+    return complain(END_FAILED, "standard output cannot be written: %s", why);
 }
 
 int main(int argc, char **argv)

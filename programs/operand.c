@@ -2,8 +2,8 @@
  *
  * operand.c - what the words of a command line stand for.
  *
- * "gen:NAME..." is a recipe of the gallery, "-" standard input.  Another word is a file when there is one, else
- * a recipe.
+ * "gen:NAME..." is a recipe of the gallery, "-" standard input.  Another word is a file when there is one,
+ * else a recipe.
  * A square A alone means A*A, another A alone A*A^T. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"

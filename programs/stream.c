@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * stream.c - a product larger than memory, written while it is computed (tulle_writer).  The
- * check is made block by block: a block of C is the product of the same rows of A with B.  For that transposed
- * operands are needed as matrices; without a check the library transposes, and knows what all of it takes.
- * Memory: one block, and for the check the row pointers of a block. */
+ * stream.c - a product larger than memory, written while it is computed (tulle_writer).  The check is made
+ * block by block: a block of C is the product of the same rows of A with B.  For that transposed operands are
+ * needed as matrices; without a check the library transposes, and knows what all of it takes.  Memory: one
+ * block, and for the check the row pointers of a block. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <inttypes.h>
