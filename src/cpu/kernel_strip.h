@@ -168,8 +168,10 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
 }
 
 /* Four rows from i on where a strip is one vector, side by side as far as the shortest goes: a chain of
- * additions alone would wait for each of them. */
-INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i, const val *x, int64_t last,
+ * additions alone would wait for each of them.  Where `ahead`, A is fetched before its time.  Of X
+ * four rows at once are on their way already: to fetch more of them pays only where no cache has them and
+ * each is a whole line. */
+INLINE void V(four)(const bool far, const bool ahead, const job_of *j, int64_t i, const val *x, int64_t last,
                     int64_t fresh, val *y)
 {
     int64_t at[5], least = INT64_MAX;
@@ -180,7 +182,7 @@ INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i
         sum[r] = (V(vec)){0};
     }
     for (int64_t k = 0; k < least; k++) {
-        if (large && k % 4 == 0) {      /* four streams at once are not foreseen */
+        if (ahead && k % 4 == 0) {      /* four streams at once are not foreseen */
             UNROLL for (int b = 0; b < 16 * (int)sizeof(val); b += 64)
                 __builtin_prefetch((const char *)(j->val + at[4] + 4 * k + LINEAR) + b);
             __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
@@ -197,12 +199,12 @@ INLINE void V(four)(const bool far, const bool large, const job_of *j, int64_t i
 INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val *x, int64_t last,
                           int64_t fresh, val *y)
 {
-    const bool large = j->nnz > LARGE / (int64_t)(sizeof(val) + sizeof(idx));
+    const bool ahead = j->nnz > FETCHED / (int64_t)(sizeof(val) + sizeof(idx));
     int64_t i = rows.first;
     for (; count == 1 && !rows.alone && i + 4 <= rows.end; i += 4) {
         val *to = y + (i - rows.first) * j->y_ld;
-        if (j->far) V(four)(true, false, j, i, x, last, fresh, to);
-        else if (large) V(four)(false, true, j, i, x, last, fresh, to);
+        if (j->far && VEC_BYTES == 64) V(four)(true, true, j, i, x, last, fresh, to);
+        else if (ahead) V(four)(false, true, j, i, x, last, fresh, to);
         else V(four)(false, false, j, i, x, last, fresh, to);
     }
     for (; i < rows.end; i++) {

@@ -24,8 +24,8 @@ enum {
     SLIDE_ENTRIES = 16384               /* of A that a group of rows may have          */
 };
 static const tl_spmm_tuning measured = {
-    .near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256, .copy_bytes = 24 << 20,
-    .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
+    .near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256,
+    .copy_bytes = 24 << 20, .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
 
 /* As it was measured on cores that share 32 MB.  Where they share more, an X that is held there is read as it
  * lies: on 300 MB that was faster, and other sizes of the rest were not. */
@@ -399,8 +399,9 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
                           .alpha = q->alpha,
                           .beta = q->beta};
     TRY(make_room(&r, q));
-    r.job.far = r.pieces->scattered
-                && (double)X.rows * (double)r.block * (double)r.size > (double)r.tuning->near_bytes;
+    const bool fours = r.block * (int64_t)r.size <= r.k->strip / 8;     /* of rows: see kernel_strip.h */
+    r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size
+                                           > (double)(fours ? r.tuning->cache_bytes : r.tuning->near_bytes);
     r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
     multiply_blocks(&r, q->threads);
     if (atomic_load(&b->cancelled)) {

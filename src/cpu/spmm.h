@@ -112,7 +112,7 @@ void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 /* From which sizes on something else is done. */
 typedef struct tl_spmm_tuning {
     int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
-    int64_t cache_bytes;                /* a larger Y stays in no cache                                 */
+    int64_t cache_bytes;                /* a larger Y, or X, stays in no cache                          */
     int64_t wide_entries;               /* rows of X that are used so often may be copied in blocks: ... */
     int64_t copy_row;                   /* ... of a scattered A those of more bytes than that, ...      */
     int64_t copy_bytes;                 /* ... where all of X has more than that and no hubs; ...       */

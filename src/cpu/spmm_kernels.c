@@ -30,7 +30,8 @@ typedef double real;
 enum {
     AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
     LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
-    LARGE = 32 << 20,                   /* ... where all take more bytes than caches have */
+    LARGE = 32 << 20,                   /* ... where all take more bytes than caches have, ... */
+    FETCHED = 4 << 20,                  /* ... or, in four rows at once, than the nearer ones  */
     SHORT = 16,                         /* entries; longer rows of one column are not read in fours */
     SUMS = 256,                         /* rows that are summed before something else is done with them */
     TILE_BYTES = 16 << 10,
