@@ -475,7 +475,8 @@ static void write_json(FILE *f, const result *all, int count, int threads, const
                    "\"c_nnz\": %lld,\n     \"tulle_ms\": %.4f, \"tulle_fresh_ms\": %.4f, "
                    "\"graphblas_ms\": %.4f, \"eigen_ms\": %.4f, \"tulle_one_thread_ms\": %.4f,\n"
                    "     \"ratio\": %.4f, \"fresh_ratio\": %.4f, \"workspace_bytes\": %llu,\n"
-                   "     \"check_ms\": %.4f, \"analyze_ms\": %.4f, \"symbolic_ms\": %.4f, \"numeric_ms\": %.4f, "
+                   "     \"check_ms\": %.4f, \"analyze_ms\": %.4f, \"symbolic_ms\": %.4f, "
+                   "\"numeric_ms\": %.4f, "
                    "\"finish_ms\": %.4f}%s\n",
                 r->name, (long long)r->rows, (long long)r->nnz, (long long)r->products,
                 (long long)r->c_nnz, r->tulle * 1e3, r->fresh * 1e3, r->graphblas * 1e3, r->eigen * 1e3,

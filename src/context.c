@@ -10,8 +10,8 @@
 
 /* ---- contexts */
 
-/* A variable of the environment that nobody would heed is no small thing: it forces what tests and measurements
- * rely on. */
+/* A variable of the environment that nobody would heed is no small thing: it forces what tests and
+ * measurements rely on. */
 static tulle_status check_environment(tl_base *b)
 {
     char why[256];

@@ -18,7 +18,8 @@ struct tulle_ctx {
 };
 
 /* context.c; why, when not NULL, gets the sentence of a failure */
-tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx, char *why, size_t bytes);
+tulle_status tl_ctx_create(const char *device, const tulle_mem *mem, tulle_ctx **ctx, char *why,
+                           size_t bytes);
 void         tl_ctx_free(tulle_ctx *ctx);
 void         tl_ctx_tell_device(tulle_ctx *ctx);                /* to the trace: why it is not a GPU */
 double       tl_ctx_compiling(const tulle_ctx *ctx);            /* seconds that kernels took to get, so far */
@@ -90,8 +91,8 @@ struct tl_setup {
     double        start, compiling;     /* the clock, and tl_ctx_compiling() then   */
 };
 
-tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
-                           int want, tl_setup *setup);
+tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                           const tulle_options *options, int want, tl_setup *setup);
 /* The same product for another context, from a setup that was made and stays. */
 tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *setup);
 /* Shares, stages, waits of one run added to those of others; of bytes the most. */
@@ -156,8 +157,8 @@ tulle_status tl_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, cons
                      const void *beta, tulle_dense *Y, const tulle_spmm_options *o);
 tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_spmm_options *o,
                                  tulle_spmm_plan **plan);
-tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X, const void *beta,
-                              tulle_dense *Y);
+tulle_status tl_spmm_plan_run(tulle_spmm_plan *plan, const void *alpha, const tulle_dense *X,
+                              const void *beta, tulle_dense *Y);
 tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *plan, const void *a_values);
 void         tl_spmm_plan_free(tulle_spmm_plan *plan);
 /* For engines: what is asked for experiments, zeros where nothing is; and a copy of the values on the host,

@@ -218,8 +218,9 @@ static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t co
         uint64_t bytes = (uint64_t)A->nnz * (tl_index_size(A->idx_type) + tl_type_size(A->val_type))
                          + (uint64_t)(A->cols + 1) * 8 + p->copied;
         if (o->memory_limit && bytes > o->memory_limit) {
-            status = tl_fail(b, TULLE_ELIMIT, "the transposed copy of A needs %" PRIu64 " bytes, the limit is %"
-                             PRIu64, bytes, o->memory_limit);
+            status = tl_fail(b, TULLE_ELIMIT,
+                             "the transposed copy of A needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
+                             o->memory_limit);
             goto done;
         }
         TRY(tl_csr_transpose(b, A, (tulle_op)o->op_a, &p->own, NULL));

@@ -84,7 +84,8 @@ static bool too_large(tulle_status status)
 static tulle_status nowhere(tulle_ctx *ctx)
 {
     return tl_fail(&ctx->base, TULLE_EINVAL,
-                   "this context has several devices (%s), and operands and results on the host", ctx->device);
+                   "this context has several devices (%s), and operands and results on the host",
+                   ctx->device);
 }
 
 static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)

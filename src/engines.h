@@ -49,8 +49,8 @@ typedef struct tl_engine {
     void         (*plan_free)(tulle_plan *p);
 
     /* ---- SpMM.  make: A, which is no slice any more, ready for products with at most so many columns;
-     * values: others for the same pattern, transposed where the plan's A is; scale, Y = beta*Y, reads no A and
-     * needs no make. */
+     * values: others for the same pattern, transposed where the plan's A is; scale, Y = beta*Y, reads no A
+     * and needs no make. */
     tulle_status (*spmm_make)(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols);
     tulle_status (*spmm_run)(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
                              tulle_dense *Y);

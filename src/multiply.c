@@ -2,8 +2,8 @@
  *
  * multiply.c - the whole road of one product: setup, engine, C.
  *
- * An engine with memory of its own may have no room for a product whose C is wanted on the host, where it has: it
- * goes on in blocks of rows then (blocks.c). */
+ * An engine with memory of its own may have no room for a product whose C is wanted on the host, where it
+ * has: it goes on in blocks of rows then (blocks.c). */
 #include "ctx.h"
 
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)

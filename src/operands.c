@@ -3,8 +3,8 @@
  * operands.c - makes two views ready for an engine: options and shapes are checked, the views validated
  * (once, when B is A), sorted or transposed copies made where they were asked for.
  *
- * Copies are made on the host.  What an engine with memory of its own can take as it is, from the host or from
- * there, is not read here: it is checked there. */
+ * Copies are made on the host.  What an engine with memory of its own can take as it is, from the host or
+ * from there, is not read here: it is checked there. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>

@@ -2,11 +2,12 @@
  *
  * spmm.c - a sparse matrix times a dense one: options, views and the plan that an engine runs.
  *
- * A plan holds A as the engine wants it (the caller's pattern with a copy of the values, a transposed copy, or what the device
- * has made of it) and how its rows are divided.  A single product is a plan that is run once, over the caller's own values; what
- * can be refused is refused before A is read.
+ * A plan holds A as the engine wants it (the caller's pattern with a copy of the values, a transposed copy,
+ * or what the device has made of it) and how its rows are divided.  A single product is a plan that is run
+ * once, over the caller's own values; what can be refused is refused before A is read.
  *
- * Memory: of a plan the values of A, or all of a transposed A.  While a transposed A gets new values, twice. */
+ * Memory: of a plan the values of A, or all of a transposed A.  While a transposed A gets new values,
+ * twice. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -39,7 +40,8 @@ static tulle_status find_policy(tulle_ctx *ctx, const char *name, int *found)
         return tl_fail(&ctx->base, TULLE_EINVAL, "sparse times dense has no policy \"%s\"; it has %s", name,
                        tl_name_list(tulle_spmm_policy_name, list, sizeof list));
     if (policies[*found].where & ctx->engine->where) return TULLE_OK;
-    return tl_fail(&ctx->base, TULLE_EINVAL, "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
+    return tl_fail(&ctx->base, TULLE_EINVAL,
+                   "the policy \"%s\" needs a GPU, and this context computes on the CPU", name);
 }
 
 /* ---- arguments */
@@ -68,19 +70,22 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].most)
-            return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name, fields[i].value,
-                           fields[i].most);
+            return tl_fail(b, TULLE_EINVAL, "options: %s is %d, it may be 0 to %d", fields[i].name,
+                           fields[i].value, fields[i].most);
     tulle_status status = TL_RESERVED_CHECK(b, "options", out);
     return status == TULLE_OK ? TL_RESERVED_CHECK(b, "lab", &lab) : status;
 }
 
-/* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns and values of A
- * are copied where they do not lie well. */
-static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size, const char *name)
+/* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns
+ * and values of A are copied where they do not lie well. */
+static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size,
+                                  const char *name)
 {
     const tl_engine *e = ctx->engine;
-    if (place != TULLE_DEVICE || e->on_host || e->handles(ctx) || (uintptr_t)array % size == 0) return TULLE_OK;
-    return tl_fail(&ctx->base, TULLE_EINVAL, "%s begins at %#" PRIxPTR " on the device, not at a multiple of %zu bytes", name,
+    if (place != TULLE_DEVICE || e->on_host || e->handles(ctx) || (uintptr_t)array % size == 0)
+        return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL,
+                   "%s begins at %#" PRIxPTR " on the device, not at a multiple of %zu bytes", name,
                    (uintptr_t)array, size);
 }
 
@@ -127,16 +132,19 @@ static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
     return offset >= low_line && offset + high_line <= (uint64_t)X->ld;
 }
 
-static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t first, const tulle_dense *X, const tulle_dense *Y)
+static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t first, const tulle_dense *X,
+                                  const tulle_dense *Y)
 {
     tl_base *b = &ctx->base;
-    range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)), x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
+    range y = range_of(ctx, Y->place, Y->values, tl_dense_bytes(Y)),
+          x = range_of(ctx, X->place, X->values, tl_dense_bytes(X));
     if (X->place == Y->place && meet(x, y) && !interleaved(X, Y))
         return tl_fail(b, TULLE_EINVAL, "X and Y overlap: X takes the bytes %#" PRIxPTR " to %#" PRIxPTR
                        ", Y those from %#" PRIxPTR " to %#" PRIxPTR, x.begin, x.end, y.begin, y.end);
     const struct { const char *name; const void *array; uint64_t bytes; } arrays[] = {
         {"row_ptr", A->row_ptr, (uint64_t)(A->rows + 1) * tl_index_size(A->ptr_type)},
-        {"col_idx", tl_array_from(A->col_idx, tl_index_size(A->idx_type), first), (uint64_t)A->nnz * tl_index_size(A->idx_type)},
+        {"col_idx", tl_array_from(A->col_idx, tl_index_size(A->idx_type), first),
+         (uint64_t)A->nnz * tl_index_size(A->idx_type)},
         {"values", tl_array_from(A->values, tl_value_size(A), first), (uint64_t)A->nnz * tl_value_size(A)},
     };
     for (int i = 0; i < 3 && A->place == Y->place; i++)
@@ -145,10 +153,10 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
     return TULLE_OK;
 }
 
-/* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y come back with
- * their ld. */
-static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X, tulle_dense *Y,
-                                  bool reads)
+/* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y
+ * come back with their ld. */
+static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X,
+                                  tulle_dense *Y, bool reads)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -158,13 +166,15 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
     TRY(tl_dense_view_check(ctx, X, "X", reads));
     TRY(tl_dense_view_check(ctx, Y, "Y", true));
     if (A->val_type != X->val_type || A->val_type != Y->val_type) {
-        status = tl_fail(b, TULLE_ETYPE, "A has values of type %s, X of type %s, Y of type %s; they must be the same",
+        status = tl_fail(b, TULLE_ETYPE,
+                         "A has values of type %s, X of type %s, Y of type %s; they must be the same",
                          tl_type_name(A->val_type), tl_type_name(X->val_type), tl_type_name(Y->val_type));
         goto done;
     }
     if (X->rows != cols || Y->rows != rows || X->cols != Y->cols) {
-        status = tl_fail(b, TULLE_ESHAPE, "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64 ", Y is %"
-                         PRId64 " x %" PRId64 ": Y should be %" PRId64 " x %" PRId64 " and X have %" PRId64 " rows",
+        status = tl_fail(b, TULLE_ESHAPE,
+                         "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64 ", Y is %" PRId64
+                         " x %" PRId64 ": Y should be %" PRId64 " x %" PRId64 " and X have %" PRId64 " rows",
                          names[op], rows, cols, X->rows, X->cols, Y->rows, Y->cols, rows, X->cols, cols);
         goto done;
     }
@@ -193,8 +203,8 @@ static tulle_status check_values(tulle_ctx *ctx, const tulle_csr *A)
 
 /* ---- values of a plan
  *
- * They are the plan's own on every device, for every operation and policy: were some of them read where the caller has them,
- * a change there would be seen by some plans and not by others. */
+ * They are the plan's own on every device, for every operation and policy: were some of them read where the
+ * caller has them, a change there would be seen by some plans and not by others. */
 
 typedef struct copying {
     const char *from;
@@ -212,7 +222,9 @@ static void copy_work(void *arg, int thread, int threads)
 static void copy_values(tulle_spmm_plan *p, const void *from)
 {
     copying c = {from, p->values, p->given.nnz * (int64_t)tl_type_size(p->given.val_type)};
-    if (c.bytes > 0) tl_team_run(p->ctx->base.team, tl_threads_for(&p->ctx->base, p->options.threads, c.bytes / 8), copy_work, &c);
+    if (c.bytes > 0)
+        tl_team_run(p->ctx->base.team, tl_threads_for(&p->ctx->base, p->options.threads, c.bytes / 8),
+                    copy_work, &c);
 }
 
 tulle_status tl_spmm_keep_values(tulle_spmm_plan *p, const void *from)
@@ -223,8 +235,9 @@ tulle_status tl_spmm_keep_values(tulle_spmm_plan *p, const void *from)
     const uint64_t bytes = p->copied + (uint64_t)p->given.nnz * size;
     const uint64_t limit = p->ctx->engine->on_host ? p->options.memory_limit : 0;
     if (limit && bytes > limit) {
-        status = tl_fail(b, TULLE_ELIMIT, "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
-                         limit);
+        status = tl_fail(b, TULLE_ELIMIT,
+                         "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64,
+                         bytes, limit);
         goto done;
     }
     TRY(tl_alloc(b, &p->values, p->given.nnz, size, "values of A"));
@@ -241,9 +254,12 @@ done:
 static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
 {
     tl_base *b = &p->ctx->base;
-    const uint64_t bytes = p->ctx->engine->on_host ? tl_csr_slice_bytes(given) : 0, limit = p->options.memory_limit;
+    const uint64_t bytes = p->ctx->engine->on_host ? tl_csr_slice_bytes(given) : 0,
+                   limit = p->options.memory_limit;
     if (limit && bytes > limit)
-        return tl_fail(b, TULLE_ELIMIT, "the row pointers of a slice need %" PRIu64 " bytes, the limit is %" PRIu64, bytes, limit);
+        return tl_fail(b, TULLE_ELIMIT,
+                       "the row pointers of a slice need %" PRIu64 " bytes, the limit is %" PRIu64, bytes,
+                       limit);
     p->copied += bytes;
     return tl_csr_slice(b, given, "A", p->options.threads, view, &p->slice);
 }
@@ -264,7 +280,9 @@ done:
 
 static void name_stages(tulle_stats *t)
 {
-    const tulle_stage stage[] = {{"compile", t->sec_compile}, {"check", t->sec_check}, {"analyze", t->sec_analyze},
+    const tulle_stage stage[] = {{"compile", t->sec_compile},
+                                 {"check", t->sec_check},
+                                 {"analyze", t->sec_analyze},
                                  {"numeric", t->sec_numeric}};
     const int first = t->sec_compile > 0 ? 0 : 1;
     t->stages = (int)(sizeof stage / sizeof *stage) - first;
@@ -272,7 +290,8 @@ static void name_stages(tulle_stats *t)
 }
 
 /* The arguments are checked.  A device may know better than the clock how long its kernels took. */
-static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                             tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
     const tl_engine *e = p->ctx->engine;
@@ -288,10 +307,12 @@ done:
     return status;
 }
 
-static void begin(tulle_ctx *ctx, tulle_spmm_plan *p, const tulle_csr *A, const tulle_spmm_options *o, int policy)
+static void begin(tulle_ctx *ctx, tulle_spmm_plan *p, const tulle_csr *A, const tulle_spmm_options *o,
+                  int policy)
 {
     tl_base *b = &ctx->base;
-    *p = (tulle_spmm_plan){.ctx = ctx, .options = *o, .held = atomic_load(&b->held), .compiling = tl_ctx_compiling(ctx)};
+    *p = (tulle_spmm_plan){
+        .ctx = ctx, .options = *o, .held = atomic_load(&b->held), .compiling = tl_ctx_compiling(ctx)};
     p->stats = (tulle_stats){.a_nnz = A->nnz, .policy = policies[policy].name, .device = ctx->device,
                              .isa = tl_cpu_isa()};
     atomic_store(&b->peak, p->held);
@@ -302,7 +323,8 @@ static void end(tulle_spmm_plan *p, double seconds)
     tulle_stats *t = &p->stats;
     t->sec_total = seconds;
     t->sec_compile = tl_ctx_compiling(p->ctx) - p->compiling;
-    if (p->ctx->engine->on_host) t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held;   /* else the device told */
+    if (p->ctx->engine->on_host)
+        t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held; /* else the device told */
     t->peak_bytes = t->workspace_bytes;
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);

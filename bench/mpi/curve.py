@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""curve.py - docs/figures/cluster.svg from docs/records/forecast.txt, the tables that build/bench/forecast printed, one
-recipe below the other: bytes that A*A moves on 2 to 1024 ranks, in one dimension and on the best grid.  Needs Python
-alone."""
+"""curve.py - docs/figures/cluster.svg from docs/records/forecast.txt, the tables that build/bench/forecast
+printed, one recipe below the other: bytes that A*A moves on 2 to 1024 ranks, in one dimension and on the best
+grid.  Needs Python alone."""
 import math
 import pathlib
 import re
@@ -10,7 +10,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECORD, SVG = ROOT / "docs/records/forecast.txt", ROOT / "docs/figures/cluster.svg"
 WIDTH, HEIGHT, LEFT, TOP, GAP = 240, 200, 62, 40, 66
-KINDS = [("one dimension", 1, "#1f6fb2"), ("a grid of ranks", 4, "#c4561e")]        # name, column of the table, colour
+# name, column of the table, colour
+KINDS = [("one dimension", 1, "#1f6fb2"), ("a grid of ranks", 4, "#c4561e")]
 
 
 def read():
@@ -38,7 +39,8 @@ def panel(x0, recipe, lines):
     out = [f'<text x="{x0}" y="{TOP - 12}" font-weight="bold">{recipe}</text>']
     for power in range(low, high + 1):
         text = f"{10 ** (power - 6):g} MB"
-        out.append(f'<line x1="{x0}" x2="{x0 + WIDTH}" y1="{y(10 ** power):.1f}" y2="{y(10 ** power):.1f}" stroke="#ddd"/>')
+        at = f"{y(10 ** power):.1f}"
+        out.append(f'<line x1="{x0}" x2="{x0 + WIDTH}" y1="{at}" y2="{at}" stroke="#ddd"/>')
         out.append(f'<text x="{x0 - 4}" y="{y(10 ** power) + 4:.1f}" text-anchor="end">{text}</text>')
     for ranks in (2, 8, 32, 128, 1024):
         out.append(f'<text x="{x(ranks):.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{ranks}</text>')

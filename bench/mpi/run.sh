@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench-mpi` runs: products over 2 and 4 ranks of this machine (or $RANKS) next to PETSc and hypre.  The
-# options go to bench_mpi (--quick, --only NAME, --runs N).  The last line is `mpi_vs_best=X min=Y cases=N` over all of them.
+# run.sh [OPTIONS] - what `make bench-mpi` runs: products over 2 and 4 ranks of this machine (or $RANKS) next
+# to PETSc and hypre.  The options go to bench_mpi (--quick, --only NAME, --runs N).  The last line is
+# `mpi_vs_best=X min=Y cases=N` over all of them.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 program=${BUILD:-build}/bench/bench_mpi
 mpirun=$(command -v mpirun.openmpi || command -v mpirun) || { echo "there is no mpirun"; exit 1; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_plm_rsh_agent=false
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
