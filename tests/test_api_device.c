@@ -4,6 +4,7 @@
  * that a context does not have, and every public function with views over device memory.  What the device
  * computes is the business of test_gpu_*.c. */
 #define _GNU_SOURCE
+#include "fork_help.h"
 #include "gpu.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"
@@ -661,7 +662,7 @@ static void a_child_of_fork_frees_its_device_and_no_more(void)
     WORKS(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &f.plan));
     WORKS(tulle_spmm_plan_create(ctx, &p.A.view, NULL, &f.spmm));
     fflush(stdout);
-    pid_t child = fork();
+    pid_t child = calm_fork();
     if (child == 0) {
         alarm(60);
         _exit(child_of_a_device(&f) ? 0 : 1);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "fork_help.h"
 #include "several.h"
 #include "spmm_help.h"
 
@@ -496,7 +497,7 @@ static void a_child_of_fork_uses_and_frees_it(void)
     REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     const tulle_csr w = tulle_matrix_view(want);
     fflush(stdout);
-    pid_t child = fork();
+    pid_t child = calm_fork();
     if (child == 0) {
         alarm(120);
 #if defined(__SANITIZE_THREAD__) || defined(TULLE_EMULATED)   /* no threads start there: it can only free */

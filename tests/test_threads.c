@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "fork_help.h"
 #include "ways.h"
 
 enum { THREADS = 4, ROUNDS = 3 };
@@ -284,7 +285,7 @@ static bool child_does(bool (*fn)(family *), family *f)
 {
     int status = -1;
     fflush(stdout);
-    pid_t child = fork();
+    pid_t child = calm_fork();
     if (child == 0) {
         alarm(60);
         _exit(fn(f) ? 0 : 1);
