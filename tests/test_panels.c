@@ -184,6 +184,13 @@ static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tu
     return true;
 }
 
+/* What the next limit is smaller by. */
+#if defined(TULLE_SMALL_TESTS)
+enum { STEP = 2 };
+#else
+enum { STEP = 3 };
+#endif
+
 /* Returns how many of the parts had one row: they came in panels. */
 static int64_t all_limits(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                           const tulle_csr *want, const char *name)
@@ -193,7 +200,7 @@ static int64_t all_limits(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B
     uint64_t limit = 3 * (tl_csr_bytes(A) + tl_csr_bytes(B) + tl_csr_bytes(want)) + 64;
     CHECK(try_limit(ctx, A, B, plain, limit, want, name), "%s: %s", name, tulle_ctx_error(ctx));
     CHECK(dev.parts == 0, "%s: what fits went in parts", name);
-    while (limit > 1 && try_limit(ctx, A, B, plain, limit, want, name)) limit -= limit / 3 + 1;
+    while (limit > 1 && try_limit(ctx, A, B, plain, limit, want, name)) limit -= limit / STEP + 1;
     if (limit > 1) {                    /* what is asked for then is enough */
         uint64_t need = asked_for(ctx);
         CHECK(try_limit(ctx, A, B, plain, need, want, name), "%s: %s", name, tulle_ctx_error(ctx));
@@ -206,7 +213,8 @@ static void every_limit_gives_the_same_product(void)
     tulle_ctx *ctx = device_ctx(NULL);
     int64_t narrow = 0;
     for (int i = 0; i < 28; i++) {
-        if (i == 22 || i == 24 || (i > 15 && i < 19)) continue;     /* long, and not other than their neighbours */
+        /* long, and not other than their neighbours */
+        if (i == 22 || i == 24 || (i > 15 && i < 19) || (STEP == 2 && (i == 21 || i == 25))) continue;
         ref_types t = ref_types_at(5 * i % REF_TYPES), u = ref_types_at((5 * i + 7) % REF_TYPES);
         u.val = t.val;
         pair p = pair_at(i, REF_REALS, t, u);
