@@ -585,6 +585,44 @@ static void simple_views_count_their_entries(void)
     CHECK(N.nnz == 0 && N.rows == 2, "no arrays");
 }
 
+/* Whether the map that holds this address does without huge pages: 1, 0, or -1 where the system does not say. */
+static int has_small_pages(const void *p)
+{
+    char line[512];
+    uintptr_t lo, hi, at = (uintptr_t)p;
+    int answer = -1;
+    bool here = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &lo, &hi) == 2) here = lo <= at && at < hi;
+        else if (here && !strncmp(line, "VmFlags:", 8)) answer = strstr(line, " nh") != NULL;
+    }
+    if (f) fclose(f);
+    return answer;
+}
+
+static void a_block_has_small_pages_from_a_byte_on_until_it_is_committed(void)
+{
+    enum { MIB = 1 << 20 };
+    tl_base *b = NULL;
+    char *p = NULL;
+    REQUIRE(tl_base_create(NULL, 1, sizeof *b, &b) == TULLE_OK, "no base");
+    REQUIRE(tl_reserve(b, &p, 16 * MIB, 1) == TULLE_OK, "no address space");
+    p[5 * MIB] = 1;
+    if (has_small_pages(p) == 0) {              /* else no system with huge pages, or a sanitizer's */
+        tl_small_pages(p, 5 * MIB);
+        CHECK(has_small_pages(p + 5 * MIB) == 0, "a page that is there counts as small");
+        CHECK(has_small_pages(p + 7 * MIB) == 1, "pages to come are not small");
+    }
+    tl_small_pages(p, 7 * MIB);
+    p[9 * MIB] = 2;
+    tl_commit(b, p, 12 * MIB);
+    CHECK(has_small_pages(p + 9 * MIB) != 1, "pages stay small");
+    CHECK(p[5 * MIB] == 1 && p[9 * MIB] == 2, "what was written is lost");
+    tl_free(b, p);
+    tl_base_free(b);
+}
+
 TEST_MAIN(TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(the_lowest_bad_row_is_named),
           TEST(rows_are_told_apart), TEST(all_small_matrices_are_judged_rightly),
           TEST(every_changed_column_is_judged_rightly),
@@ -593,4 +631,5 @@ TEST_MAIN(TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(
           TEST(duplicates_are_added_in_their_order), TEST(sort_keeps_a_lone_minus_zero_and_patterns),
           TEST(convert_changes_types_alone), TEST(convert_keeps_what_is_zero_and_refuses_what_does_not_fit),
           TEST(coordinates_become_a_matrix), TEST(bad_coordinates_are_named),
-          TEST(simple_views_count_their_entries))
+          TEST(simple_views_count_their_entries),
+          TEST(a_block_has_small_pages_from_a_byte_on_until_it_is_committed))
