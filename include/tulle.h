@@ -422,8 +422,8 @@ TULLE_API void      tulle_matrix_free(tulle_matrix *A);
 typedef void (*tulle_done_fn)(void *user);
 
 /* A matrix over arrays of the caller, without a copy.  They must stay as they are until done(user) is called:
- * when the matrix is freed, by whichever thread frees it.  done may be NULL.  After an error they are the
- * caller's. */
+ * when the matrix is freed, by whichever thread frees it.  done may be NULL.  On the host row_ptr must agree
+ * with nnz; nothing else of the arrays is read.  After an error they are the caller's. */
 TULLE_API tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_fn done, void *user,
                                           tulle_matrix **out);
 /* The arrays of a matrix for the caller, without a copy.  A is gone afterwards.  Each array is freed by

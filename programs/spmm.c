@@ -147,6 +147,7 @@ static int scalar(const char *name, const char *text, int type, double otherwise
 
 static int load_y(session *s, outcome *r)
 {
+    static const char *const names[] = {"A", "A^T", "A^H"};
     const options *o = s->o;
     int code = END_OK, type = (int)r->a.view.val_type;
     int64_t rows = o->product.op_a ? r->a.view.cols : r->a.view.rows;
@@ -170,8 +171,10 @@ static int load_y(session *s, outcome *r)
     GO(settle(s, &r->old_own, type, r->x.order));
     r->old = tulle_dense_view(r->old_own);
     if (r->old.rows != rows || r->old.cols != r->x.cols)
-        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", Y is %" PRId64 " x %" PRId64, o->y,
-                        r->old.rows, r->old.cols, rows, r->x.cols);
+        code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", and Y, which it stands for, should be %"
+                        PRId64 " x %" PRId64 ": %s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64,
+                        o->y, r->old.rows, r->old.cols, rows, r->x.cols, names[o->product.op_a], rows,
+                        o->product.op_a ? r->a.view.rows : r->a.view.cols, r->x.rows, r->x.cols);
 done:
     return code;
 }

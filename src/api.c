@@ -266,6 +266,10 @@ tulle_status tulle_matrix_adopt(tulle_ctx *ctx, const tulle_csr *A, tulle_done_f
                                 tulle_matrix **out)
 {
     NEED_VIEW;
+    if (A->place == TULLE_HOST) {
+        tulle_status ends = tl_csr_slice_ends(&ctx->base, A, "A");
+        if (ends != TULLE_OK) return ends;
+    }
     return tl_matrix_adopt(&ctx->base, A, done, user, out);
 }
 

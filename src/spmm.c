@@ -11,6 +11,7 @@
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- policies */
@@ -153,6 +154,22 @@ static tulle_status check_overlap(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
     return TULLE_OK;
 }
 
+static tulle_status check_shapes(tl_base *b, const tulle_csr *A, int op, const tulle_dense *X,
+                                 const tulle_dense *Y)
+{
+    static const char *const names[] = {"A", "A^T", "A^H"};
+    const bool turned = op != TULLE_KEEP;
+    const int64_t rows = turned ? A->cols : A->rows, cols = turned ? A->rows : A->cols;
+    const bool wrong_x = X->rows != cols, wrong_y = Y->rows != rows || Y->cols != X->cols;
+    char x[64] = "", y[96] = "";
+    if (!wrong_x && !wrong_y) return TULLE_OK;
+    if (wrong_x) snprintf(x, sizeof x, "X should have %" PRId64 " rows", cols);
+    if (wrong_y) snprintf(y, sizeof y, "Y should be %" PRId64 " x %" PRId64, rows, X->cols);
+    return tl_fail(b, TULLE_ESHAPE, "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64
+                   ", Y is %" PRId64 " x %" PRId64 ": %s%s%s", names[op], rows, cols, X->rows, X->cols,
+                   Y->rows, Y->cols, x, wrong_x && wrong_y ? " and " : "", y);
+}
+
 /* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y
  * come back with their ld. */
 static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X,
@@ -160,9 +177,6 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    bool turned = op != TULLE_KEEP;
-    int64_t rows = turned ? A->cols : A->rows, cols = turned ? A->rows : A->cols;
-    static const char *const names[] = {"A", "A^T", "A^H"};
     TRY(tl_dense_view_check(ctx, X, "X", reads));
     TRY(tl_dense_view_check(ctx, Y, "Y", true));
     if (A->val_type != X->val_type || A->val_type != Y->val_type) {
@@ -171,13 +185,7 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
                          tl_type_name(A->val_type), tl_type_name(X->val_type), tl_type_name(Y->val_type));
         goto done;
     }
-    if (X->rows != cols || Y->rows != rows || X->cols != Y->cols) {
-        status = tl_fail(b, TULLE_ESHAPE,
-                         "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64 ", Y is %" PRId64
-                         " x %" PRId64 ": Y should be %" PRId64 " x %" PRId64 " and X have %" PRId64 " rows",
-                         names[op], rows, cols, X->rows, X->cols, Y->rows, Y->cols, rows, X->cols, cols);
-        goto done;
-    }
+    TRY(check_shapes(b, A, op, X, Y));
     size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_CF32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));

@@ -499,11 +499,11 @@ static inline void spmm_refusals(tulle_ctx *ctx)
         change;                                                             \
         spmm_refused(ctx, &Y, &c, status, sentence, #change);               \
     } while (0)
-    REFUSED(c.X.rows = 21, TULLE_ESHAPE, "A is 30 x 20, X is 21 x 6, Y is 30 x 6: Y should be 30 x 6 and X have 20 rows");
+    REFUSED(c.X.rows = 21, TULLE_ESHAPE, "A is 30 x 20, X is 21 x 6, Y is 30 x 6: X should have 20 rows");
     REFUSED(c.X.cols = 5, TULLE_ESHAPE, "X is 20 x 5, Y is 30 x 6: Y should be 30 x 5");
     REFUSED(c.Y.rows = 29, TULLE_ESHAPE, "Y is 29 x 6: Y should be 30 x 6");
-    REFUSED(c.o.op_a = TULLE_TRANSPOSE, TULLE_ESHAPE, "A^T is 20 x 30");
-    REFUSED(c.o.op_a = TULLE_ADJOINT, TULLE_ESHAPE, "A^H is 20 x 30");
+    REFUSED(c.o.op_a = TULLE_TRANSPOSE, TULLE_ESHAPE, "A^T is 20 x 30, X is 20 x 6, Y is 30 x 6: X should have 30 rows and Y should be 20 x 6");
+    REFUSED(c.o.op_a = TULLE_ADJOINT, TULLE_ESHAPE, "A^H is 20 x 30, X is 20 x 6, Y is 30 x 6: X should have 30 rows and Y should be 20 x 6");
     REFUSED(c.X.ld = 5, TULLE_EINVAL, "X: ld is 5, but a row has 6 values");
     REFUSED(c.Y.ld = 29, TULLE_EINVAL, "Y: ld is 29, but a column has 30 values");
     REFUSED(c.Y.ld = -31, TULLE_EINVAL, "Y: ld is -31");

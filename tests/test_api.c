@@ -619,6 +619,11 @@ static void a_matrix_takes_the_arrays_of_the_caller(void)
     FAILS(tulle_matrix_adopt(ctx, NULL, count_done, &done, &none), TULLE_EINVAL, "A is NULL");
     c.nnz = -1;
     FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EINVAL, "nnz");
+    c.nnz = p.A.view.nnz + 1;
+    FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EPATTERN, "but nnz is");
+    c = p.A.view;
+    c.row_ptr = (const int32_t *)c.row_ptr + 1, c.rows--;         /* a slice that counts its first row, too */
+    FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EPATTERN, "but nnz is");
     CHECK(done == 0 && !none, "done, and nothing was freed");
     tulle_ctx_free(ctx);
     tulle_matrix_free(A);

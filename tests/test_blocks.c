@@ -4,40 +4,10 @@
  * tulle_multiply keeps it or says how many bytes it needs, tulle_estimate tells both before; and the
  * independent check of a product. */
 #include <math.h>
+#include "blocks_help.h"
 #include "ways.h"
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
-
-/* Rebuilds C from its blocks. */
-typedef struct joined {
-    ref     C;
-    int64_t rows, nnz, blocks, stop_after;
-    bool    good;
-} joined;
-
-static int join(void *user, int64_t first_row, const tulle_csr *block)
-{
-    joined *j = user;
-    j->good = j->good && first_row == j->rows && block->cols == j->C.view.cols && ref_ptr(block, 0) == 0
-           && ref_ptr(block, block->rows) == block->nnz && j->nnz + block->nnz <= j->C.view.nnz
-           && j->rows + block->rows <= j->C.view.rows;
-    if (!j->good) return 1;
-    for (int64_t i = 1; i <= block->rows; i++) ref_set_ptr(&j->C, j->rows + i, j->nnz + ref_ptr(block, i));
-    for (int64_t k = 0; k < block->nnz; k++) {
-        ref_set_col(&j->C, j->nnz + k, ref_col(block, k));
-        ref_set_val(&j->C, j->nnz + k, ref_val(block, k));
-    }
-    j->rows += block->rows;
-    j->nnz += block->nnz;
-    j->blocks++;
-    return j->stop_after && j->blocks == j->stop_after;
-}
-
-static joined join_begin(const tulle_csr *want)
-{
-    return (joined){.C = ref_new(want->rows, want->cols, want->nnz,
-                                 (ref_types){want->val_type, want->ptr_type, want->idx_type}), .good = true};
-}
 
 static void blocks_give_the_same_product_for_any_limit(void)
 {
@@ -50,14 +20,14 @@ static void blocks_give_the_same_product_for_any_limit(void)
         bool done = false;
         for (uint64_t limit = 1 << 18; limit <= (uint64_t)1 << 28; limit += limit / 2) {
             tulle_options o = {.memory_limit = limit, .threads = 1 + (int)(limit / 64 % 2)};
-            joined j = join_begin(&want.view);
-            tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, join, &j);
+            blocks_seen seen = {.want = &want.view, .good = true};
+            tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, blocks_compare, &seen);
             if (status == TULLE_ELIMIT) {
                 CHECK(!done, "%s: a larger limit was refused than one that was kept", p.name);
                 CHECK(strstr(tulle_ctx_error(ctx), "bytes") != NULL, "%s", tulle_ctx_error(ctx));
             } else {
-                CHECK(status == TULLE_OK && j.good, "%s: %s", p.name, tulle_ctx_error(ctx));
-                CHECK(j.rows == want.view.rows && ref_same(&j.C.view, &want.view, p.name), "limit %" PRIu64, limit);
+                CHECK(status == TULLE_OK && blocks_all(&seen), "%s, limit %" PRIu64 ": %s", p.name, limit,
+                      tulle_ctx_error(ctx));
                 tulle_stats s;
                 tulle_ctx_stats(ctx, &s);
                 CHECK(s.peak_bytes <= limit, "%s: peak %" PRIu64 ", limit %" PRIu64, p.name, s.peak_bytes, limit);
@@ -66,9 +36,8 @@ static void blocks_give_the_same_product_for_any_limit(void)
                 for (int k = 0; k < s.shares; k++) rows += s.share[k].rows, products += s.share[k].products;
                 CHECK(rows == p.A.view.rows && products == s.products, "%s: shares of blocks", p.name);
                 done = true;
-                if (j.blocks > most_blocks) most_blocks = j.blocks;
+                if (seen.blocks > most_blocks) most_blocks = seen.blocks;
             }
-            ref_free(&j.C);
         }
         CHECK(done, "%s: no limit was large enough", p.name);
         ref_free(&want);
@@ -87,23 +56,22 @@ static void a_large_product_comes_in_many_blocks(void)
     REQUIRE(tulle_estimate(ctx, &A.view, &B.view, NULL, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     uint64_t c_bytes = (uint64_t)want.view.nnz * 12 + 2001 * 4;
     uint64_t limit = f.bytes_upper - (uint64_t)f.nnz_upper * 12 + c_bytes / 4;
-    joined j = join_begin(&want.view);
+    blocks_seen seen = {.want = &want.view, .good = true};
     tulle_options o = {.memory_limit = limit};
-    CHECK(tulle_multiply_blocks(ctx, &A.view, &B.view, &o, join, &j) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    CHECK(j.good && ref_same(&j.C.view, &want.view, "many blocks"), "%s", "wrong product");
-    CHECK(j.blocks >= 4, "%" PRId64 " blocks", j.blocks);
+    CHECK(tulle_multiply_blocks(ctx, &A.view, &B.view, &o, blocks_compare, &seen) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(blocks_all(&seen), "wrong product");
+    CHECK(seen.blocks >= 4, "%" PRId64 " blocks", seen.blocks);
     tulle_stats s;
     tulle_ctx_stats(ctx, &s);
     CHECK(s.peak_bytes <= limit, "peak %" PRIu64 ", limit %" PRIu64, s.peak_bytes, limit);
     tulle_matrix *C = NULL;
     CHECK(tulle_multiply(ctx, &A.view, &B.view, &o, &C) == TULLE_ELIMIT && !C, "all of C in a quarter");
     /* the caller stops */
-    joined k = join_begin(&want.view);
-    k.stop_after = 2;
-    CHECK(tulle_multiply_blocks(ctx, &A.view, &B.view, &o, join, &k) == TULLE_ECANCEL && k.blocks == 2,
-          "%" PRId64 " blocks after stopping", k.blocks);
+    blocks_seen some = {.want = &want.view, .good = true, .stop_after = 2};
+    CHECK(tulle_multiply_blocks(ctx, &A.view, &B.view, &o, blocks_compare, &some) == TULLE_ECANCEL && some.blocks == 2,
+          "%" PRId64 " blocks after stopping", some.blocks);
     CHECK(strstr(tulle_ctx_error(ctx), "stopped by the caller") != NULL, "%s", tulle_ctx_error(ctx));
-    ref all[] = {A, B, want, j.C, k.C};
+    ref all[] = {A, B, want};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
     tulle_ctx_free(ctx);
 }
@@ -114,12 +82,12 @@ static void blocks_take_all_options(void)
     ref A = ref_random(3, 50, 80, 6, REF_CANCELLING, f64), B = ref_random(4, 50, 60, 6, REF_CANCELLING, f64);
     ref T = ref_transpose(&A.view, TULLE_TRANSPOSE), full = ref_product(&T.view, &B.view);
     ref want = ref_without_zeros(&full.view), a = ref_shuffled(&A.view, 5, false);
-    joined j = join_begin(&want.view);
+    blocks_seen seen = {.want = &want.view, .good = true};
     tulle_options o = {.op_a = TULLE_ADJOINT, .drop_zeros = 1, .sort_inputs = 1, .c_idx_type = TULLE_I64,
                        .c_ptr_type = TULLE_I64, .accumulator = "hash", .memory_limit = 64 << 20};
-    CHECK(tulle_multiply_blocks(ctx, &a.view, &B.view, &o, join, &j) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    CHECK(j.good && ref_same(&j.C.view, &want.view, "options"), "%s", "wrong product");
-    ref all[] = {A, B, T, full, want, a, j.C};
+    CHECK(tulle_multiply_blocks(ctx, &a.view, &B.view, &o, blocks_compare, &seen) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(blocks_all(&seen), "wrong product");
+    ref all[] = {A, B, T, full, want, a};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
     tulle_ctx_free(ctx);
 }

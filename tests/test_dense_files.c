@@ -325,7 +325,7 @@ static void text_files_are_refused_with_line_and_column(void)
         {"%%MatrixMarket matrix array real general\n2 2\n1.00\n2.00\n3.00\n", "t.npy:5: the file ends here with 3 entries; it promises 4"},
         {"%%MatrixMarket matrix array real general\n2 2\n1\n2\nx\n4\n", "t.npy:5:1: a number was expected, found \"x\""},
         {"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n5\n", "t.npy:7:1: one entry more than the 4 that the file promises"},
-        {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "t.npy:2: promises 2 entries, but the rest of the file has room for at most 1"},
+        {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "t.npy:3: the file ends here with 1 entries; it promises 2"},
         {"%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 1\n3 1\n",
          "t.npy: the diagonal of a hermitian matrix must be real, and row 2 has 3+1i"},
     };

@@ -296,9 +296,9 @@ static void every_mistake_has_its_line_and_column(void)
         {"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1.00000000\n",
          "3: the file ends here with 1 entries; it promises 2"},
         {"%%MatrixMarket matrix coordinate real general\n3 3 200\n1 1 1\n",
-         "2: promises 200 entries, but the rest of the file has room for at most 1"},
+         "3: the file ends here with 1 entries; it promises 200"},
         {"%%MatrixMarket matrix coordinate real general\n3 3 1000000000000000000\n1 1 1\n",
-         "2: promises 1000000000000000000 entries, but the rest of the file has room for at most 1"},
+         "3: the file ends here with 1 entries; it promises 1000000000000000000"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char sentence[512];

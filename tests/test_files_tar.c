@@ -81,6 +81,58 @@ static void errors_in_archives_name_the_member(void)
     remove("x.tar");
 }
 
+/* The line and what is wrong there, in a file, in a gzipped one, in an archive and in a gzipped archive: that
+ * a line is too short must not be taken for a file that is. */
+static void a_wrong_line_is_named_however_the_file_is_packed(void)
+{
+#define REAL "%%MatrixMarket matrix coordinate real general\n"
+    static const struct { const char *text, *said; } cases[] = {
+        {REAL "3 3 2\n1 1 1\n2 2\n", ":4:4: a number was expected, found the end of the line"},
+        {REAL "3 3 2\n1 1\n2 2 2\n", ":3:4: a number was expected, found the end of the line"},
+        {REAL "3 3 3\n1 1\n2 2\n3 3\n", ":3:4: a number was expected, found the end of the line"},
+        {REAL "3 3 1\n1\n", ":3:2: a column index was expected, found the end of the line"},
+        {REAL "3 3 1\n1 1", ":3:4: a number was expected, found the end of the line"},
+        {"%%MatrixMarket matrix coordinate complex general\n3 3 2\n1 1 1 2\n2 2 3\n",
+         ":4:6: an imaginary part was expected, found the end of the line"},
+        {"%%MatrixMarket matrix coordinate integer general\n3 3 1\n1 1\n",
+         ":3:4: an integer was expected, found the end of the line"},
+        {"%%MatrixMarket matrix array complex general\n1 2\n1 2\n3\n",
+         ":4:2: an imaginary part was expected, found the end of the line"},
+        {REAL "3 3 2\n1 1 1 7\n2 2 2\n", ":3:7: the line goes on after the entry with \"7\""},
+        {REAL "3 3 2\n1 1 1\n2 2 2 kg\n", ":4:7: the line goes on after the entry with \"kg\""},
+        {"%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 1 1\n",
+         ":3:5: the line goes on after the entry with \"1\""},
+        {"%%MatrixMarket matrix array real general\n1 2\n1\n2 2\n",
+         ":4:3: the line goes on after the entry with \"2\""},
+        {REAL "3 3 2\n1 1 1\n", ":3: the file ends here with 1 entries; it promises 2"},
+        {REAL "3 3 2\n", ":2: the file ends here with 0 entries; it promises 2"},
+        {REAL "3 3 1\n1 1 1\n2 2 2\n", ":4:1: one entry more than the 1 that the file promises"},
+        {REAL "3 3\n1 1 1\n", ":2:4: the number of entries was expected, found the end of the line"},
+    };
+    static const char *const packings[] = {"x.mtx", "x.tar(a/a.mtx)", "x.mtx.gz", "x.tar.gz(a/a.mtx)"};
+    char tar[4096], packed[4096], sentence[256], path[16];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int how = 0; how < (tl_gz_here() ? 4 : 2); how++) {
+            const char *text = cases[c].text;
+            size_t n = strlen(text);
+            tulle_matrix *A = NULL;
+            snprintf(path, sizeof path, "%.*s", (int)strcspn(packings[how], "("), packings[how]);
+            if (how % 2) {
+                n = tar_member(tar, "a/a.mtx", text, '0');
+                memset(tar + n, 0, 1024);
+                n += 1024;
+                text = tar;
+            }
+            if (how < 2) put_bytes(path, text, n);
+            else put_bytes(path, packed, pack(text, n, packed, sizeof packed));
+            CHECK(tulle_read(ctx, path, &A) == TULLE_EFORMAT && !A, "%s was read", path);
+            snprintf(sentence, sizeof sentence, "%s%s", packings[how], cases[c].said);
+            SAYS(sentence);
+            remove(path);
+        }
+#undef REAL
+}
+
 /* ---- names */
 
 static const char tiny_text[] = "%%MatrixMarket matrix coordinate real general\n1 1 0\n";
@@ -257,6 +309,7 @@ static void of_several_matrices_the_trace_says_which_was_taken(void)
 
 FILES_MAIN(TEST(archives_of_suitesparse_are_searched_for_their_matrix),
            TEST(errors_in_archives_name_the_member),
+           TEST(a_wrong_line_is_named_however_the_file_is_packed),
            TEST(long_names_are_read_as_gnu_and_posix_write_them),
            TEST(remarks_of_posix_are_taken_or_refused),
            TEST(a_member_of_a_few_bytes_is_a_matrix_too),

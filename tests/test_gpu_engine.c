@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <pthread.h>
+#include "blocks_help.h"
 #include "ctx.h"
 #include "gpu.h"
 #include "gpu/engine.h"
@@ -131,32 +132,6 @@ static void plans_of_transposed_operands(void)
 
 /* ---- blocks and limits */
 
-typedef struct joined { ref C; int64_t rows, nnz, blocks, stop_after; bool good; } joined;
-
-static int join(void *user, int64_t first_row, const tulle_csr *block)
-{
-    joined *j = user;
-    j->good = j->good && first_row == j->rows && block->cols == j->C.view.cols && block->place == TULLE_HOST
-           && j->nnz + block->nnz <= j->C.view.nnz && j->rows + block->rows <= j->C.view.rows
-           && ref_ptr(block, 0) == 0 && ref_ptr(block, block->rows) == block->nnz;
-    if (!j->good) return 1;
-    for (int64_t i = 1; i <= block->rows; i++) ref_set_ptr(&j->C, j->rows + i, j->nnz + ref_ptr(block, i));
-    for (int64_t k = 0; k < block->nnz; k++) {
-        ref_set_col(&j->C, j->nnz + k, ref_col(block, k));
-        ref_set_val(&j->C, j->nnz + k, ref_val(block, k));
-    }
-    j->rows += block->rows;
-    j->nnz += block->nnz;
-    j->blocks++;
-    return j->stop_after && j->blocks == j->stop_after;
-}
-
-static joined join_begin(const tulle_csr *want)
-{
-    return (joined){.C = ref_new(want->rows, want->cols, want->nnz,
-                                 (ref_types){want->val_type, want->ptr_type, want->idx_type}), .good = true};
-}
-
 static void blocks_give_the_same_product_for_any_limit(void)
 {
     static const int pairs[] = {0, 9, 19, 21, GPU_PAIR(2)};
@@ -169,21 +144,20 @@ static void blocks_give_the_same_product_for_any_limit(void)
         bool done = false;
         for (uint64_t limit = 1 << 15; limit <= (uint64_t)1 << 28; limit *= 2) {
             tulle_options o = {.memory_limit = limit, .policy = "speck"};
-            joined j = join_begin(&want);
-            tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, join, &j);
+            blocks_seen seen = {.want = &want, .good = true};
+            tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, blocks_compare, &seen);
             if (status == TULLE_ELIMIT) {
                 CHECK(!done, "%s: limit %" PRIu64 " was refused, a smaller one was not", p.name, limit);
                 CHECK(strstr(tulle_ctx_error(ctx), "bytes") != NULL, "%s", tulle_ctx_error(ctx));
             } else {
-                CHECK(status == TULLE_OK && j.good, "%s: %s", p.name, tulle_ctx_error(ctx));
-                CHECK(j.rows == want.rows && ref_same(&j.C.view, &want, p.name), "limit %" PRIu64, limit);
+                CHECK(status == TULLE_OK && blocks_all(&seen), "%s, limit %" PRIu64 ": %s", p.name, limit,
+                      tulle_ctx_error(ctx));
                 tulle_stats s;
                 tulle_ctx_stats(ctx, &s);
                 CHECK(s.peak_bytes <= limit, "%s: peak %" PRIu64 ", limit %" PRIu64, p.name, s.peak_bytes, limit);
                 done = true;
-                if (j.blocks > most) most = j.blocks;
+                if (seen.blocks > most) most = seen.blocks;
             }
-            ref_free(&j.C);
         }
         CHECK(done, "%s: no limit was large enough", p.name);
         if (want.nnz > 100000) CHECK(most > 1, "%s never came in several blocks", p.name);
@@ -199,11 +173,9 @@ static void a_caller_can_stop_the_blocks(void)
     pair p = gpu_pair(21, REF_INTEGERS, f64, f64);
     tulle_matrix *C = cpu_product(&p.A.view, &p.B.view, NULL);
     tulle_csr want = tulle_matrix_view(C);
-    joined j = join_begin(&want);
-    j.stop_after = 1;
-    CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, NULL, join, &j) == TULLE_ECANCEL && j.blocks == 1, "%s",
+    blocks_seen seen = {.want = &want, .good = true, .stop_after = 1};
+    CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, NULL, blocks_compare, &seen) == TULLE_ECANCEL && seen.blocks == 1, "%s",
           tulle_ctx_error(ctx));
-    ref_free(&j.C);
     gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, 0, &want, "afterwards");
     tulle_matrix_free(C);
     pair_free(&p);
@@ -331,7 +303,7 @@ static void a_view_of_a_with_other_columns_is_not_a(void)
             tulle_csr a = w < 3 ? A : tulle_matrix_view(there), b = a, plain = A;
             tulle_matrix *C = NULL, *want = NULL;
             tulle_plan *plan = NULL;
-            joined j = {.good = true};
+            blocks_seen seen = {.good = true};
             b.cols = plain.cols = cols;
             tulle_status right = tulle_multiply(cpu, &A, &plain, NULL, &want), status = tulle_multiply(ctx, &a, &b, &o, &C);
             CHECK(right == (cols < 3 ? TULLE_EPATTERN : TULLE_OK), "the CPU: %s", tulle_status_name(right));
@@ -339,8 +311,8 @@ static void a_view_of_a_with_other_columns_is_not_a(void)
             if (cols < 3) {
                 CHECK(strcmp(tulle_ctx_error(ctx), tulle_ctx_error(cpu)) == 0, "\"%s\" instead of \"%s\"", tulle_ctx_error(ctx),
                       tulle_ctx_error(cpu));
-                status = tulle_multiply_blocks(ctx, &a, &b, &o, join, &j);
-                CHECK(status == TULLE_EPATTERN && j.blocks == 0, "blocks, %" PRId64 " columns: %s", cols, tulle_status_name(status));
+                status = tulle_multiply_blocks(ctx, &a, &b, &o, blocks_compare, &seen);
+                CHECK(status == TULLE_EPATTERN && seen.blocks == 0, "blocks, %" PRId64 " columns: %s", cols, tulle_status_name(status));
             } else if (C) {
                 tulle_csr c = tulle_matrix_view(C), e = tulle_matrix_view(want);
                 CHECK(tulle_csr_check(ctx, &c) == TULLE_OK && ref_same(&c, &e, o.policy), "%" PRId64 " columns", cols);

@@ -4,6 +4,7 @@
  * to a few rows at a time and to panels of columns, requests for memory that fail, cancellation.  Values are integers, so
  * that the bits are the CPU's also where several teams share a row.  test_panels.c has the host's side alone. */
 #define _POSIX_C_SOURCE 200809L
+#include "blocks_help.h"
 #include "gpu.h"
 
 typedef struct job {
@@ -267,20 +268,6 @@ static void it_can_be_cancelled_at_every_step(void)
 }
 
 /* Blocks for the caller need neither A nor B there. */
-typedef struct seen { const tulle_csr *want; int64_t rows, blocks; bool good; } seen;
-
-static int look(void *user, int64_t first, const tulle_csr *block)
-{
-    seen *x = user;
-    const int64_t from = ref_ptr(x->want, first);
-    x->good = x->good && first == x->rows && block->nnz == ref_ptr(x->want, first + block->rows) - from;
-    for (int64_t k = 0; x->good && k < block->nnz; k++)
-        x->good = ref_col(block, k) == ref_col(x->want, from + k) && ref_val(block, k).re == ref_val(x->want, from + k).re;
-    x->rows += block->rows;
-    x->blocks++;
-    return 0;
-}
-
 static void blocks_need_no_room_for_a_and_b(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -289,10 +276,10 @@ static void blocks_need_no_room_for_a_and_b(void)
     const tulle_csr w = tulle_matrix_view(want);
     const uint64_t operands = tl_gpu_bytes_of(&p.A.view) + tl_gpu_bytes_of(&p.B.view);
     for (uint64_t part = 1; part <= 3; part++) {
-        seen x = {.want = &w, .good = true};
+        blocks_seen x = {.want = &w, .good = true};
         tulle_options o = {.memory_limit = operands / part - 1};
-        CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, look, &x) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        CHECK(x.good && x.rows == w.rows && x.blocks > 1, "%" PRId64 " rows in %" PRId64 " blocks", x.rows, x.blocks);
+        CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, blocks_compare, &x) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        CHECK(blocks_all(&x) && x.blocks > 1, "%" PRId64 " rows in %" PRId64 " blocks", x.rows, x.blocks);
     }
     tulle_matrix_free(want);
     pair_free(&p);

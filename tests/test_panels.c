@@ -4,6 +4,7 @@
  * made of the CPU's that counts the bytes of operands and C, and refuses what passes its limit.  All of the road
  * above an engine is seen by the sanitizers so: blocks of rows, rows of B that are named, panels of columns, parts
  * joined.  test_gpu_larger.c takes it with a device. */
+#include "blocks_help.h"
 #include "ctx.h"
 #include "slices.h"
 #include "ways.h"
@@ -262,23 +263,6 @@ static void every_option_gives_the_same_product(void)
 
 /* ---- blocks for the caller */
 
-typedef struct seen {
-    const tulle_csr *want;
-    int64_t          rows, blocks, stop_after;
-    bool             good;
-} seen;
-
-static int look(void *user, int64_t first, const tulle_csr *block)
-{
-    seen *x = user;
-    const int64_t from = ref_ptr(x->want, first);
-    x->good = x->good && first == x->rows && block->nnz == ref_ptr(x->want, first + block->rows) - from;
-    for (int64_t k = 0; x->good && k < block->nnz; k++)
-        x->good = ref_col(block, k) == ref_col(x->want, from + k) && ref_val(block, k).re == ref_val(x->want, from + k).re;
-    x->rows += block->rows;
-    return ++x->blocks == x->stop_after;
-}
-
 static void blocks_come_in_order_whatever_is_too_large(void)
 {
     tulle_ctx *ctx = device_ctx(NULL);
@@ -287,15 +271,15 @@ static void blocks_come_in_order_whatever_is_too_large(void)
     tulle_status status = TULLE_OK;
     int64_t most = 0, kept = 0;
     for (uint64_t limit = 1 << 20; status == TULLE_OK; limit -= limit / 4) {
-        seen x = {.want = &want.view, .good = true};
-        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, look, &x);
+        blocks_seen x = {.want = &want.view, .good = true};
+        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, blocks_compare, &x);
         CHECK(status == TULLE_ELIMIT || (status == TULLE_OK && x.rows == 80), "%s", tulle_ctx_error(ctx));
         CHECK(x.good && !dev.kept, "limit %" PRIu64, limit);
         if (x.blocks > most) most = x.blocks;
         if (status != TULLE_OK || x.blocks < 2) continue;
         kept++;
-        seen y = {.want = &want.view, .good = true, .stop_after = x.blocks - 1};
-        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, look, &y);
+        blocks_seen y = {.want = &want.view, .good = true, .stop_after = x.blocks - 1};
+        status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, blocks_compare, &y);
         CHECK(status == TULLE_ECANCEL && y.blocks == x.blocks - 1 && strstr(tulle_ctx_error(ctx), "stopped by the caller"),
               "%s", tulle_ctx_error(ctx));
         status = TULLE_OK;

@@ -5,6 +5,7 @@
  * For products, blocks and plans alike: the least limit that is kept is found by bisection; it is the number
  * that a refusal names; there and above it the peak stays within the limit and the result is what it is
  * without one; and no peak is beyond what tulle_estimate() said. */
+#include "blocks_help.h"
 #include "ways.h"
 
 /* ---- what is multiplied: op(A)*op(B), and what comes out */
@@ -111,32 +112,13 @@ static tulle_status whole(tulle_ctx *ctx, const sample *s, uint64_t limit)
     return status;
 }
 
-typedef struct rest { const sample *s; int64_t rows; bool good; } rest;
-
-static int compare(void *user, int64_t first_row, const tulle_csr *block)
-{
-    rest *x = user;
-    const tulle_csr *want = &x->s->want.view;
-    int64_t begin = ref_ptr(want, first_row);
-    x->good = x->good && first_row == x->rows && ref_ptr(want, first_row + block->rows) - begin == block->nnz;
-    for (int64_t i = 0; x->good && i <= block->rows; i++)
-        x->good = ref_ptr(block, i) == ref_ptr(want, first_row + i) - begin;
-    for (int64_t k = 0; x->good && k < block->nnz; k++)
-        x->good = ref_col(block, k) == ref_col(want, begin + k);
-    const char *values = (const char *)want->values + (size_t)begin * ref_value_size(want->val_type);
-    x->good = x->good && (block->nnz == 0 || ref_same_values(block->values, values, want->val_type, block->nnz,
-                                                             x->s->name));
-    x->rows += block->rows;
-    return 0;
-}
-
 static tulle_status in_blocks(tulle_ctx *ctx, const sample *s, uint64_t limit)
 {
     tulle_options o = s->o;
-    rest x = {.s = s, .good = true};
+    blocks_seen seen = {.want = &s->want.view, .good = true};
     o.memory_limit = limit;
-    tulle_status status = tulle_multiply_blocks(ctx, &s->A.view, &s->B.view, &o, compare, &x);
-    CHECK(x.good && (status != TULLE_OK || x.rows == s->want.view.rows), "%s: wrong blocks", s->name);
+    tulle_status status = tulle_multiply_blocks(ctx, &s->A.view, &s->B.view, &o, blocks_compare, &seen);
+    CHECK(seen.good && (status != TULLE_OK || blocks_all(&seen)), "%s: wrong blocks", s->name);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "blocks_help.h"
 #include "fork_help.h"
 #include "several.h"
 #include "spmm_help.h"
@@ -322,23 +323,6 @@ static void a_limit_is_kept_or_refused_with_a_number_that_is_enough(void)
     tulle_ctx_free(ctx);
 }
 
-typedef struct pile { ref C; int64_t rows, nnz, blocks; } pile;
-
-static int add_block(void *user, int64_t first, const tulle_csr *block)
-{
-    pile *j = user;
-    if (first != j->rows || j->nnz + block->nnz > j->C.view.nnz) return 1;
-    for (int64_t i = 1; i <= block->rows; i++) ref_set_ptr(&j->C, j->rows + i, j->nnz + ref_ptr(block, i));
-    for (int64_t k = 0; k < block->nnz; k++) {
-        ref_set_col(&j->C, j->nnz + k, ref_col(block, k));
-        ref_set_val(&j->C, j->nnz + k, ref_val(block, k));
-    }
-    j->rows += block->rows;
-    j->nnz += block->nnz;
-    j->blocks++;
-    return 0;
-}
-
 static void blocks_come_in_order_under_any_limit(void)
 {
     tulle_ctx *ctx = several(2, NULL);
@@ -348,17 +332,15 @@ static void blocks_come_in_order_under_any_limit(void)
     int kept = 0;
     for (uint64_t limit = 1 << 17; limit <= (uint64_t)1 << 26; limit += limit / 2) {
         tulle_options o = {.memory_limit = limit};
-        pile j = {.C = ref_new(want.view.rows, want.view.cols, want.view.nnz, f64)};
-        tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, add_block, &j);
+        blocks_seen seen = {.want = &want.view, .good = true};
+        tulle_status status = tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, &o, blocks_compare, &seen);
         if (status == TULLE_ELIMIT) {
             CHECK(kept == 0 && number_in(tulle_ctx_error(ctx)) > limit, "%s", tulle_ctx_error(ctx));
         } else {
             kept++;
-            CHECK(status == TULLE_OK && j.rows == want.view.rows && ref_same(&j.C.view, &want.view, "blocks"),
-                  "limit %" PRIu64 ": %s", limit, tulle_ctx_error(ctx));
-            if (j.blocks > most) most = j.blocks;
+            CHECK(status == TULLE_OK && blocks_all(&seen), "limit %" PRIu64 ": %s", limit, tulle_ctx_error(ctx));
+            if (seen.blocks > most) most = seen.blocks;
         }
-        ref_free(&j.C);
     }
     CHECK(most > 3 && kept > 2, "at most %" PRId64 " blocks, %d limits kept", most, kept);
     ref_free(&want);

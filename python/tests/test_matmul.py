@@ -265,6 +265,8 @@ def test_verify():
 
 REFUSED = [
     (lambda A: tulle.matmul(A, A[:5]), tulle.ShapeError, "A is 30 x 30 and B is 5 x 30: the 30 columns of A do not meet the 5 rows"),
+    (lambda A: tulle.matmul(A[:7], A, transpose_a=True), tulle.ShapeError,
+     "A^T is 30 x 7 and B is 30 x 30: the 7 columns of A^T do not meet the 30 rows of B"),
     (lambda A: tulle.matmul(A.astype("int64"), A.astype("int64")), tulle.DtypeError, "these are int64 values: out_dtype=numpy.float64"),
     (lambda A: tulle.matmul(A, A.astype("longdouble")), tulle.DtypeError, "which NumPy makes"),
     (lambda A: tulle.matmul(A, A, out_dtype="int32"), tulle.DtypeError, "out_dtype is int32"),

@@ -77,8 +77,8 @@ def test_layouts_and_classes():
 
 
 REFUSED = [
-    (lambda p, A, X: p(X[:3]), tulle.ShapeError, "op(A) is 20 x 30 and X is 3 x 4"),
-    (lambda p, A, X: p(X, out=np.empty((3, 4))), tulle.ShapeError, "out is 3 x 4, the product 20 x 4"),
+    (lambda p, A, X: p(X[:3]), tulle.ShapeError, "A is 20 x 30 and X is 3 x 4"),
+    (lambda p, A, X: p(X, out=np.empty((3, 4))), tulle.ShapeError, "out is 3 x 4 and should be as A*X, 20 x 4"),
     (lambda p, A, X: p(X, out=np.empty((20, 4), "f4")), tulle.DtypeError, "out has float32 values"),
     (lambda p, A, X: p(X, beta=1), tulle.InvalidError, "no out to add to"),
     (lambda p, A, X: p(X, alpha=1j), tulle.DtypeError, "alpha is 1j"),

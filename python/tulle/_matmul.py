@@ -23,6 +23,11 @@ from .errors import DtypeError, InvalidError, PatternError, TulleError
 OPS = {False: _lib.KEEP, True: _lib.TRANSPOSE, "conj": _lib.ADJOINT}
 
 
+def named(name: str, op: int) -> str:
+    """An operand in a sentence: ``A``, ``A^T`` or ``A^H``."""
+    return name + ("", "^T", "^H")[op]
+
+
 def op_of(word: Any, name: str) -> int:
     """The library's number for ``transpose_a=``."""
     try:
@@ -76,7 +81,7 @@ def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: in
     shape_a = (a.cols, a.rows) if op_a else (a.rows, a.cols)
     shape_b = (b.cols, b.rows) if op_b else (b.rows, b.cols)
     if shape_a[1] != shape_b[0]:
-        shapes_meet(shape_a, shape_b, *("op(A)", "op(B)") if op_a or op_b else ("A", "B"))
+        shapes_meet(shape_a, shape_b, named("A", op_a), named("B", op_b))
     dtype = common_dtype(xp.dtype(a.data), xp.dtype(b.data), out_dtype)
     keep: list = []
     view_a = csr_view(xp, a, dtype, "A", keep)

@@ -14,7 +14,7 @@ from ._arrays import common_dtype, csr_view, dense_view, shapes_meet
 from ._context import Context, Progress, _name, _whole, context_for
 from ._kinds import DenseKind, Kind, kind_of, same_family
 from ._lib import tl
-from ._matmul import flipped, op_of
+from ._matmul import flipped, named, op_of
 from ._memory import Owned
 from .errors import DtypeError, InvalidError, ShapeError
 
@@ -52,7 +52,9 @@ def dense_right(A, X, kind_a: Kind, kind_x: DenseKind, op: int, out, **given):
     x = kind_x.array(X)
     a = kind_a.parts(A)
     vector, x2, out2 = as_matrix(x, None if out is None else array_of(out, kind_x), right=True)
-    shapes_meet((a.cols, a.rows) if op else (a.rows, a.cols), x2.shape, "A", "X")
+    rows, cols = (a.cols, a.rows) if op else (a.rows, a.cols)
+    shapes_meet((rows, cols), x2.shape, named("A", op), "X")
+    out_meets(out2, (rows, x2.shape[1]), f"{named('A', op)}*X")
     y = _run(xp, a, x2, out2, op, **given)
     return out if out is not None else as_given(X, kind_x, y, (slice(None), 0) if vector else ...)
 
@@ -66,10 +68,11 @@ def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
     x = kind_x.array(X)
     b = kind_b.parts(B)
     vector, x2, out2 = as_matrix(x, None if out is None else array_of(out, kind_x), right=False)
-    shapes_meet(x2.shape, (b.cols, b.rows) if op else (b.rows, b.cols), "X", "B")
+    shapes_meet(x2.shape, (b.cols, b.rows) if op else (b.rows, b.cols), "X", named("B", op))
+    rows = b.cols if not op else b.rows
+    out_meets(out2, (x2.shape[0], rows), f"X*{named('B', op)}")
     if op == _lib.ADJOINT and xp.dtype(b.data).kind == "c":
         raise InvalidError("a dense matrix times the conjugate transpose of a sparse one: give B.conj() and transpose_b=True")
-    rows = b.cols if not op else b.rows
     if out2 is None:
         dtype = common_dtype(xp.dtype(b.data), xp.dtype(x2), given.get("out_dtype"))
         out2 = xp.empty(x2, (x2.shape[0], rows), dtype)
@@ -88,6 +91,12 @@ def array_of(out, kind_x: DenseKind):
     if kind is not kind_x:
         raise DtypeError("out must be a dense array of the library that X comes from")
     return kind.array(out)
+
+
+def out_meets(out, shape: tuple, product: str) -> None:
+    """Refuses an ``out`` of another shape than the product's."""
+    if out is not None and tuple(out.shape) != shape:
+        raise ShapeError(f"out is {out.shape[0]} x {out.shape[1]} and should be as {product}, {shape[0]} x {shape[1]}")
 
 
 def as_matrix(x, out, right: bool):
@@ -135,8 +144,6 @@ def target(xp, x, y, shape: tuple, dtype: np.dtype, beta, keep: list):
         if beta != 0:
             raise InvalidError("beta is not 0, but there is no out to add to")
         y = xp.empty(x, shape, dtype)
-    elif tuple(y.shape) != shape:
-        raise ShapeError(f"out is {y.shape[0]} x {y.shape[1]}, the product {shape[0]} x {shape[1]}")
     elif getattr(getattr(y, "flags", None), "writeable", True) is False:
         raise InvalidError("out cannot be written to")
     view_y = dense_view(xp, y, dtype, keep, copy=False)

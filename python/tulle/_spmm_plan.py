@@ -14,9 +14,9 @@ from ._arrays import common_dtype, csr_view, dense_view, shapes_meet
 from ._context import Context, Progress, Stats, _name, _whole, context_for, stats_of
 from ._kinds import kind_of, same_family
 from ._lib import tl
-from ._matmul import flipped, op_of
+from ._matmul import flipped, named, op_of
 from ._plan import PlanCore, given_values
-from ._spmm import array_of, as_given, as_matrix, factor, target
+from ._spmm import array_of, as_given, as_matrix, factor, out_meets, target
 from .errors import DtypeError, InvalidError
 
 
@@ -50,7 +50,7 @@ class SpmmPlan:
         kind = kind_of(A, "A")
         if not kind.sparse:
             raise DtypeError("a plan of sparse times dense is for a sparse A")
-        number = op_of(op, "op")
+        self._op = number = op_of(op, "op")
         a = kind.parts(A)
         xp = kind.arrays(A)
         self.dtype: np.dtype = common_dtype(xp.dtype(a.data), xp.dtype(a.data), out_dtype)
@@ -78,7 +78,8 @@ class SpmmPlan:
         same_family(self._kind, kind_x, self._like, X)
         x = kind_x.array(X)
         vector, x2, out2 = as_matrix(x, None if out is None else array_of(out, kind_x), right=True)
-        shapes_meet(self.shape, x2.shape, "op(A)", "X")
+        shapes_meet(self.shape, x2.shape, named("A", self._op), "X")
+        out_meets(out2, (self.shape[0], x2.shape[1]), f"{named('A', self._op)}*X")
         if np.result_type(xp.dtype(x2), self.dtype) != self.dtype:
             raise DtypeError(f"X has {xp.dtype(x2)} values and the plan is for {self.dtype}: convert X, or make the plan with "
                              f"out_dtype=")

@@ -92,6 +92,8 @@ tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int 
 tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int threads, tulle_csr *view,
                           tulle_matrix **own);
 uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: nothing */
+/* Do row_ptr[0] and row_ptr[rows] of a view on the host agree with nnz? */
+tulle_status tl_csr_slice_ends(tl_base *b, const tulle_csr *A, const char *name);
 int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, as its arrays count */
 const void  *tl_array_from(const void *array, size_t size, int64_t first);          /* NULL stays NULL */
 /* Some rows of a matrix on the host, as such a view. */

@@ -34,6 +34,7 @@ typedef struct job {
     bool            reading, broken;    /* somebody takes the next piece; or it could not be read */
     int64_t         handed, turn;       /* pieces */
     int64_t         entries, lines;     /* of the pieces that had their turn */
+    int64_t         room;               /* entries there is memory for       */
     int64_t         last_row, last_col;
     tulle_status    status;
     bool            stop;
@@ -94,6 +95,8 @@ static void put_part(tl_mtx_all *all, const tl_mtx_part *part, int64_t at)
 static tulle_status count_in(job *j, tl_mtx_part *part)
 {
     tl_mtx_all *all = j->all;
+    if (part->fault.kind == TL_TOO_MANY && j->room < all->head.entries)
+        return tl_fail(j->s->b, TULLE_EFORMAT, "%s: grew while it was read", j->s->name);
     if (part->fault.kind != TL_NO_FAULT) return tl_mtx_fail(j->s, &part->fault, j->lines + part->lines);
     if (part->count > 0) {
         bool same_row = part->first_row == j->last_row, same_col = part->first_col == j->last_col;
@@ -166,7 +169,7 @@ static void work(void *arg, int thread, int threads)
         if (thread == 0) tl_progress(b, "read", tl_source_fraction(j->s));
 
         if (status == TULLE_OK && !too_long)
-            tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, all->head.entries, part);
+            tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, j->room, part);
 
         pthread_mutex_lock(&j->lock);
         while (!j->stop && j->turn != number) wait_for_others(j, thread);
@@ -179,8 +182,8 @@ static void work(void *arg, int thread, int threads)
             else if (too_long)
                 status = tl_fail(b, TULLE_EFORMAT, "%s:%" PRId64 ":1: the line is longer than %d bytes",
                                  j->s->name, j->lines + 1, (int)PIECE);
-            if (status == TULLE_OK && part->count > all->head.entries - at)     /* where does it begin? */
-                tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, all->head.entries - at, part);
+            if (status == TULLE_OK && part->count > j->room - at)     /* which line is one too many? */
+                tl_mtx_lines(&all->head, all->idx_type, mine->text, bytes, j->room - at, part);
             if (status == TULLE_OK) status = count_in(j, part);
             j->turn++;
             if (status != TULLE_OK) {
@@ -226,8 +229,10 @@ done:
     return status;
 }
 
-/* Refuses what the file cannot hold or the machine has not, before anything large is asked for. */
-static tulle_status plausible(job *j)
+/* How many entries to make room for: those that the file promises, but no more than its bytes can hold.  Where
+ * it promises more it is read all the same, and what is wrong is found there: a line without its value, or the
+ * end.  Refuses what the machine has no memory for. */
+static tulle_status find_room(job *j)
 {
     const tl_mtx_head *h = &j->all->head;
     tl_source *s = j->s;
@@ -235,14 +240,12 @@ static tulle_status plausible(job *j)
     if (!j->end && bound < INT64_MAX - j->rest_bytes) bound += j->rest_bytes;
     else if (j->end) bound = j->rest_bytes;
     int64_t most = tl_mtx_most(h, bound);
-    if (h->entries > most)
-        return tl_fail(s->b, TULLE_EFORMAT, "%s:%" PRId64 ": promises %" PRId64 " entries, but the rest of"
-                       " the file has room for at most %" PRId64, s->name, h->lines, h->entries, most);
+    j->room = h->entries > most ? most + 1 : h->entries;        /* the line that is wrong is not one too many */
     double copies = h->symmetry == TL_GENERAL ? 1 : 2;
-    double need = 4.0 * (double)h->rows + 12.0 * copies * (double)h->entries;
+    double need = 4.0 * (double)h->rows + 12.0 * copies * (double)j->room;
     if (need > 67108864.0 && need > (double)tl_memory_free())
         return tl_fail(s->b, TULLE_ENOMEM, "%s: a matrix of %" PRId64 " rows and %" PRId64
-                       " entries needs %.0f bytes, and %" PRIu64 " are free", s->name, h->rows, h->entries,
+                       " entries needs %.0f bytes, and %" PRIu64 " are free", s->name, h->rows, j->room,
                        need, tl_memory_free());
     return TULLE_OK;
 }
@@ -256,13 +259,13 @@ static tulle_status make_room(job *j, int threads)
     size_t idx = tl_index_size(all->idx_type);
     size_t val = h->field == TL_COMPLEX ? sizeof(tl_c64) : sizeof(double);
     int64_t most = tl_mtx_most(h, PIECE + 1);
-    if (most > h->entries + 1) most = h->entries + 1;
+    if (most > j->room + 1) most = j->room + 1;
     bool placed = h->layout == TL_COORDINATE, valued = h->field != TL_PATTERN;
     if (placed) {
-        TRY(tl_alloc(b, &all->row, h->entries, idx, "row indices of a file"));
-        TRY(tl_alloc(b, &all->col, h->entries, idx, "column indices of a file"));
+        TRY(tl_alloc(b, &all->row, j->room, idx, "row indices of a file"));
+        TRY(tl_alloc(b, &all->col, j->room, idx, "column indices of a file"));
     }
-    if (valued) TRY(tl_alloc(b, &all->val, h->entries, val, "values of a file"));
+    if (valued) TRY(tl_alloc(b, &all->val, j->room, val, "values of a file"));
     for (int t = 0; t < threads; t++) {
         scratch *mine = &j->scratch[t];
         if (!mine->text) TRY(tl_alloc(b, &mine->text, PIECE + 1 + TL_TEXT_PAD, 1, "a piece of text"));
@@ -303,7 +306,7 @@ tulle_status tl_mtx_read_all(tl_source *s, tl_mtx_all *all)
     TRY(tl_calloc(b, &j.scratch, threads, sizeof *j.scratch, "pieces of text"));
     TRY(tl_alloc(b, &j.scratch[0].text, PIECE + 1 + TL_TEXT_PAD, 1, "a piece of text"));
     TRY(read_head(&j, j.scratch[0].text));
-    TRY(plausible(&j));
+    TRY(find_room(&j));
     all->idx_type = tl_fits(TULLE_I32, all->head.cols) && tl_fits(TULLE_I32, all->head.rows - 1)
                   ? TULLE_I32 : TULLE_I64;
     int64_t pieces = tl_source_bound(s) / PIECE + 1;

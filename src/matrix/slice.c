@@ -37,9 +37,10 @@ const void *tl_array_from(const void *array, size_t size, int64_t first)
     return array ? (const void *)((uintptr_t)array + (size_t)first * size) : NULL;
 }
 
-static tulle_status check_ends(tl_base *b, const tulle_csr *A, const char *name)
+tulle_status tl_csr_slice_ends(tl_base *b, const tulle_csr *A, const char *name)
 {
     int64_t first = tl_row_begin(A, 0), end = tl_row_begin(A, A->rows);
+    if (first == 0) return tl_csr_check_ends(b, A, name);
     if (first < 0 || first > INT64_MAX / 16)
         return tl_fail(b, TULLE_EPATTERN, "%s: row_ptr[0] is %" PRId64 ", which is no place in an array",
                        name, first);
@@ -84,7 +85,7 @@ tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int 
     *own = NULL;
     *view = *A;
     if (first == 0) return TULLE_OK;
-    TRY(check_ends(b, A, name));
+    TRY(tl_csr_slice_ends(b, A, name));
     TRY(tl_calloc(b, &S, 1, sizeof *S, "a slice of rows"));
     TRY(tl_alloc(b, &S->row_ptr, A->rows + 1, tl_index_size(A->ptr_type), "row pointers of a slice"));
     job j = {.A = A, .to = S->row_ptr, .first = first, .bad = INT64_MAX};
