@@ -190,8 +190,8 @@ static uint64_t bytes_of(const tulle_dist_matrix *C)
            + (uint64_t)v.nnz * (ref_index_size(v.idx_type) + ref_value_size(v.val_type));
 }
 
-/* Blocks are freed as they are copied: C and one of them are held, not C twice.  Two rows of B for each row of
- * A, all of them from elsewhere, and some rows of A at the end that need no more of B. */
+/* Blocks are freed as they are copied: C and one of them are held, not C twice.  Two rows of B for each row
+ * of A, all of them from elsewhere, and some rows of A at the end that need no more of B. */
 static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
 {
     enum { NAMED = 800, MORE = 400 };
@@ -218,8 +218,8 @@ static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
         if (ranks.member[0].status == TULLE_OK) {
             result_is(&j, &B.view, &want.view, "joined");
             joined += ranks.member[0].stats.blocks > 1 && limit < 2 * bytes_of(j.C[0]);
-        } else if (sscanf(ranks.member[0].why, "rank 0: C takes %llu bytes here, and %llu while its blocks are "
-                          "joined; the limit is %llu", &c, &most, &told) == 3) {
+        } else if (sscanf(ranks.member[0].why, "rank 0: C takes %llu bytes here, and %llu while its blocks "
+                          "are joined; the limit is %llu", &c, &most, &told) == 3) {
             CHECK(most > limit && told == limit, "%llu bytes for a limit of %llu", most,
                   (unsigned long long)limit);
             CHECK(most > c && most < 2 * c, "%llu bytes for blocks of %llu", most, c);
@@ -368,7 +368,8 @@ TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(eve
           TEST(zeros_are_dropped_and_widths_kept_as_asked),
           TEST(values_of_both_may_be_one_array),
           TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
-          TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c), TEST(each_call_of_the_transport_may_fail),
+          TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c),
+          TEST(each_call_of_the_transport_may_fail),
           TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),
           TEST(a_rank_that_is_cancelled_takes_the_others_with_it))

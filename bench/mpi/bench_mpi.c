@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms), hypre and, where it was built and
- * the ranks are a square number, CombBLAS, in turns in one run.
+ * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms), hypre and, where it was built
+ * and the ranks are a square number, CombBLAS, in turns in one run.
  *
  *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--peer NAME] [--no-combblas] [--runs N]
  *
  * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is
  * not timed.  A time is that of the slowest rank between two barriers, one product each in turn; the median
- * counts.  The patterns' sizes must agree, and tulle's C is verified; CombBLAS' values, in its own layout, must
- * have the same sum.  The line of a case ends with (time of
+ * counts.  The patterns' sizes must agree, and tulle's C is verified; CombBLAS' values, in its own layout,
+ * must have the same sum.  The line of a case ends with (time of
  * the fastest peer) / (time of tulle); the last line is `mpi_vs_best=X min=Y cases=N`, their geometric mean
  * and the smallest.  Ends with 1 when a product was wrong or moved a byte too many. */
 #define _POSIX_C_SOURCE 200809L
@@ -107,8 +107,9 @@ static bool has_comb;
 static void to_comb(const tulle_csr *a, operand *o)
 {
     if (!has_comb) return;
-    o->comb = comb_load(MPI_COMM_WORLD, (int32_t)a->rows, (int32_t)a->cols, a->row_ptr, a->col_idx, a->values);
-    o->copy = comb_load(MPI_COMM_WORLD, (int32_t)a->rows, (int32_t)a->cols, a->row_ptr, a->col_idx, a->values);
+    int32_t rows = (int32_t)a->rows, cols = (int32_t)a->cols;
+    o->comb = comb_load(MPI_COMM_WORLD, rows, cols, a->row_ptr, a->col_idx, a->values);
+    o->copy = comb_load(MPI_COMM_WORLD, rows, cols, a->row_ptr, a->col_idx, a->values);
 }
 
 static void load(const char *recipe, operand *o)

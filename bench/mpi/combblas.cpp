@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * combblas.cpp - products by CombBLAS behind a C interface.  It is a library of C++ templates, so this file is
- * C++ and no other of bench_mpi.
+ * combblas.cpp - products by CombBLAS behind a C interface.  It is a library of C++ templates, so this file
+ * is C++ and no other of bench_mpi.
  *
  * Products are its own PSpGEMM(): SUMMA by broadcasts, local products column by column, a merge of what the
  * stages gave.  Indices have 32 bits, as everybody's here.  It takes square numbers of ranks alone.  Built
