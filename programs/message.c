@@ -4,15 +4,25 @@
 #include <stdarg.h>
 #include <string.h>
 
+static char last[1024];                 /* for ranks, of which one speaks for all */
+
 int complain(int code, const char *format, ...)
 {
-    va_list args;
+    va_list args, again;
     va_start(args, format);
+    va_copy(again, args);
     fputs("tulle: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
+    vsnprintf(last, sizeof last, format, again);
+    va_end(again);
     va_end(args);
     return code;
+}
+
+const char *complained(void)
+{
+    return last;
 }
 
 int no_memory(const char *what)

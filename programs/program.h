@@ -51,6 +51,7 @@ enum {
 
 /* "tulle: sentence" on standard error; returns code. */
 int  complain(int code, const char *format, ...) LIKE_PRINTF(2, 3);
+const char *complained(void);                   /* the last sentence; "": none yet */
 int  no_memory(const char *what);
 /* The exit code of a status of the library. */
 int  end_of(tulle_status status);

@@ -74,6 +74,60 @@ static int be_silent(int which)
     return freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr) ? END_OK : END_FAILED;
 }
 
+/* ---- one command on all ranks */
+
+/* Ranks may be started with different command lines.  Other paths, devices and limits are their right; but
+ * where one did not go the way of the others, they would wait for each other for ever. */
+static int same_way(const tulle_transport *t, const options *o)
+{
+    const struct { const char *what; int64_t number; } way[] = {
+        {"the number of operands", o->operands}, {"--output", o->output != NULL},
+        {"what is read as a .tulle file", ends_with(o->operand[0], ".tulle")
+         + 2 * (o->operands > 1 && ends_with(o->operand[1], ".tulle"))},
+        {"a .tulle file as output", o->output && ends_with(o->output, ".tulle")},
+        {"the operands' transposes", 4 * (int64_t)o->product.op_a + o->product.op_b},
+        {"--type", o->type}, {"--index", o->index}, {"--check", o->check}, {"--repeat", o->repeat},
+    };
+    enum { WAYS = sizeof way / sizeof *way };
+    int64_t least[2 * WAYS];
+    for (int k = 0; k < WAYS; k++) {
+        least[2 * k] = way[k].number;
+        least[2 * k + 1] = -way[k].number;
+    }
+    if (t->allreduce(t->user, least, 2 * WAYS, TULLE_MIN) != 0)
+        return complain(END_FAILED, "the ranks cannot talk to each other: %s", t->why(t->user));
+    for (int k = 0; k < WAYS; k++)
+        if (least[2 * k] != -least[2 * k + 1])
+            return complain(END_USAGE, "the ranks were started with different commands: %s is not the same",
+                            way[k].what);
+    return END_OK;
+}
+
+/* A step has ended well on all ranks, or all leave.  code: how it did here, which was told here.  What one
+ * rank alone knows, a signal or the failure of a step that is no collective, comes to rank 0, which says it. */
+static int all_well(const tulle_transport *t, int code)
+{
+    enum { WHO, CODE, FIRST };
+    int64_t most[] = {code == END_OK ? -1 : t->rank, code, t->rank == 0 ? code : 0};
+    char why[1024] = "";
+    if (t->allreduce(t->user, most, sizeof most / sizeof *most, TULLE_MAX) != 0)
+        return code != END_OK ? code
+                              : complain(END_FAILED, "ranks have lost each other: %s", t->why(t->user));
+    if (most[WHO] < 0 || most[FIRST] != END_OK) return code != END_OK ? code : (int)most[CODE];
+    int who = (int)most[WHO];
+    snprintf(why, sizeof why, "%s", complained());
+    bool sent = t->rank != who || t->isend(t->user, why, sizeof why, 0, 0) == 0;
+    if (t->rank == 0 && t->irecv(t->user, why, sizeof why, who, 0) != 0) sent = false;
+    if (t->waitall(t->user) != 0 || !sent) snprintf(why, sizeof why, "it has failed");
+    why[sizeof why - 1] = 0;
+    return code != END_OK ? code : complain((int)most[CODE], "rank %d: %s", who, why);
+}
+
+static int all_told(session *s, const tulle_transport *t, tulle_status status)
+{
+    return all_well(t, told(s, status));
+}
+
 /* ---- operands */
 
 typedef struct part {                   /* this rank's rows of an operand */
@@ -88,46 +142,50 @@ static void part_free(part *p)
     tulle_matrix_free(p->converted);
 }
 
-static int part_convert(session *s, part *p, int type, int index)
+static int part_convert(session *s, const tulle_transport *t, part *p, int type, int index)
 {
     tulle_matrix *now = NULL;
-    int code = told(s, tulle_csr_convert(s->ctx, &p->view.local, (tulle_type)type, 0, (tulle_index)index,
-                                         &now));
-    if (code != END_OK) return code;
+    int code = all_told(s, t, tulle_csr_convert(s->ctx, &p->view.local, (tulle_type)type, 0,
+                                                (tulle_index)index, &now));
+    if (code != END_OK) {
+        tulle_matrix_free(now);
+        return code;
+    }
     tulle_matrix_free(p->converted);
     p->converted = now;
     p->view.local = tulle_matrix_view(now);
     return END_OK;
 }
 
-static int part_load(session *s, tulle_dist *d, const char *name, int ranks, part *p)
+static int part_load(session *s, tulle_dist *d, const tulle_transport *t, const char *name, part *p)
 {
     int code = END_OK;
     if (ends_with(name, ".tulle")) {
-        GO(told(s, tulle_dist_read(d, name, NULL, &p->own)));
+        GO(all_told(s, t, tulle_dist_read(d, name, NULL, &p->own)));
     } else {
         operand whole = {0};
-        int64_t *starts = calloc((size_t)ranks + 1, sizeof *starts);
-        int loaded = operand_load(s, name, &whole);
-        bool ready = starts && loaded == END_OK;
-        if (ready) tulle_dist_split(whole.view.rows, ranks, starts);
-        tulle_status status = tulle_dist_scatter(d, ready ? &whole.view : NULL, starts, &p->own);
+        int64_t *starts = calloc((size_t)t->size + 1, sizeof *starts);
+        code = starts ? operand_load(s, name, &whole) : complain(END_MEMORY, "no memory for row blocks");
+        code = all_well(t, code);
+        if (code == END_OK) {
+            tulle_dist_split(whole.view.rows, t->size, starts);
+            code = all_told(s, t, tulle_dist_scatter(d, &whole.view, starts, &p->own));
+        }
         operand_free(&whole);
         free(starts);
-        GO(loaded);
-        GO(told(s, status));
+        if (code != END_OK) goto done;
     }
     p->view = tulle_dist_matrix_view(p->own);
-    if (s->o->type || s->o->index) GO(part_convert(s, p, s->o->type, s->o->index));
+    if (s->o->type || s->o->index) GO(part_convert(s, t, p, s->o->type, s->o->index));
 done:
     return code;
 }
 
-static int part_turn(session *s, tulle_dist *d, int op, part *p)
+static int part_turn(session *s, tulle_dist *d, const tulle_transport *t, int op, part *p)
 {
     tulle_dist_matrix *turned = NULL;
     if (op == TULLE_KEEP) return END_OK;
-    int code = told(s, tulle_dist_transpose(d, &p->view, (tulle_op)op, NULL, &turned));
+    int code = all_told(s, t, tulle_dist_transpose(d, &p->view, (tulle_op)op, NULL, &turned));
     if (code != END_OK) return code;
     part_free(p);
     *p = (part){.own = turned, .view = tulle_dist_matrix_view(turned)};
@@ -146,31 +204,32 @@ typedef struct outcome {
     bool               checked, right_result;
 } outcome;
 
-static int load_both(session *s, tulle_dist *d, int ranks, outcome *r)
+static int load_both(session *s, tulle_dist *d, const tulle_transport *t, outcome *r)
 {
     int code = END_OK;
     const options *o = s->o;
     r->options = o->product;
-    GO(part_load(s, d, o->operand[0], ranks, &r->a));
+    GO(part_load(s, d, t, o->operand[0], &r->a));
     if (o->operands > 1) {
-        GO(part_load(s, d, o->operand[1], ranks, &r->b));
+        GO(part_load(s, d, t, o->operand[1], &r->b));
         int type = common_type((int)r->a.view.local.val_type, (int)r->b.view.local.val_type);
-        if ((int)r->a.view.local.val_type != type) GO(part_convert(s, &r->a, type, 0));
-        if ((int)r->b.view.local.val_type != type) GO(part_convert(s, &r->b, type, 0));
+        if ((int)r->a.view.local.val_type != type) GO(part_convert(s, t, &r->a, type, 0));
+        if ((int)r->b.view.local.val_type != type) GO(part_convert(s, t, &r->b, type, 0));
     }
-    bool square = r->a.view.row_starts[ranks] == r->a.view.local.cols;
+    bool square = r->a.view.row_starts[t->size] == r->a.view.local.cols;
     int op_a = r->options.op_a, op_b = r->options.op_b;
     if (o->operands == 1 && !square && !op_a && !op_b) op_b = TULLE_TRANSPOSE;
     r->text = o->operands > 1 ? "A*B" : op_a ? "A^T*A" : op_b ? "A*A^T" : "A*A";
     if (o->operands == 1 && (op_a || op_b)) {           /* B is the same matrix, turned otherwise */
         tulle_dist_matrix *turned = NULL;
-        GO(told(s, tulle_dist_transpose(d, &r->a.view, (tulle_op)(op_a ? op_a : op_b), NULL, &turned)));
+        GO(all_told(s, t, tulle_dist_transpose(d, &r->a.view, (tulle_op)(op_a ? op_a : op_b), NULL,
+                                               &turned)));
         r->b = (part){.own = turned, .view = tulle_dist_matrix_view(turned)};
         r->left = op_a ? r->b.view : r->a.view;
         r->right = op_b ? r->b.view : r->a.view;
     } else {
-        GO(part_turn(s, d, op_a, &r->a));
-        if (o->operands > 1) GO(part_turn(s, d, op_b, &r->b));
+        GO(part_turn(s, d, t, op_a, &r->a));
+        if (o->operands > 1) GO(part_turn(s, d, t, op_b, &r->b));
         r->left = r->a.view;
         r->right = o->operands > 1 ? r->b.view : r->a.view;
     }
@@ -179,14 +238,14 @@ done:
     return code;
 }
 
-static int compute(session *s, tulle_dist *d, outcome *r)
+static int compute(session *s, tulle_dist *d, const tulle_transport *t, outcome *r)
 {
     int code = END_OK, runs = s->o->repeat ? s->o->repeat : 1;
     for (int i = 0; i < runs; i++) {
         double begin = seconds();
         tulle_dist_matrix_free(r->c.own);
         r->c.own = NULL;
-        GO(told(s, tulle_dist_multiply(d, &r->left, &r->right, &r->options, &r->c.own)));
+        GO(all_told(s, t, tulle_dist_multiply(d, &r->left, &r->right, &r->options, &r->c.own)));
         double took = seconds() - begin;
         tulle_dist_stats_get(d, &r->stats);
         if (i == 0 || took < r->sec) r->sec = took;
@@ -196,24 +255,24 @@ static int compute(session *s, tulle_dist *d, outcome *r)
         tulle_status status = tulle_dist_product_check(d, &r->left, &r->right, &r->c.view, &r->error);
         r->checked = true;
         r->right_result = status == TULLE_OK;
-        GO(told(s, status));
+        GO(all_told(s, t, status));
     }
 done:
     return code;
 }
 
 /* Together where the format allows it, else by rank 0 alone. */
-static int put(session *s, tulle_dist *d, int rank, outcome *r)
+static int put(session *s, tulle_dist *d, const tulle_transport *t, outcome *r)
 {
     int code = END_OK;
     tulle_matrix *all = NULL;
     double begin = seconds();
     if (ends_with(s->o->output, ".tulle")) {
-        GO(told(s, tulle_dist_write(d, s->o->output, &r->c.view)));
+        GO(all_told(s, t, tulle_dist_write(d, s->o->output, &r->c.view)));
     } else {
-        GO(told(s, tulle_dist_gather(d, &r->c.view, 0, &all)));
+        GO(all_told(s, t, tulle_dist_gather(d, &r->c.view, 0, &all)));
         tulle_csr view = tulle_matrix_view(all);
-        if (rank == 0) GO(told(s, tulle_write(s->ctx, s->o->output, &view)));
+        GO(all_told(s, t, t->rank == 0 ? tulle_write(s->ctx, s->o->output, &view) : TULLE_OK));
     }
     r->sec_write = seconds() - begin;
 done:
@@ -316,10 +375,11 @@ int multiply_ranks(const options *o)
     GO(session_open(&s, o));
     GO(share_cores(&s, which));
     if (begin(&transport) != 0) GO(complain(END_FAILED, "MPI could not be started"));
-    GO(told(&s, tulle_dist_create(s.ctx, &transport, NULL, &d)));
-    GO(load_both(&s, d, transport.size, &r));
-    code = compute(&s, d, &r);
-    if (code == END_OK && o->output) code = put(&s, d, transport.rank, &r);
+    GO(same_way(&transport, o));
+    GO(all_told(&s, &transport, tulle_dist_create(s.ctx, &transport, NULL, &d)));
+    GO(load_both(&s, d, &transport, &r));
+    code = compute(&s, d, &transport, &r);
+    if (code == END_OK && o->output) code = put(&s, d, &transport, &r);
     if (code != END_OK && code != END_CHECK) goto done;
     if (o->json) print_json(o, &r);
     else if (!o->quiet) print_report(o, &r);
@@ -328,6 +388,7 @@ done:
     part_free(&r.b);
     part_free(&r.c);
     fflush(stdout);
+    if (!d && transport.end) transport.end(transport.user);
     tulle_dist_free(d);
     session_close(&s);
     return code;

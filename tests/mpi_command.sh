@@ -48,5 +48,50 @@ check "what stood there stays" grep -qx old kept.tulle
 TULLE_LIBMPI=/none/libtulle_mpi.so ranks 2 multiply A.tulle
 check "a library that is not there is told once" count_is err 'cannot be opened' 1
 check "nothing half-written is left" test -z "$(ls ./*.part 2>/dev/null)"
+# What a command line of one rank alone can do: one sentence, no waiting, nothing half-written.
+cat >one.sh <<'END'
+#!/usr/bin/env bash
+# one.sh TULLE ODD ARGUMENT... - rank 1 does ODD first
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK} tulle=$1 odd=$2
+shift 2
+[ "$rank" -ne 1 ] || eval "$odd"
+exec "$tulle" "$@"
+END
+odd() {                         # odd RANKS ODD SENTENCE ARGUMENT... : all fail, and say this once
+    local n=$1 odd=$2 sentence=$3 code
+    shift 3
+    rm -f odd.tulle
+    bash "$run" "$mpirun" "$n" bash ./one.sh "$tulle" "$odd" "$@" -o odd.tulle >out 2>err
+    code=$?
+    check "rank 1 does '$odd': an exit code" test $code -ne 0 -a $code -ne 124
+    check "... and one sentence" count_is err "$sentence" 1
+    check "... and no file" test -z "$(ls odd* 2>/dev/null)"
+}
+differ='started with different commands'
+odd 3 'set -- multiply A.tulle' "$differ: --output" multiply A.tulle
+odd 3 'set -- "$@" --check' "$differ: --check" multiply A.tulle
+odd 3 'set -- "$@" --transpose-a' "$differ: the operands" multiply A.tulle
+odd 3 'set -- "$@" A.tulle' "$differ: the number of operands" multiply A.tulle
+odd 3 'set -- "$@" --repeat 3' "$differ: --repeat" multiply A.tulle
+odd 3 'set -- multiply R.mtx -o odd.tulle' "$differ: what is read" multiply A.tulle
+odd 3 'set -- multiply P.tulle -o odd.tulle' 'do not agree on its header' multiply A.tulle
+odd 3 'set -- multiply none.tulle -o odd.tulle' 'rank 1: none.tulle: cannot be read' multiply A.tulle
+odd 3 'set -- multiply none.mtx -o odd.tulle' 'rank 1: .*none.mtx' multiply R.mtx
+odd 3 'set -- "$@" --memory-limit 1000' 'rank 1: .*the limit is 1000 bytes' multiply A.tulle
+# (MPICH does not start under such a limit)
+[[ $mpirun != *openmpi* ]] || odd 3 'ulimit -f 8' 'rank 1: odd.tulle: cannot be written' multiply A.tulle
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 5\n3 1 2\n1 1 1\n2 2 3\n1 3 4\n1 1 6\n' >small.mtx
+"$tulle" multiply small.mtx -q -o one.tulle
+check "9 ranks, 3 rows, entries in any order and one twice" ranks 9 multiply small.mtx --check -o many.tulle
+check "... the same file" cmp one.tulle many.tulle
+"$tulle" multiply A.tulle --index i64 -q -o one.tulle
+check "64-bit indices" ranks 3 multiply A.tulle --index i64 --check -o many.tulle
+check "... the same file" cmp one.tulle many.tulle
+# A signal that reaches one rank alone: all end, with its exit code.
+rm -f odd.tulle
+bash "$run" "$mpirun" 3 bash ./one.sh "$tulle" '(sleep 1; kill -INT $$) &' multiply cage:11 --repeat 2000 -o odd.tulle >out 2>err
+check "rank 1 is interrupted: an exit code" test $? -ne 124 -a $? -ne 0
+check "... and one sentence" count_is err 'rank 1: .*\(cancelled\|interrupted\)' 1
+check "... and no file" test -z "$(ls odd* 2>/dev/null)"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

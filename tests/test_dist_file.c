@@ -74,8 +74,8 @@ static void files_are_those_of_one_process(void)
     tulle_ctx *ctx = ctx_with(1);
     for (int i = 0; i < SMALL_PAIRS + 1; i++)
         for (int size = 1; size <= FAKE_RANKS; size += 2) {
-            /* as it is written */
-            ref_types t = {ref_types_at((3 * i) % REF_TYPES).val, TULLE_I32, ref_types_at(i).idx};
+            ref_types t = {ref_types_at((3 * i) % REF_TYPES).val, i % 3 ? TULLE_I32 : TULLE_I64,
+                           ref_types_at(i).idx};
             pair p = pair_at(i, REF_REALS, t, t);
             tulle_csr whole = p.A.view;
             job j = {.path = "ranks.tulle", .pattern = i == 9};

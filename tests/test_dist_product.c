@@ -183,6 +183,57 @@ static void a_limit_makes_blocks_of_rows_with_the_same_bits(void)
     ref_free(&B);
 }
 
+static uint64_t bytes_of(const tulle_dist_matrix *C)
+{
+    tulle_csr v = tulle_dist_matrix_view(C).local;
+    return (uint64_t)(v.rows + 1) * ref_index_size(v.ptr_type)
+           + (uint64_t)v.nnz * (ref_index_size(v.idx_type) + ref_value_size(v.val_type));
+}
+
+/* Blocks are freed as they are copied: C and one of them are held, not C twice.  Two rows of B for each row
+ * of A, all of them from elsewhere, and some rows of A at the end that need no more of B. */
+static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
+{
+    enum { NAMED = 800, MORE = 400 };
+    ref_types t = ref_types_at(4);
+    ref A = ref_new(NAMED + MORE, 2 * NAMED, 2 * (NAMED + MORE), t);
+    ref B = ref_random(8, 2 * NAMED, 48, 24, REF_REALS, t);
+    uint64_t entry = ref_index_size(t.idx) + ref_value_size(t.val);
+    int joined = 0, refused = 0;
+    for (int64_t i = 0; i < NAMED + MORE; i++)
+        for (int64_t k = 2 * i; k < 2 * i + 2; k++) {
+            ref_set_ptr(&A, i + 1, 2 * i + 2);
+            ref_set_col(&A, k, i < NAMED ? k : 2 * NAMED - 40 + k % 40);
+            ref_set_val(&A, k, (ref_value){1, 0});
+        }
+    ref want = ref_product(&A.view, &B.view);
+    for (uint64_t limit = 50000 * entry; limit < 80000 * entry; limit += 1000 * entry) {
+        unsigned long long c = 0, most = 0, told = 0;
+        job j = {.options = {.memory_limit = limit}, .A.starts = {0, NAMED + MORE, NAMED + MORE},
+                 .B.starts = {0, 0, 2 * NAMED}};
+        spread_at(&j.A, &A.view, 2);
+        spread_at(&j.B, &B.view, 2);
+        team_run(&ranks, 2, multiply, &j, NULL);
+        team_agrees(&ranks, "joined");
+        if (ranks.member[0].status == TULLE_OK) {
+            result_is(&j, &B.view, &want.view, "joined");
+            joined += ranks.member[0].stats.blocks > 1 && limit < 2 * bytes_of(j.C[0]);
+        } else if (sscanf(ranks.member[0].why, "rank 0: C takes %llu bytes here, and %llu while its blocks "
+                          "are joined; the limit is %llu", &c, &most, &told) == 3) {
+            CHECK(most > limit && told == limit, "%llu bytes for a limit of %llu", most,
+                  (unsigned long long)limit);
+            CHECK(most > c && most < 2 * c, "%llu bytes for blocks of %llu", most, c);
+            refused++;
+        }
+        job_free(&j);
+    }
+    CHECK(joined > 0, "no limit below two of C was kept in blocks");
+    CHECK(refused > 0, "no join was refused");
+    ref_free(&want);
+    ref_free(&A);
+    ref_free(&B);
+}
+
 /* ---- failures */
 
 static void each_call_of_the_transport_may_fail(void)
@@ -316,7 +367,9 @@ static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
 TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(every_split_of_a_small_product),
           TEST(zeros_are_dropped_and_widths_kept_as_asked),
           TEST(values_of_both_may_be_one_array),
-          TEST(a_limit_makes_blocks_of_rows_with_the_same_bits), TEST(each_call_of_the_transport_may_fail),
+          TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
+          TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c),
+          TEST(each_call_of_the_transport_may_fail),
           TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),
           TEST(a_rank_that_is_cancelled_takes_the_others_with_it))

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms) and hypre, in turns in one run.
+ * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms), hypre and, where it was built
+ * and the ranks are a square number, CombBLAS, in turns in one run.
  *
- *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--peer NAME] [--runs N]
+ *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--peer NAME] [--no-combblas] [--runs N]
  *
  * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is
  * not timed.  A time is that of the slowest rank between two barriers, one product each in turn; the median
- * counts.  The patterns' sizes must agree, and tulle's C is verified.  The line of a case ends with (time of
+ * counts.  The patterns' sizes must agree, and tulle's C is verified; CombBLAS' values, in its own layout,
+ * must have the same sum.  The line of a case ends with (time of
  * the fastest peer) / (time of tulle); the last line is `mpi_vs_best=X min=Y cases=N`, their geometric mean
  * and the smallest.  Ends with 1 when a product was wrong or moved a byte too many. */
 #define _POSIX_C_SOURCE 200809L
@@ -19,6 +21,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "combblas.h"
 #include "tulle_mpi.h"
 
 typedef struct { const char *name, *a, *p; bool quick; } bench_case;     /* p: P^T*A*P */
@@ -50,7 +53,7 @@ static void need(tulle_status status)
     if (status != TULLE_OK) stop(tulle_ctx_error(ctx));
 }
 
-/* ---- operands, in the three layouts */
+/* ---- operands, in everybody's layout */
 
 typedef struct operand {
     tulle_dist_matrix  *own;
@@ -59,6 +62,7 @@ typedef struct operand {
     Mat                 petsc;
     HYPRE_IJMatrix      ij;
     hypre_ParCSRMatrix *hypre;
+    comb_matrix        *comb, *copy;    /* it wants no factor twice */
 } operand;
 
 static void to_petsc(operand *o)
@@ -98,6 +102,16 @@ static void to_hypre(operand *o)
     free(row);
 }
 
+static bool has_comb;
+
+static void to_comb(const tulle_csr *a, operand *o)
+{
+    if (!has_comb) return;
+    int32_t rows = (int32_t)a->rows, cols = (int32_t)a->cols;
+    o->comb = comb_load(MPI_COMM_WORLD, rows, cols, a->row_ptr, a->col_idx, a->values);
+    o->copy = comb_load(MPI_COMM_WORLD, rows, cols, a->row_ptr, a->col_idx, a->values);
+}
+
 static void load(const char *recipe, operand *o)
 {
     tulle_matrix *A = NULL, *narrow = NULL;
@@ -111,6 +125,7 @@ static void load(const char *recipe, operand *o)
     tulle_dist_split(a.cols, size, o->col_starts);
     need(tulle_dist_scatter(dist, &a, o->starts, &o->own));
     o->view = tulle_dist_matrix_view(o->own);
+    to_comb(&a, o);
     tulle_matrix_free(A);
     tulle_matrix_free(narrow);
     to_petsc(o);
@@ -122,6 +137,8 @@ static void unload(operand *o)
     tulle_dist_matrix_free(o->own);
     PetscCallAbort(PETSC_COMM_WORLD, MatDestroy(&o->petsc));
     HYPRE_IJMatrixDestroy(o->ij);
+    comb_free(o->comb);
+    comb_free(o->copy);
     free(o->starts);
     free(o->col_starts);
     memset(o, 0, sizeof *o);
@@ -147,7 +164,18 @@ static double stop_clock(void)
 }
 
 static bool verified, exact;
+static double sum, sum_of_sizes;        /* of the entries of tulle's C, set with verified */
 static const char *peer;                /* only those whose names begin so */
+
+static void add_up(const tulle_csr *c)
+{
+    const double *v = c->values;
+    double mine[2] = {0, 0}, all[2];
+    for (int64_t k = 0; k < c->nnz; k++) mine[0] += v[k], mine[1] += fabs(v[k]);
+    MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    sum = all[0];
+    sum_of_sizes = all[1];
+}
 
 static result by_tulle(const char *how, operand *A, operand *P)
 {
@@ -164,6 +192,7 @@ static result by_tulle(const char *how, operand *A, operand *P)
     tulle_dist_csr c = tulle_dist_matrix_view(C);
     double error = 0;
     if (!P && !verified) need(tulle_dist_product_check(dist, &A->view, &A->view, &c, &error));
+    if (!verified) add_up(&c.local);
     verified = true;
     tulle_dist_matrix_free(C);
     return r;
@@ -201,6 +230,19 @@ static result by_hypre(const char *how, operand *A, operand *P)
     return r;
 }
 
+static result by_comb(const char *how, operand *A, operand *P)
+{
+    double theirs = 0;
+    (void)how;
+    start_clock();
+    comb_matrix *C = P ? comb_ptap(A->comb, P->comb) : comb_multiply(A->comb, A->copy);
+    result r = {.seconds = stop_clock()};
+    comb_look(C, &r.nnz, &theirs);
+    if (fabs(theirs - sum) > 1e-10 * sum_of_sizes) stop("CombBLAS' product has another sum than tulle's");
+    comb_free(C);
+    return r;
+}
+
 typedef struct { const char *name, *how; result (*run)(const char *, operand *, operand *); bool ab,
                 ptap; } contestant;
 
@@ -212,6 +254,7 @@ static const contestant contestants[] = {
     {"petsc allatonce", "allatonce", by_petsc, false, true},
     {"petsc backend", "backend", by_petsc, true, true},
     {"hypre", "", by_hypre, true, true},
+    {"combblas", "", by_comb, true, true},
 };
 enum { CONTESTANTS = sizeof contestants / sizeof *contestants };
 
@@ -225,6 +268,7 @@ static int by_size(const void *a, const void *b)
 
 static bool plays(const bench_case *c, int k)
 {
+    if (!has_comb && strcmp(contestants[k].name, "combblas") == 0) return false;
     if (peer && k > 0 && strncmp(contestants[k].name, peer, strlen(peer)) != 0) return false;
     return c->p ? contestants[k].ptap : contestants[k].ab;
 }
@@ -271,7 +315,7 @@ static double one_case(const bench_case *c, int runs, bool *wrong)
 int main(int argc, char **argv)
 {
     bool quick = false, wrong = false;
-    const char *only = NULL;
+    const char *only = NULL, *absent = NULL;
     int runs = 5, count = 0;
     double logs = 0, least = INFINITY;
     tulle_transport transport;
@@ -281,6 +325,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--quick") == 0) quick = true;
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[++i];
         else if (strcmp(argv[i], "--peer") == 0 && i + 1 < argc) peer = argv[++i];
+        else if (strcmp(argv[i], "--no-combblas") == 0) absent = "it was left out";
         else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) runs = atoi(argv[++i]);
     }
     if (runs < 1 || runs > MOST_RUNS) runs = 5;
@@ -291,6 +336,9 @@ int main(int argc, char **argv)
     if (tulle_ctx_create("cpu", NULL, &ctx) != TULLE_OK) MPI_Abort(MPI_COMM_WORLD, 1);
     need(tulle_ctx_set_threads(ctx, 1));
     need(tulle_dist_create(ctx, &transport, NULL, &dist));
+    if (!absent) absent = comb_absent(size);
+    has_comb = !absent;
+    if (absent && rank == 0) printf("combblas is not among the peers: %s\n", absent);
     for (int k = 0; k < CASES; k++) {
         if (quick && !cases[k].quick) continue;
         if (only && strcmp(only, cases[k].name) != 0) continue;

@@ -277,19 +277,21 @@ static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dis
     tulle_status status = TULLE_OK;
     int size = d->t.size;
     tulle_csr all = A->local;
-    int64_t *count = NULL, values = A->local.values || A->local.nnz == 0;
+    int64_t *count = NULL;
+    /* Whether there are values, and whether row pointers are wide: on all ranks. */
+    int64_t both[2] = {A->local.values || A->local.nnz == 0, A->local.ptr_type == TULLE_I64};
     AGREE(tl_alloc(d->b, &count, 2 * (int64_t)size, sizeof *count, "counts of entries"));
     for (int r = 0; r < size; r++) count[r] = A->local.nnz;
     TRY(tl_alltoall(d, count, count + size));
-    TRY(tl_allreduce(d, &values, 1, TULLE_MIN));
+    TRY(tl_allreduce(d, both, 2, TULLE_MIN));
     all.rows = tl_dist_rows(d, A);
     all.nnz = 0;
     for (int r = 0; r < size; r++) {
         if (r == d->t.rank) *first = all.nnz;
         all.nnz += count[size + r];
     }
-    all.ptr_type = tl_index_for(all.nnz);
-    all.values = values ? (const void *)A : NULL;       /* only whether there are any */
+    all.ptr_type = both[1] ? TULLE_I64 : tl_index_for(all.nnz);
+    all.values = both[0] ? (const void *)A : NULL;      /* only whether there are any */
     AGREE(tl_tulle_begin(d->b, path, &all, h));
 done:
     tl_free(d->b, count);

@@ -172,6 +172,39 @@ done:
     return status;
 }
 
+static uint64_t entries_bytes(const tulle_csr *A)
+{
+    uint64_t entry = tl_index_size(A->idx_type) + (A->values ? tl_type_size(A->val_type) : 0);
+    return tl_bytes_of((uint64_t)A->nnz, entry);
+}
+
+static uint64_t pointers_bytes(int64_t rows, tulle_index type)
+{
+    return tl_bytes_of((uint64_t)rows + 1, tl_index_size(type));
+}
+
+uint64_t tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type)
+{
+    uint64_t left = 0, entries = 0, copied = 0, most = 0;
+    int64_t rows = 0, nnz = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const tulle_csr *v = &part[k]->view;
+        left = tl_bytes_sum(left, tl_bytes_sum(entries_bytes(v), pointers_bytes(v->rows, v->ptr_type)));
+        entries = tl_bytes_sum(entries, entries_bytes(v));
+        rows += v->rows;
+        nnz += v->nnz;
+    }
+    uint64_t pointers = pointers_bytes(rows, ptr_type ? (tulle_index)ptr_type : tl_index_for(nnz));
+    if (b->mem.alloc) return tl_bytes_sum(pointers, tl_bytes_sum(entries, left)); /* no address space alone */
+    for (int64_t k = 0; k < count; k++) {
+        const tulle_csr *v = &part[k]->view;
+        copied += entries_bytes(v);
+        if (copied + left > most) most = copied + left;
+        left -= entries_bytes(v) + pointers_bytes(v->rows, v->ptr_type);
+    }
+    return tl_bytes_sum(pointers, most);
+}
+
 tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
                           tulle_matrix **out)
 {

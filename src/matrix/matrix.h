@@ -129,6 +129,8 @@ void         tl_join_done(tl_base *b, tl_join *join);       /* a matrix that was
  * counted them; NULL: this one did. */
 tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
                           tulle_matrix **out);
+/* The most bytes that are held meanwhile, by what is left of the parts and what there is of the result. */
+uint64_t     tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type);
 
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */
