@@ -104,7 +104,8 @@ static int same_way(const tulle_transport *t, const options *o)
 }
 
 /* A step has ended well on all ranks, or all leave.  code: how it did here, which was told here.  What one
- * rank alone knows, a signal or the failure of a step that is no collective, comes to rank 0, which says it. */
+ * rank alone knows, a signal or the failure of a step that is no collective, comes to rank 0, which says
+ * it. */
 static int all_well(const tulle_transport *t, int code)
 {
     enum { WHO, CODE, FIRST };

@@ -76,8 +76,8 @@ void         tl_peak_raise(tl_base *b, uint64_t bytes);
 /* Address space for at most count * size bytes, paid for only where it is touched; TULLE_ENOMEM
  * without a sentence where that cannot be had (memory hooks, no such system): use tl_alloc then. */
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
-/* The system takes long to find new pages of a reserved block: from this byte on they will be small ones, until
- * the block is committed. */
+/* The system takes long to find new pages of a reserved block: from this byte on they will be small ones,
+ * until the block is committed. */
 void         tl_small_pages(void *p, uint64_t from);
 /* Keeps the first `used` bytes of a reserved block, which were touched, and gives the rest back. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);

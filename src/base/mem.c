@@ -354,7 +354,7 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
     if (h->kind == MAP) {
         if (h->touched < used + HEADER) h->touched = map_size(used + HEADER);
         map_cut(h, used + HEADER);
-        if (atomic_exchange(&h->small, false)) map_advise(h, 0, false);     /* the system may join them later */
+        if (atomic_exchange(&h->small, false)) map_advise(h, 0, false);   /* the system may join them later */
     }
     count_in(b, h, used);
 }

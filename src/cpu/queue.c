@@ -103,7 +103,8 @@ static void add_lengths(queue *q)
 }
 
 /* Copies to C.  What takes as long as nothing but the search for a page does (a copy of all of a slot takes
- * 0.1 ms, clearing a huge page 0.2) shows that the system is short of huge pages: the rest of C does without. */
+ * 0.1 ms, clearing a huge page 0.2) shows that the system is short of huge pages: the rest of C does
+ * without. */
 static void copy_to_c(queue *q, void *array, int64_t offset, const void *from, int64_t count, size_t size)
 {
     static const double slow = 1e-3;
