@@ -78,6 +78,16 @@ typedef struct tl_engine {
 
 extern const tl_engine tl_engine_cpu, tl_engine_gpu, tl_engine_several;
 
+/* engine_host.c: what engines share that know the host's memory alone. */
+tulle_status tl_host_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
+tulle_status tl_host_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+tulle_status tl_host_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                                tulle_dense_matrix **out);
+tulle_status tl_host_blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
+bool         tl_host_handles(const tulle_ctx *ctx);
+uint64_t     tl_host_memory(const tulle_ctx *ctx);
+tulle_status tl_host_merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result);
+
 /* What the CPU's engine looks at: profile and request of the setup.  Blocks and estimates look at them on
  * every engine. */
 tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values);

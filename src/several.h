@@ -55,7 +55,6 @@ bool         tl_several_short(tulle_status status);
 
 /* ---- several_product.c */
 tulle_status tl_several_prepare(tulle_ctx *ctx, tl_setup *s, int want);
-tulle_status tl_several_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
 tulle_status tl_several_multiply(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C);
 void         tl_several_done(tulle_ctx *ctx, tl_setup *s);
 void         tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);

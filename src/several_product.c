@@ -67,16 +67,6 @@ done:
     return status;
 }
 
-/* Parts bring their operands when they get a first range. */
-tulle_status tl_several_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
-{
-    (void)ctx;
-    (void)s;
-    (void)A;
-    (void)B;
-    return TULLE_OK;
-}
-
 void tl_several_release(tulle_ctx *ctx, tl_setup *s)
 {
     works *k = s->kept;
