@@ -29,7 +29,7 @@ static tulle_status check_profile(tulle_ctx *ctx, const tl_setup *s)
     const tl_operands *x = &s->operands;
     uint64_t rows = (uint64_t)x->A.rows, bytes = tl_bytes_of(rows, 9) + (uint64_t)x->B.rows;
     bytes = tl_bytes_sum(bytes, atomic_load(&b->held) - s->held);
-    uint64_t limit = tl_host_limit(ctx, &s->options, bytes);
+    uint64_t limit = tl_host_limit(s->engine, &s->options, bytes);
     if (bytes <= limit || bytes <= TL_LOOK_BYTES) return TULLE_OK;
     return tl_fail(b, TULLE_ELIMIT, "the row analysis alone needs %" PRIu64 " bytes (%" PRIu64 " rows, "
                    "copies of the operands included), the limit is %" PRIu64, bytes, rows, limit);
@@ -89,6 +89,16 @@ static void done(tulle_ctx *ctx, tl_setup *s)
 {
     (void)ctx;
     (void)s;
+}
+
+uint64_t tl_cpu_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                           uint64_t base, int64_t nnz, bool exact)
+{
+    tl_request r = s->request;
+    (void)exact;
+    r.values = true;
+    int threads = tl_cpu_threads(&ctx->base, r.threads, r.profile->total);
+    return tl_cpu_need(&ctx->base, &r, pieces, base, threads, true, nnz, TULLE_I64);
 }
 
 static void name_stages(tulle_stats *t)
@@ -285,7 +295,8 @@ static tulle_status warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_ty
 
 const tl_engine tl_engine_cpu = {
     .where = TL_ON_CPU, .on_host = true,
-    .prepare = prepare, .stay = tl_host_stay, .run = run, .done = done, .figures = figures,
+    .prepare = prepare, .stay = tl_host_stay, .run = run, .done = done,
+    .host_bytes = tl_cpu_host_bytes, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,

@@ -69,12 +69,13 @@ static bool too_large(tulle_status status)
 const tl_engine tl_engine_several = {
     .where = TL_ON_BOTH, .on_host = true,
     .prepare = tl_several_prepare, .stay = tl_host_stay, .run = tl_several_multiply,
-    .done = tl_several_done, .figures = tl_several_figures,
+    .done = tl_several_done, .host_bytes = tl_several_host_bytes, .figures = tl_several_figures,
     .room = tl_several_room, .too_large = too_large, .refuse = tl_several_refuse,
     .plan_make = tl_several_plan_make, .plan_run = tl_several_plan_run, .plan_free = tl_several_plan_free,
     .spmm_make = tl_several_spmm_make, .spmm_run = tl_several_spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = tl_several_spmm_values, .spmm_free = tl_several_spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = tl_host_merge,
     .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
-    .handles = tl_host_handles, .memory = tl_host_memory, .threads = tl_several_threads, .close = tl_several_close,
+    .handles = tl_host_handles,
+    .memory = tl_host_memory, .threads = tl_several_threads, .close = tl_several_close,
 };
