@@ -234,7 +234,7 @@ static void tell_lines(tl_several *v)
     tl_base *b = &v->ctx->base;
     for (int i = 0; i < v->count; i++) {
         tl_lines *l = &v->lines[i];
-        char number[16] = "";
+        char number[32] = "";
         if (v->twins[i] > 1) snprintf(number, sizeof number, " (part %d)", i + 1);
         for (const char *at = l->text; at < l->text + l->bytes; at += strlen(at) + 1)
             tl_trace(b, "%s%s: %s", v->part[i]->device, number, at);

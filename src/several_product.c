@@ -147,7 +147,7 @@ static tulle_status make_ready(const job *j, tulle_ctx *part, int i, bool alone)
         tl_trace(&part->base, "%s: rows of A go there with the rows of B that they name", part->base.error);
         e->done(part, &w->setup);
         w->in_parts = true;
-        return TULLE_OK;
+        return tl_look_make(part, &w->setup, w->setup.values);          /* what rows can take */
     }
     tl_setup_done(part, &w->setup);
     w->made = false;

@@ -17,6 +17,7 @@ typedef struct fake_device {
     bool       kept;                    /* operands stay                            */
     bool       narrow_door;             /* operands never stay                      */
     uint64_t   most;                    /* bytes of one product; 0: any number      */
+    tulle_status fails;                 /* every call ends so; 0: none does         */
 } fake_device;
 
 static fake_device dev;
@@ -35,6 +36,7 @@ static tulle_status compute(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, con
     tulle_matrix *M = NULL;
     const uint64_t limit = dev.most && (!o.memory_limit || dev.most < o.memory_limit) ? dev.most : o.memory_limit;
     *C = NULL;
+    if (dev.fails) return tl_fail(b, dev.fails, "it fell off the bus");
     if (++dev.runs == dev.fail_at) return tl_fail(b, TULLE_ENOMEM, "17 bytes could not be had");
     o.memory_limit = 0;
     o.op_a = o.op_b = o.sort_inputs = 0;

@@ -138,6 +138,27 @@ static void without_room_there_the_cpu_takes_it(void)
     pair_free(&p);
 }
 
+/* On a device the constants are found as on the one that is not there (test_choose.c); little of it, as PoCL is slow. */
+static void both_are_measured(void)
+{
+    char folder[] = "/tmp/tulle-choose-XXXXXX", name[512] = "", cache[512] = "";
+    tulle_ctx *ctx = choosing();
+    const char *was = getenv("TULLE_CACHE");
+    snprintf(cache, sizeof cache, "%s", was ? was : "");
+    REQUIRE(mkdtemp(folder), "a folder");
+    ctx->choice->grid = 4;
+    setenv("TULLE_CACHE", folder, 1);
+    CHECK(tl_choice_measure(ctx) == TULLE_OK && ctx->choice->measured, "%s", tulle_ctx_error(ctx));
+    for (int i = 0; i < TL_CONSTANTS; i++)
+        CHECK(ctx->choice->seconds[i] > 0 && ctx->choice->seconds[i] < 1, "%d: %g", i, ctx->choice->seconds[i]);
+    CHECK(!ctx->choice->force, "the choice is free again");
+    tulle_ctx_free(ctx);
+    if (was) setenv("TULLE_CACHE", cache, 1);
+    else unsetenv("TULLE_CACHE");
+    snprintf(name, sizeof name, "rm -r %s", folder);
+    CHECK(system(name) == 0, "%s", name);
+}
+
 static void names_that_are_none_are_refused(void)
 {
     static const char *const names[] = {"cpu/", "cpu/cpu", "cpu/nothing:3", "cpu/opencl:99", "cpu,cpu/opencl:0"};
@@ -151,4 +172,4 @@ static void names_that_are_none_are_refused(void)
 
 TEST_MAIN(TEST(both_give_the_same), TEST(arrays_on_the_device_are_multiplied_there),
           TEST(sparse_times_dense_goes_where_X_is), TEST(without_room_there_the_cpu_takes_it),
-          TEST(names_that_are_none_are_refused))
+          TEST(both_are_measured), TEST(names_that_are_none_are_refused))

@@ -415,7 +415,99 @@ static void one_of_several_devices_without_room_for_B_takes_its_rows(void)
     }
 }
 
-TEST_MAIN(TEST(one_of_several_devices_without_room_for_B_takes_its_rows), TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
+static tulle_status bus;                /* how the step that fails ends */
+
+static tulle_status no_plan_make(tulle_plan *q)
+{
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_plan_run(tulle_plan *q, const void *a, const void *b, void *c)
+{
+    (void)a;
+    (void)b;
+    (void)c;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_spmm_make(tulle_spmm_plan *q, const tulle_csr *A, int64_t cols)
+{
+    (void)A;
+    (void)cols;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_spmm_run(tulle_spmm_plan *q, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    (void)alpha;
+    (void)X;
+    (void)beta;
+    (void)Y;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+enum { NONE, RUN, PLAN_MAKE, PLAN_RUN, SPMM_MAKE, SPMM_RUN, STEPS };
+
+static void let_fail(int step, tulle_status status)
+{
+    bus = status;
+    dev.fails = step == RUN ? status : TULLE_OK;
+    there.plan_make = step == PLAN_MAKE ? no_plan_make : tl_engine_cpu.plan_make;
+    there.plan_run = step == PLAN_RUN ? no_plan_run : tl_engine_cpu.plan_run;
+    there.spmm_make = step == SPMM_MAKE ? no_spmm_make : tl_engine_cpu.spmm_make;
+    there.spmm_run = step == SPMM_RUN ? no_spmm_run : tl_engine_cpu.spmm_run;
+}
+
+/* A product, a plan and its run, sparse times dense, until one of them fails. */
+static tulle_status do_all(tulle_ctx *ctx, const pair *p, double *x, double *y)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = NULL;
+    tulle_plan *plan = NULL;
+    const tulle_dense X = tulle_dense_make(p->A.view.cols, 1, 1, TULLE_BY_ROWS, x, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(p->A.view.rows, 1, 1, TULLE_BY_ROWS, y, TULLE_F64);
+    TRY(tulle_multiply(ctx, &p->A.view, &p->B.view, NULL, &C));
+    TRY(tulle_plan_create(ctx, &p->A.view, &p->B.view, NULL, &plan));
+    TRY(tulle_plan_run(plan, p->A.values, p->B.values, tulle_matrix_values(C)));
+    TRY(tulle_spmm(ctx, NULL, &p->A.view, &X, NULL, &Y, NULL));
+done:
+    tulle_plan_free(plan);
+    tl_matrix_free(&ctx->base, C);      /* counted */
+    return status;
+}
+
+/* The first error of a part ends the others, and is the whole's; nothing is left behind. */
+static void one_of_several_devices_fails_at_every_step(void)
+{
+    static const tulle_status ends[] = {TULLE_EDRIVER, TULLE_ECANCEL};
+    pair p = pair_at(9, REF_INTEGERS, f64, f64);
+    double *x = calloc((size_t)p.A.view.cols, sizeof *x), *y = calloc((size_t)p.A.view.rows, sizeof *y);
+    tulle_ctx *ctx = NULL;
+    device_make();
+    setenv("TULLE_PART_ROWS", "5", 1);
+    REQUIRE(tulle_ctx_create("cpu,cpu,cpu", NULL, &ctx) == TULLE_OK, "a context");
+    ctx->several->part[1]->engine = &there;
+    for (int step = NONE; step < STEPS; step++)
+        for (int e = 0; e < 2; e++) {
+            const uint64_t held = atomic_load(&ctx->base.held);
+            let_fail(step, step == NONE ? TULLE_OK : ends[e]);
+            tulle_status status = do_all(ctx, &p, x, y);
+            CHECK(status == (step == NONE ? TULLE_OK : ends[e]), "step %d: %s, %s", step, tulle_status_name(status),
+                  tulle_ctx_error(ctx));
+            CHECK(step == NONE || strstr(tulle_ctx_error(ctx), "it fell off the bus"), "%s", tulle_ctx_error(ctx));
+            CHECK(atomic_load(&ctx->base.held) == held, "step %d: bytes are left", step);
+            let_fail(NONE, TULLE_OK);
+            CHECK(do_all(ctx, &p, x, y) == TULLE_OK, "after step %d: %s", step, tulle_ctx_error(ctx));
+        }
+    unsetenv("TULLE_PART_ROWS");
+    free(x);
+    free(y);
+    pair_free(&p);
+    device_free(ctx);
+}
+
+TEST_MAIN(TEST(one_of_several_devices_without_room_for_B_takes_its_rows),
+          TEST(one_of_several_devices_fails_at_every_step), TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
           TEST(blocks_come_in_order_whatever_is_too_large), TEST(a_request_that_fails_is_made_again_for_less),
           TEST(it_can_be_cancelled_at_every_step), TEST(memory_of_the_host_can_fail_at_every_request),
           TEST(some_columns_of_some_rows), TEST(parts_are_joined), TEST(what_the_machine_cannot_hold_is_refused_before))
