@@ -20,6 +20,12 @@ static void keep_reason(void *user, const char *line)
     if (copy) why->line[why->count++] = memcpy(copy, line, bytes);
 }
 
+static void forget(reasons *why)
+{
+    for (int i = 0; i < why->count; i++) free(why->line[i]);
+    why->count = 0;
+}
+
 static const char *text_of(const char *name, words_fn names, words_fn texts)
 {
     for (int i = 0; name && names(i); i++)
@@ -136,11 +142,12 @@ int run_explain(const options *o)
     GO(session_open(&s, o));
     GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &p));
     if (!o->trace) tulle_ctx_set_trace(s.ctx, keep_reason, &why);
+    forget(&why);                       /* why there is no GPU is no news of this product */
     GO(told(&s, tulle_estimate(s.ctx, &p.a.view, &p.b.view, &p.options, &f)));
     if (o->json) print_json(&p, &f, &why);
     else if (!o->quiet) print_report(&s, &p, &f, &why);
 done:
-    for (int i = 0; i < why.count; i++) free(why.line[i]);
+    forget(&why);
     pair_free(&p);
     session_close(&s);
     return code;
