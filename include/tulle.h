@@ -4,7 +4,7 @@
  *
  * The simple way is three calls:
  *
- *     tulle_ctx_create(NULL, NULL, &ctx);          the best device there is
+ *     tulle_ctx_create(NULL, NULL, &ctx);          the CPU and the best GPU there is
  *     tulle_multiply(ctx, &A, &B, NULL, &C);       A, B: views over your arrays
  *     tulle_csr c = tulle_matrix_view(C);          C: owned by the library, rows sorted
  *
@@ -262,7 +262,10 @@ typedef struct tulle_forecast {
     int         shares;                            /* what the CPU would choose, on every device */
     tulle_share share[TULLE_MAX_SHARES];
     const char *policy;
-    uint64_t    reserved[8];                       /* zero                        */
+    const char *device;                            /* where tulle_multiply() would compute it */
+    double      sec_cpu, sec_device;               /* from host to host, where the context chooses
+                                                      between both; else 0        */
+    uint64_t    reserved[5];                       /* zero                        */
 } tulle_forecast;
 
 /* One device of the list. */
@@ -299,9 +302,17 @@ typedef struct tulle_kernels {
 /* ----------------------------------------------------- context and devices */
 
 /* Makes a context on a device.  device is a name of the list that tulle_device_info() gives; "cuda" and
- * "opencl" are the first device of each.  NULL: $TULLE_DEVICE where that is set, else the best device there
- * is; where that is the CPU, the trace says of each GPU why it was not taken.  On a context of the CPU the
- * place TULLE_DEVICE means the host, so that programs need no switch.
+ * "opencl" are the first device of each.  NULL: $TULLE_DEVICE where that is set, else the CPU and the best
+ * GPU there is; where there is none, the trace says of each why it was not taken.  On a context of the CPU
+ * the place TULLE_DEVICE means the host, so that programs need no switch.
+ *
+ * With "cpu/cuda:0", and with NULL where there is a GPU, a context has both: it is a context of that GPU,
+ * but each product whose operands and C lie on the host goes where a forecast of both times, copies
+ * included, says that it is done first; tulle_stats has the device, the trace why, tulle_estimate() both
+ * times.  The forecast has defaults until tulle_cache_warm() has measured this machine.  Where the one that
+ * was chosen has too little memory the other takes it; a memory_limit counts as on the device that
+ * computes.  A plan of a product is chosen when it is made; a plan of sparse times dense is the GPU's, as X
+ * may lie there.
  *
  * Up to 16 names with commas between, "cuda:0,cuda:1" or "cpu,cuda:0", are one context whose devices share
  * each product by rows; one may be named more than once.  Each row is computed by one of them, with the bits
@@ -320,7 +331,7 @@ TULLE_API tulle_status tulle_ctx_create_why(const char *device, const tulle_mem 
 TULLE_API void         tulle_ctx_free(tulle_ctx *ctx);
 /* The sentence of the last error, empty when the last call succeeded. */
 TULLE_API const char  *tulle_ctx_error(const tulle_ctx *ctx);
-/* The name of a context's device, such as "cpu" or "cuda:0". */
+/* The name of a context's device, such as "cpu" or "cuda:0"; where it chooses between both, the GPU's. */
 TULLE_API const char  *tulle_ctx_device(const tulle_ctx *ctx);
 /* Sets how many threads of the CPU a context uses; 0: one for each core. */
 TULLE_API tulle_status tulle_ctx_set_threads(tulle_ctx *ctx, int threads);
@@ -350,8 +361,9 @@ TULLE_API tulle_status tulle_cache_info(tulle_ctx *ctx, tulle_cache *info);
 TULLE_API tulle_status tulle_cache_clear(tulle_ctx *ctx, tulle_cache *removed);
 /* Compiles or loads the kernels of a GPU ahead of the first product.  They are those for values and indices
  * of these types; the progress callback is told "compiling kernels", and may cancel.  A CPU has none:
- * TULLE_OK and zeros.  (Rows of C that span more than 2^27 columns, or indices of two widths, need some that
- * are not among them.) */
+ * TULLE_OK and zeros.  A context that chooses between the CPU and a GPU also measures both, in about a
+ * second, and keeps what it found beside the kernels.  (Rows of C that span more than 2^27 columns, or
+ * indices of two widths, need some that are not among them.) */
 TULLE_API tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type,
                                         tulle_kernels *got);
 /* The i-th policy of sparse products; NULL past the last. */

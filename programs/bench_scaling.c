@@ -2,26 +2,47 @@
  *
  * bench_scaling.c - `tulle bench scaling`: what several devices like the first one named would give.
  *
- * Rows of A are cut by products into 2, 4 and 8 parts, and each part is timed alone, from host to host, on
- * one device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so
- * many devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows
- * nothing of links and memory that devices share.  Where several devices are named, their product is timed,
- * too.  How even parts are is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5). */
+ * Rows of A are cut by products into 2 to 8 parts, and each part is timed alone, from host to host, on one
+ * device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so many
+ * devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows nothing of
+ * links and memory that devices share.  Where several devices are named, their product is timed, too.  How
+ * even parts are is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5), in both
+ * phases: symbolic, which is making a plan, and numeric, which is running it. */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 3, COUNTS = 3 };
-static const int counts[COUNTS] = {2, 4, 8};
+enum { RUNS = 3, LEAST = 2, MOST = 8, COUNTS = MOST - LEAST + 1 };
+
+/* Times of parts, for their mean and variation. */
+typedef struct sums {
+    double all, squares;
+} sums;
+
+typedef struct prediction {
+    double slowest, cv_symbolic, cv_numeric;
+} prediction;
 
 typedef struct line {
     const char *matrix;
     int64_t     products;
     double      whole, copy;            /* seconds                              */
-    double      slowest[COUNTS], cv[COUNTS];
+    prediction  parts[COUNTS];          /* of LEAST to MOST                     */
     double      several;                /* on all devices that were named; 0: one was */
 } line;
+
+static void add(sums *s, double seconds)
+{
+    s->all += seconds;
+    s->squares += seconds * seconds;
+}
+
+static double variation(const sums *s, int count)
+{
+    double mean = s->all / count, variance = s->squares / count - mean * mean;
+    return mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
+}
 
 /* Products of each row, summed up: sum[i] before row i. */
 static int64_t *sums_of(const tulle_csr *A, const tulle_csr *B)
@@ -74,27 +95,54 @@ done:
     return code;
 }
 
+/* The least times of making a plan and of running it. */
+static int time_phases(session *s, const tulle_csr *A, const tulle_csr *B, double *symbolic, double *numeric)
+{
+    int code = END_OK, runs = s->o->repeat ? (int)s->o->repeat : RUNS;
+    tulle_plan *plan = NULL;
+    tulle_matrix *C = NULL;
+    *symbolic = *numeric = HUGE_VAL;
+    for (int i = -1; i < runs; i++) {
+        double start = seconds();
+        GO(told(s, tulle_plan_create(s->ctx, A, B, NULL, &plan)));
+        double made = seconds();
+        GO(told(s, tulle_plan_multiply(plan, A->values, B->values, &C)));
+        double end = seconds();
+        if (i >= 0 && made - start < *symbolic) *symbolic = made - start;
+        if (i >= 0 && end - made < *numeric) *numeric = end - made;
+        tulle_matrix_free(C);
+        tulle_plan_free(plan);
+        C = NULL;
+        plan = NULL;
+    }
+done:
+    tulle_matrix_free(C);
+    tulle_plan_free(plan);
+    return code;
+}
+
 /* Each part alone. */
 static int time_parts(session *s, const tulle_csr *A, const tulle_csr *B, const int64_t *sum, int parts,
-                      double *slowest, double *cv)
+                      prediction *out)
 {
     int code = END_OK;
-    double time = 0, all = 0, squares = 0;
+    double time = 0, made = 0, run = 0;
+    sums symbolic = {0, 0}, numeric = {0, 0};
     tulle_stats t;
     int64_t row0 = 0;
-    *slowest = 0;
     for (int i = 0; i < parts; i++) {
         int64_t row1 = row0, upto = sum[A->rows] / parts * (i + 1);
         while (row1 < A->rows && (i == parts - 1 || sum[row1] < upto)) row1++;
         const tulle_csr rows = rows_of(A, row0, row1);
         GO(time_product(s, &rows, B, &t, &time, NULL));
-        if (time > *slowest) *slowest = time;
-        all += time;
-        squares += time * time;
+        GO(time_phases(s, &rows, B, &made, &run));
+        if (time > out->slowest) out->slowest = time;
+        add(&symbolic, made);
+        add(&numeric, run);
         row0 = row1;
     }
-    double mean = all / parts, variance = squares / parts - mean * mean;
-    *cv = mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
+    out->cv_symbolic = variation(&symbolic, parts);
+    out->cv_numeric = variation(&numeric, parts);
 done:
     return code;
 }
@@ -126,8 +174,7 @@ static int measure(session *one, session *all, const pair *p, line *l)
     if (!sum) GO(no_memory("products of rows"));
     l->products = sum[A.rows] - A.rows;
     GO(time_product(one, &A, &B, &t, &l->whole, &l->copy));
-    for (int i = 0; i < COUNTS; i++)
-        GO(time_parts(one, &A, &B, sum, counts[i], &l->slowest[i], &l->cv[i]));
+    for (int i = 0; i < COUNTS; i++) GO(time_parts(one, &A, &B, sum, LEAST + i, &l->parts[i]));
     if (all->ctx) GO(time_product(all, &A, &B, &t, &l->several, NULL));
 done:
     tulle_matrix_free(own_a);
@@ -140,16 +187,20 @@ done:
 
 static double speedup(const line *l, int i)
 {
-    return ratio(l->whole, l->slowest[i] + l->copy);
+    return ratio(l->whole, l->parts[i].slowest + l->copy);
 }
 
 static void print_line(const line *l)
 {
     figure products, whole;
-    printf("%-24s %16s %10s", l->matrix, count_text(products, l->products), ms_text(whole, l->whole));
-    for (int i = 0; i < COUNTS; i++) printf(" %7.2f %5.2f", speedup(l, i), l->cv[i]);
-    if (l->several > 0) printf(" %9.2f", ratio(l->whole, l->several));
-    printf("\n");
+    printf("\n%s: %s products, %s ms", l->matrix, count_text(products, l->products),
+           ms_text(whole, l->whole));
+    if (l->several > 0)
+        printf("; all devices named: %.2f times as fast, measured", ratio(l->whole, l->several));
+    printf("\n%5s %8s %12s %12s\n", "parts", "speed-up", "cv symbolic", "cv numeric");
+    for (int i = 0; i < COUNTS; i++)
+        printf("%5d %8.2f %12.2f %12.2f\n", LEAST + i, speedup(l, i), l->parts[i].cv_symbolic,
+               l->parts[i].cv_numeric);
     fflush(stdout);
 }
 
@@ -157,12 +208,10 @@ static void print_head(const session *one, const session *all)
 {
     printf("predicted from parts timed one by one on %s, a copy of C added; cv: variation between parts\n",
            tulle_ctx_device(one->ctx));
-    printf("%-24s %16s %10s", "matrix", "products", "ms");
-    for (int i = 0; i < COUNTS; i++) printf(" %dparts  cv  ", counts[i]);
-    if (all->ctx) printf(" measured on %s", tulle_ctx_device(all->ctx));
-    printf("\n");
+    if (all->ctx) printf("measured on %s\n", tulle_ctx_device(all->ctx));
 }
 
+/* `scaling` is as docs/records has it. */
 static void print_json(const session *one, const session *all, const line *lines, int count)
 {
     json j;
@@ -177,17 +226,21 @@ static void print_json(const session *one, const session *all, const line *lines
         json_int(&j, "products", l->products);
         json_num(&j, "ms", 1e3 * l->whole);
         json_num(&j, "copy_ms", 1e3 * l->copy);
-        json_open(&j, "predicted", '[');
-        for (int k = 0; k < COUNTS; k++) {
-            json_open(&j, NULL, '{');
-            json_int(&j, "parts", counts[k]);
-            json_num(&j, "slowest_ms", 1e3 * l->slowest[k]);
-            json_num(&j, "speedup", speedup(l, k));
-            json_num(&j, "cv", l->cv[k]);
-            json_close(&j, '}');
-        }
-        json_close(&j, ']');
         if (l->several > 0) json_num(&j, "measured_speedup", ratio(l->whole, l->several));
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_open(&j, "scaling", '[');
+    for (int i = 0; i < count * COUNTS; i++) {
+        const line *l = &lines[i / COUNTS];
+        const int k = i % COUNTS;
+        json_open(&j, NULL, '{');
+        json_text(&j, "matrix", l->matrix);
+        json_int(&j, "parts", LEAST + k);
+        json_num(&j, "speedup", speedup(l, k));
+        json_num(&j, "cv_symbolic", l->parts[k].cv_symbolic);
+        json_num(&j, "cv_numeric", l->parts[k].cv_numeric);
+        json_num(&j, "slowest_ms", 1e3 * l->parts[k].slowest);
         json_close(&j, '}');
     }
     json_close(&j, ']');

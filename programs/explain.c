@@ -20,6 +20,12 @@ static void keep_reason(void *user, const char *line)
     if (copy) why->line[why->count++] = memcpy(copy, line, bytes);
 }
 
+static void forget(reasons *why)
+{
+    for (int i = 0; i < why->count; i++) free(why->line[i]);
+    why->count = 0;
+}
+
 static const char *text_of(const char *name, words_fn names, words_fn texts)
 {
     for (int i = 0; name && names(i); i++)
@@ -61,7 +67,16 @@ static int list(const options *o)
     return END_OK;
 }
 
-static void print_report(const pair *p, const tulle_forecast *f, const reasons *why)
+/* Where the context may choose. */
+static void print_choice(const session *s, const tulle_forecast *f)
+{
+    figure cpu, device;
+    if (f->sec_cpu > 0)
+        printf("%-14s %s; forecast from host to host: %s ms on the CPU, %s ms on %s\n", "device", f->device,
+               ms_text(cpu, f->sec_cpu), ms_text(device, f->sec_device), tulle_ctx_device(s->ctx));
+}
+
+static void print_report(const session *s, const pair *p, const tulle_forecast *f, const reasons *why)
 {
     figure x, y, z;
     print_operand("A", &p->a);
@@ -74,6 +89,7 @@ static void print_report(const pair *p, const tulle_forecast *f, const reasons *
            ratio((double)f->products, (double)f->nnz_estimate));
     printf("%-14s about %s, at most %s\n", "peak memory", bytes_text(x, f->bytes_estimate),
            bytes_text(y, f->bytes_upper));
+    print_choice(s, f);
     printf("%-14s %s: %s\n\n", "policy", f->policy,
            text_of(f->policy, tulle_policy_name, tulle_policy_text));
     print_shares(f->share, f->shares);
@@ -102,6 +118,11 @@ static void print_json(const pair *p, const tulle_forecast *f, const reasons *wh
     json_int(&j, "nnz_upper", f->nnz_upper);
     json_int(&j, "bytes_estimate", (int64_t)f->bytes_estimate);
     json_int(&j, "bytes_upper", (int64_t)f->bytes_upper);
+    if (f->sec_cpu > 0) {
+        json_text(&j, "device", f->device);
+        json_num(&j, "cpu_ms", 1e3 * f->sec_cpu);
+        json_num(&j, "device_ms", 1e3 * f->sec_device);
+    }
     json_shares(&j, f->share, f->shares);
     json_open(&j, "why", '[');
     for (int i = 0; i < why->count; i++) json_text(&j, NULL, why->line[i]);
@@ -121,11 +142,12 @@ int run_explain(const options *o)
     GO(session_open(&s, o));
     GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &p));
     if (!o->trace) tulle_ctx_set_trace(s.ctx, keep_reason, &why);
+    forget(&why);                       /* why there is no GPU is no news of this product */
     GO(told(&s, tulle_estimate(s.ctx, &p.a.view, &p.b.view, &p.options, &f)));
     if (o->json) print_json(&p, &f, &why);
-    else if (!o->quiet) print_report(&p, &f, &why);
+    else if (!o->quiet) print_report(&s, &p, &f, &why);
 done:
-    for (int i = 0; i < why.count; i++) free(why.line[i]);
+    forget(&why);
     pair_free(&p);
     session_close(&s);
     return code;

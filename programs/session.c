@@ -27,7 +27,7 @@ int session_open_on(session *s, const options *o, const char *device)
 
 int session_open(session *s, const options *o)
 {
-    bool multiplies = o->command & (FOR_MULTIPLY | FOR_SPMM | FOR_BENCH | FOR_TUNE);
+    bool multiplies = o->command & (FOR_MULTIPLY | FOR_SPMM | FOR_EXPLAIN | FOR_BENCH | FOR_TUNE);
     return session_open_on(s, o, o->device || multiplies ? o->device : "cpu");
 }
 

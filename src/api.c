@@ -166,7 +166,8 @@ tulle_status tulle_cache_warm(tulle_ctx *ctx, tulle_type val_type, tulle_index i
     if (!tl_type_known((int)val_type) || !tl_index_known((int)idx_type))
         return tl_fail(&ctx->base, TULLE_ETYPE, "value type %d, index type %d: not both are known",
                        (int)val_type, (int)idx_type);
-    return ctx->engine->warm(ctx, val_type, idx_type, got);
+    tulle_status status = ctx->engine->warm(ctx, val_type, idx_type, got);
+    return status == TULLE_OK ? tl_choice_measure(ctx) : status;
 }
 
 /* ---- matrices */

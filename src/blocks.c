@@ -75,16 +75,16 @@ static void note_peak(walk *w)
 /* Operands do not stay any longer. */
 static void go_in_parts(walk *w, const char *why)
 {
-    w->ctx->engine->done(w->ctx, w->s);
+    w->s->engine->done(w->ctx, w->s);
     w->parts = true;
-    w->room = w->most = w->ctx->engine->room(w->ctx, w->s);
+    w->room = w->most = w->s->engine->room(w->ctx, w->s);
     tl_trace(&w->ctx->base, "%s: each block of rows of A goes to %s with the rows of B that it names", why,
-             w->ctx->device);
+             w->s->device);
 }
 
 static tulle_status begin(walk *w)
 {
-    const tl_engine *e = w->ctx->engine;
+    const tl_engine *e = w->s->engine;
     uint64_t all = e->room(w->ctx, w->s);
     tulle_status status = e->stay(w->ctx, w->s, w->A, w->B);
     note_peak(w);
@@ -103,7 +103,7 @@ static tulle_status run_block(walk *w, int64_t row0, int64_t *row1, tulle_matrix
 {
     tulle_ctx *ctx = w->ctx;
     tl_setup *s = w->s;
-    const tl_engine *e = ctx->engine;
+    const tl_engine *e = s->engine;
     bool to_host = s->options.c_place == TULLE_HOST;
     for (;;) {
         tulle_status status = w->parts ? tl_part_rows(ctx, s, w->B, row0, *row1, C)
@@ -166,11 +166,16 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     tulle_status status = TULLE_OK;
     tl_setup s = {0};
     sink k = {.fn = fn, .user = user};
-    walk w = {.ctx = ctx, .s = &s, .A = A, .B = B};
-    int want = 0;
+    walk w;
+    int want = 0, use = 0;
     TRY(tl_wanted(&ctx->base, A, B, options, &want));
-    TRY(tl_setup_make(ctx, A, B, options, want | TL_LOOK, &s));
-    TRY(in_blocks(&w, &k));
+    do {                                /* whoever has no room for the first block leaves it to the other */
+        tl_setup_done(ctx, &s);
+        w = (walk){.ctx = ctx, .s = &s, .A = A, .B = B};
+        status = tl_setup_make(ctx, A, B, options, want | TL_LOOK | use, &s);
+        if (status == TULLE_OK) status = in_blocks(&w, &k);
+    } while (w.blocks == 0 && (use = tl_choose_other(ctx, &s.chosen, status)) != 0);
+    TRY(status);
     tl_setup_stats(ctx, &s, 0);
 done:
     tl_setup_done(ctx, &s);
@@ -186,7 +191,7 @@ tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     sink k = {0};
     walk w = {.ctx = ctx, .s = &s, .A = A, .B = B, .sum.peak_bytes = first->stats.peak_bytes};
     int want = first->values ? TL_VALUES : 0;
-    TRY(tl_setup_make(ctx, A, B, options, want | TL_LOOK, &s));
+    TRY(tl_setup_make(ctx, A, B, options, want | TL_LOOK | TL_USE_DEVICE, &s));
     s.start = first->start;
     s.compiling = first->compiling;
     const tulle_options *o = &s.options;

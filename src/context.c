@@ -30,13 +30,26 @@ static tulle_status open_gpu(tulle_ctx *ctx, const char *device)
     return TULLE_OK;
 }
 
+/* A GPU, and the CPU beside it, which may take products instead (choose.c). */
+static tulle_status open_either(tulle_ctx *ctx, const char *device)
+{
+    tulle_status status = TULLE_OK;
+    char text[256];
+    TRY(open_gpu(ctx, device));
+    const tl_caps *caps = tl_gpu_caps(ctx->gpu);
+    snprintf(text, sizeof text, "%.80s, %.40s, %.100s", caps->name, caps->arch, caps->driver);
+    TRY(tl_choice_open(ctx, text));
+done:
+    return status;
+}
+
 /* The device of a context that names none: the user's, or the best one that opens, or the CPU. */
 static tulle_status open_default(tulle_ctx *ctx)
 {
     char name[64];
     ctx->no_gpu = true;
     if (!tl_gpu_best(&ctx->base, name, sizeof name)) return TULLE_OK;
-    ctx->no_gpu = open_gpu(ctx, name) != TULLE_OK;
+    ctx->no_gpu = open_either(ctx, name) != TULLE_OK && !ctx->gpu;
     if (ctx->no_gpu) {
         snprintf(ctx->why_no_gpu, sizeof ctx->why_no_gpu, "%s", ctx->base.error);
     }
@@ -44,12 +57,15 @@ static tulle_status open_default(tulle_ctx *ctx)
     return TULLE_OK;
 }
 
+static const char either[] = "cpu/";    /* with the name of a GPU behind it */
+
 static tulle_status open_device(tulle_ctx *ctx, const char *device)
 {
     if (!device) device = tl_env("TULLE_DEVICE");
     if (!device) return open_default(ctx);
     if (strchr(device, ',')) return tl_several_open(ctx, device);
     if (strcmp(device, "cpu") == 0) return TULLE_OK;
+    if (strncmp(device, either, strlen(either)) == 0) return open_either(ctx, device + strlen(either));
     return open_gpu(ctx, device);
 }
 
@@ -83,6 +99,7 @@ done:
 void tl_ctx_free(tulle_ctx *ctx)
 {
     if (!ctx) return;
+    tl_choice_close(ctx);
     ctx->engine->close(ctx);
     tl_base_free(&ctx->base);
 }

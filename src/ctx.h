@@ -14,6 +14,7 @@ struct tulle_ctx {
     const tl_engine *engine;            /* what computes its products               */
     tl_gpu     *gpu;                    /* of engine_gpu.c                          */
     struct tl_several *several;         /* of engine_several.c: several.h           */
+    struct tl_choice *choice;           /* the CPU may take a product instead: choose.h; NULL: it may not */
     tulle_stats stats;                  /* of the last product                      */
 };
 
@@ -49,8 +50,15 @@ tulle_status tl_view_put(tulle_ctx *ctx, tulle_writer *writer, const tulle_csr *
 enum {
     TL_VALUES = 1,                      /* not the patterns alone                   */
     TL_PERMS  = 2,                      /* where entries of a transposed copy came from */
-    TL_LOOK   = 4                       /* arrays that the host can read, and a profile */
+    TL_LOOK   = 4,                      /* arrays that the host can read, and a profile */
+    TL_USE_CPU = 8, TL_USE_DEVICE = 16  /* where a context could choose: no choice  */
 };
+
+/* Where a product goes that may go either way, and why. */
+typedef struct tl_chosen {
+    int    other;                       /* TL_USE_CPU, TL_USE_DEVICE: who else could; 0: nobody */
+    double cpu, device;                 /* forecasts, in seconds; 0: there were none */
+} tl_chosen;
 
 /* Two operands made ready: checked, sorted, transposed, conforming. */
 typedef struct tl_operands {
@@ -67,17 +75,20 @@ typedef struct tl_operands {
 
 /* operands.c */
 tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tulle_options *out);
-tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
-                              int want, tl_operands *out);
+tulle_status tl_operands_make(tulle_ctx *ctx, const tl_engine *engine, const tulle_csr *A, const tulle_csr *B,
+                              const tulle_options *o, int want, tl_operands *out);
 void         tl_operands_done(tl_base *b, tl_operands *operands);
 /* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
 uint64_t     tl_limit_for(const tulle_options *o, uint64_t bytes);
 /* The same for bytes of the host, which the limit of an engine with memory of its own does not count. */
-uint64_t     tl_host_limit(const tulle_ctx *ctx, const tulle_options *o, uint64_t bytes);
+uint64_t     tl_host_limit(const tl_engine *engine, const tulle_options *o, uint64_t bytes);
 
 /* setup.c: what multiply, blocks, estimate and plans share.  It is not moved once made: the request points
  * into it. */
 struct tl_setup {
+    const tl_engine *engine;            /* that runs it: the context's, or the one chosen */
+    const char   *device;               /* its name                                 */
+    tl_chosen     chosen;
     tulle_options options;
     tl_operands   operands;
     tl_recipe     recipe;
@@ -101,6 +112,17 @@ void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
 void         tl_setup_done(tulle_ctx *ctx, tl_setup *setup);
 uint64_t     tl_csr_bytes(const tulle_csr *A);
+
+/* choose.c: which engine takes it, into setup or plan, where the context can choose.  other: who takes it
+ * where the one chosen ended for lack of memory; 0: nobody. */
+void         tl_choose_product(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, tl_setup *s);
+void         tl_choose_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y,
+                            bool gpu_only, int use, tulle_spmm_plan *p);
+int          tl_choose_other(tulle_ctx *ctx, const tl_chosen *chosen, tulle_status status);
+/* choose_measure.c: a context that can choose from now on; device: what else tells its device from others */
+tulle_status tl_choice_open(tulle_ctx *ctx, const char *device);
+void         tl_choice_close(tulle_ctx *ctx);
+tulle_status tl_choice_measure(tulle_ctx *ctx);         /* and keep; nothing where there is no choice */
 
 /* blocks.c: all of C on the host in blocks of rows, where `first`, which is done with, came to an end for its
  * size. */
@@ -168,6 +190,8 @@ tulle_status   tl_spmm_keep_values(tulle_spmm_plan *plan, const void *from);
 
 struct tulle_spmm_plan {
     tulle_ctx         *ctx;
+    const tl_engine   *engine;          /* that runs it: the context's, or the one chosen */
+    tl_chosen          chosen;
     tulle_spmm_options options;
     tulle_csr          given, A;        /* as the caller gave it, as it is multiplied */
     bool               keeps;           /* values of its own: it may be run again   */

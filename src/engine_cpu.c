@@ -29,7 +29,7 @@ static tulle_status check_profile(tulle_ctx *ctx, const tl_setup *s)
     const tl_operands *x = &s->operands;
     uint64_t rows = (uint64_t)x->A.rows, bytes = tl_bytes_of(rows, 9) + (uint64_t)x->B.rows;
     bytes = tl_bytes_sum(bytes, atomic_load(&b->held) - s->held);
-    uint64_t limit = tl_host_limit(ctx, &s->options, bytes);
+    uint64_t limit = tl_host_limit(s->engine, &s->options, bytes);
     if (bytes <= limit || bytes <= TL_LOOK_BYTES) return TULLE_OK;
     return tl_fail(b, TULLE_ELIMIT, "the row analysis alone needs %" PRIu64 " bytes (%" PRIu64 " rows, "
                    "copies of the operands included), the limit is %" PRIu64, bytes, rows, limit);
@@ -78,15 +78,6 @@ static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
     return tl_look_make(ctx, s, want & TL_VALUES);
 }
 
-static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
-{
-    (void)ctx;
-    (void)s;
-    (void)A;
-    (void)B;
-    return TULLE_OK;
-}
-
 static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
 {
     s->request.row0 = row0;
@@ -98,6 +89,16 @@ static void done(tulle_ctx *ctx, tl_setup *s)
 {
     (void)ctx;
     (void)s;
+}
+
+uint64_t tl_cpu_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                           uint64_t base, int64_t nnz, bool exact)
+{
+    tl_request r = s->request;
+    (void)exact;
+    r.values = true;
+    int threads = tl_cpu_threads(&ctx->base, r.threads, r.profile->total);
+    return tl_cpu_need(&ctx->base, &r, pieces, base, threads, true, nnz, TULLE_I64);
 }
 
 static void name_stages(tulle_stats *t)
@@ -292,66 +293,15 @@ static tulle_status warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_ty
     return TULLE_OK;
 }
 
-static tulle_status merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result)
-{
-    (void)request;
-    (void)result;
-    return tl_fail(&ctx->base, TULLE_EDEVICE,
-                   "merge trials need a GPU, and this context computes on the CPU");
-}
-
-/* A view over device memory does not get past the checks of a context without a device. */
-static tulle_status nowhere(tulle_ctx *ctx)
-{
-    return tl_fail(&ctx->base, TULLE_EINVAL,
-                   "this context computes on the CPU, and has no memory but the host's");
-}
-
-static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
-{
-    (void)A;
-    (void)place;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
-                               tulle_dense_matrix **out)
-{
-    (void)A;
-    (void)place;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static tulle_status blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out)
-{
-    (void)pattern;
-    (void)value;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static bool handles(const tulle_ctx *ctx)
-{
-    (void)ctx;
-    return false;
-}
-
-static uint64_t memory(const tulle_ctx *ctx)
-{
-    (void)ctx;
-    return 0;
-}
-
 const tl_engine tl_engine_cpu = {
     .where = TL_ON_CPU, .on_host = true,
-    .prepare = prepare, .stay = stay, .run = run, .done = done, .figures = figures,
+    .prepare = prepare, .stay = tl_host_stay, .run = run, .done = done,
+    .host_bytes = tl_cpu_host_bytes, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
-    .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
-    .memory = memory, .threads = here, .close = nothing,
+    .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = tl_host_merge,
+    .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
+    .handles = tl_host_handles, .memory = tl_host_memory, .threads = here, .close = nothing,
 };

@@ -39,7 +39,7 @@ static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
     tulle_status status = TULLE_OK;
     if (want & TL_LOOK) TRY(tl_look_make(ctx, s, want & TL_VALUES));
     s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
-    tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, ctx->device, s->stats.isa);
+    tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, s->device, s->stats.isa);
 done:
     return status;
 }
@@ -358,7 +358,8 @@ static void close(tulle_ctx *ctx)
 
 const tl_engine tl_engine_gpu = {
     .where = TL_ON_GPU, .on_host = false,
-    .prepare = prepare, .stay = stay, .run = run, .part = part, .done = done, .figures = figures,
+    .prepare = prepare, .stay = stay, .run = run, .part = part, .done = done,
+    .host_bytes = tl_cpu_host_bytes, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,

@@ -61,73 +61,21 @@ static tulle_status warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_ty
     return TULLE_OK;
 }
 
-static tulle_status merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result)
-{
-    (void)request;
-    (void)result;
-    return tl_fail(&ctx->base, TULLE_EDEVICE, "merge trials need a context of one GPU, and this one has %s",
-                   ctx->device);
-}
-
-static uint64_t memory(const tulle_ctx *ctx)
-{
-    (void)ctx;
-    return 0;
-}
-
 static bool too_large(tulle_status status)
 {
     return tl_several_short(status);
 }
 
-/* A view over device memory does not get past the checks of a context that reads on the host. */
-static tulle_status nowhere(tulle_ctx *ctx)
-{
-    return tl_fail(&ctx->base, TULLE_EINVAL,
-                   "this context has several devices (%s), and operands and results on the host",
-                   ctx->device);
-}
-
-static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
-{
-    (void)A;
-    (void)place;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static tulle_status dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
-                               tulle_dense_matrix **out)
-{
-    (void)A;
-    (void)place;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static tulle_status blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out)
-{
-    (void)pattern;
-    (void)value;
-    (void)out;
-    return nowhere(ctx);
-}
-
-static bool handles(const tulle_ctx *ctx)
-{
-    (void)ctx;
-    return false;
-}
-
 const tl_engine tl_engine_several = {
     .where = TL_ON_BOTH, .on_host = true,
-    .prepare = tl_several_prepare, .stay = tl_several_stay, .run = tl_several_multiply,
-    .done = tl_several_done, .figures = tl_several_figures,
+    .prepare = tl_several_prepare, .stay = tl_host_stay, .run = tl_several_multiply,
+    .done = tl_several_done, .host_bytes = tl_several_host_bytes, .figures = tl_several_figures,
     .room = tl_several_room, .too_large = too_large, .refuse = tl_several_refuse,
     .plan_make = tl_several_plan_make, .plan_run = tl_several_plan_run, .plan_free = tl_several_plan_free,
     .spmm_make = tl_several_spmm_make, .spmm_run = tl_several_spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = tl_several_spmm_values, .spmm_free = tl_several_spmm_free,
-    .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
-    .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
-    .memory = memory, .threads = tl_several_threads, .close = tl_several_close,
+    .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = tl_host_merge,
+    .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
+    .handles = tl_host_handles,
+    .memory = tl_host_memory, .threads = tl_several_threads, .close = tl_several_close,
 };

@@ -35,6 +35,10 @@ typedef struct tl_engine {
      * there, while none stay.  NULL: operands are read where they lie, and what does not fit does not. */
     tulle_status (*part)(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
                          tulle_matrix **C);
+    /* For an estimate: bytes of a product on the host whose C has so many entries, beside `base`; exact:
+     * never less than are held. */
+    uint64_t     (*host_bytes)(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                               uint64_t base, int64_t nnz, bool exact);
     /* What the engine has not told in the stats of its runs; C takes so many bytes. */
     void         (*figures)(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);
     /* Blocks: bytes of C in one run, beside what stays; could fewer rows do where a run came to this
@@ -78,6 +82,19 @@ typedef struct tl_engine {
 
 extern const tl_engine tl_engine_cpu, tl_engine_gpu, tl_engine_several;
 
+/* engine_host.c: what engines share that know the host's memory alone. */
+tulle_status tl_host_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
+tulle_status tl_host_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
+tulle_status tl_host_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
+                                tulle_dense_matrix **out);
+tulle_status tl_host_blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
+bool         tl_host_handles(const tulle_ctx *ctx);
+uint64_t     tl_host_memory(const tulle_ctx *ctx);
+tulle_status tl_host_merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result);
+
+/* engine_cpu.c: the bytes of a product on the CPU, which stand for those of a GPU's on the host as well. */
+uint64_t     tl_cpu_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                               uint64_t base, int64_t nnz, bool exact);
 /* What the CPU's engine looks at: profile and request of the setup.  Blocks and estimates look at them on
  * every engine. */
 tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values);

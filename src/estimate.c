@@ -7,9 +7,10 @@
  * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's
  * product is estimated on the host, too: what it would choose, only it knows.
  *
- * Bytes are those of one pass on all threads (cpu/room.c), beside what the estimate itself holds: it makes
- * the same copies of the operands and the same profile as the product.  Patterns are enough for an estimate;
- * what their missing values would take in copies is added. */
+ * Bytes are those of one pass on all threads (cpu/room.c), of several devices those of all parts on the
+ * host (a device's own are not known before), beside what the estimate itself holds: it makes the same
+ * copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
+ * their missing values would take in copies is added. */
 #include "ctx.h"
 #include <string.h>
 
@@ -53,13 +54,12 @@ static uint64_t missing(const tl_operands *x)
     return bytes;
 }
 
-static uint64_t bytes_for(const tl_base *b, const tl_setup *s, const tl_pieces *pieces, int64_t nnz)
+static uint64_t bytes_for(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces, int64_t nnz,
+                          bool exact)
 {
-    tl_request r = s->request;
-    int threads = tl_cpu_threads(b, r.threads, r.profile->total);
-    uint64_t lack = missing(&s->operands), base = tl_bytes_sum(tl_cpu_base(b, &r), lack);
-    r.values = true;
-    uint64_t bytes = tl_cpu_need(b, &r, pieces, base, threads, true, nnz, TULLE_I64);
+    const tl_base *b = &ctx->base;
+    uint64_t lack = missing(&s->operands), base = tl_bytes_sum(tl_cpu_base(b, &s->request), lack);
+    uint64_t bytes = s->engine->host_bytes(ctx, s, pieces, base, nnz, exact);
     uint64_t peak = tl_bytes_sum(atomic_load(&b->peak) - s->held, lack);
     uint64_t plan = sizeof(tulle_plan) + tl_replay_bytes();
     return tl_bytes_sum(bytes > peak ? bytes : peak, plan);
@@ -79,16 +79,19 @@ tulle_status tl_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     f->nnz_lower = s.options.drop_zeros ? 0 : p->lower;
     f->nnz_upper = p->upper;
     f->policy = s.stats.policy;
+    f->device = s.device;
+    f->sec_cpu = s.chosen.cpu;
+    f->sec_device = s.chosen.device;
 
     TRY(tl_cpu_pieces(b, &s.request, false, &pieces));
-    f->bytes_upper = bytes_for(b, &s, &pieces, f->nnz_upper);
+    f->bytes_upper = bytes_for(ctx, &s, &pieces, f->nnz_upper, true);
     int64_t step = (pieces.count + SAMPLED_PIECES - 1) / SAMPLED_PIECES, nnz = 0, seen = 0;
     TRY(tl_cpu_count(b, &s.request, step > 0 ? step : 1, &nnz, &seen, &s.stats));
     if (step > 1) tl_trace(b, "estimate: one piece of the work in %d was counted", (int)step);
     double scale = seen > 0 ? (double)p->total / (double)seen : 1;
     f->nnz_estimate = clamp((int64_t)((double)nnz * scale), f->nnz_lower, p->upper);
     scale_shares(&s.stats, s.operands.A.rows, p->total, f);
-    f->bytes_estimate = bytes_for(b, &s, &pieces, f->nnz_estimate);
+    f->bytes_estimate = bytes_for(ctx, &s, &pieces, f->nnz_estimate, false);
     if (f->bytes_estimate > f->bytes_upper) f->bytes_estimate = f->bytes_upper;
 done:
     tl_pieces_done(b, &pieces);

@@ -3,7 +3,8 @@
  * multiply.c - the whole road of one product: setup, engine, C.
  *
  * An engine with memory of its own may have no room for a product whose C is wanted on the host, where it
- * has: it goes on in blocks of rows then (blocks.c). */
+ * has: it goes on in blocks of rows then (blocks.c), unless the context can choose (choose.c), and the CPU
+ * has room for all of it. */
 #include "ctx.h"
 
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)
@@ -21,12 +22,19 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     tulle_status status = TULLE_OK;
     tl_setup s = {0};
     tulle_matrix *C = NULL;
-    int want = 0;
-    TRY(tl_wanted(&ctx->base, A, B, options, &want));
-    TRY(tl_setup_make(ctx, A, B, options, want, &s));
     const tl_engine *e = ctx->engine;
-    status = e->run(ctx, &s, 0, -1, &C);
-    if (e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
+    bool made;
+    int want = 0, use = 0, other = 0;
+    TRY(tl_wanted(&ctx->base, A, B, options, &want));
+    do {                                /* whoever has no room leaves it to the other, if there is one */
+        use |= other;
+        tl_setup_done(ctx, &s);
+        status = tl_setup_make(ctx, A, B, options, want | use, &s);
+        made = status == TULLE_OK;
+        if (made) status = s.engine->run(ctx, &s, 0, -1, &C);
+        other = tl_choose_other(ctx, &s.chosen, status);
+    } while (other);
+    if ((made || use) && e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
         tl_setup_done(ctx, &s);
         tl_trace(&ctx->base, "%s: in blocks of rows, then", ctx->base.error);
         TRY(tl_multiply_joined(ctx, A, B, options, &s, &C));

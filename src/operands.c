@@ -42,14 +42,15 @@ uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
     return bytes < (uint64_t)64 << 20 ? UINT64_MAX : tl_memory_free();
 }
 
-uint64_t tl_host_limit(const tulle_ctx *ctx, const tulle_options *o, uint64_t bytes)
+uint64_t tl_host_limit(const tl_engine *engine, const tulle_options *o, uint64_t bytes)
 {
     static const tulle_options none;
-    return tl_limit_for(ctx->engine->on_host ? o : &none, bytes);
+    return tl_limit_for(engine->on_host ? o : &none, bytes);
 }
 
 /* One operand on its way. */
 typedef struct work {
+    const tl_engine *engine;            /* that multiplies it                       */
     tulle_csr    *view;
     const char   *name;
     int           op;
@@ -120,7 +121,7 @@ static tulle_status settle(tulle_ctx *ctx, work *w, const tulle_options *o)
     tulle_csr view;
     tulle_matrix *own = NULL;
     uint64_t needs = tl_csr_slice_bytes(w->view);
-    uint64_t limit = ctx->engine->on_host ? tl_limit_for(o, needs) : UINT64_MAX;
+    uint64_t limit = w->engine->on_host ? tl_limit_for(o, needs) : UINT64_MAX;
     if (needs > limit && needs > TL_LOOK_BYTES)
         return tl_fail(b, TULLE_ELIMIT, "%s: the row pointers of a slice alone need %" PRIu64
                        " bytes, the limit is %" PRIu64, w->name, needs, limit);
@@ -149,11 +150,11 @@ static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, boo
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_matrix *copy = NULL;
-    bool here = look || ctx->engine->on_host || needs_copy(w, o);
+    bool here = look || w->engine->on_host || needs_copy(w, o);
     if (!here && (o->trust_inputs || w->view->place == TULLE_DEVICE)) return TULLE_OK;
     if (!here) return tl_csr_check_ends(b, w->view, w->name);
     if (w->view->place == TULLE_DEVICE) {
-        TRY(ctx->engine->move(ctx, w->view, TULLE_HOST, &copy));
+        TRY(w->engine->move(ctx, w->view, TULLE_HOST, &copy));
         replace(b, w, copy);
         tl_trace(b, "%s: copied from %s to the host, %s", w->name, ctx->device,
                  w->op != TULLE_KEEP ? "transposed there" : o->sort_inputs ? "sorted there" : "read there");
@@ -225,9 +226,9 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     TRY(copy_bytes(ctx, wa, o, look, &n));
     if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));
     if (wb->inner) take(&n, tl_inner_bytes(wa->view, wb->view, wa->perm, &result), result);
-    uint64_t limit = tl_host_limit(ctx, o, n.most);
+    uint64_t limit = tl_host_limit(wa->engine, o, n.most);
     /* small ones are made to find out what all of the product needs */
-    if (n.most <= limit || (ctx->engine->on_host && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
+    if (n.most <= limit || (wa->engine->on_host && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
     bool turned = wa->op || (wb->op && !wb->inner);
     status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the "
                      "limit is %" PRIu64, n.most,
@@ -259,7 +260,7 @@ static tulle_status check_first(tulle_ctx *ctx, const tulle_options *o, bool loo
     work *both[] = {wa, wb};
     for (int i = 0; i < 2; i++) {
         work *w = both[i];
-        bool here = look || ctx->engine->on_host || needs_copy(w, o);
+        bool here = look || w->engine->on_host || needs_copy(w, o);
         if (!here || w->view->place == TULLE_DEVICE) continue;
         if (i == 1 && wa->checked && tl_same_arrays(wa->view, wb->view)) wb->checked = true;
         TRY(check(ctx, w, o));
@@ -268,8 +269,8 @@ done:
     return status;
 }
 
-tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
-                              int want, tl_operands *x)
+tulle_status tl_operands_make(tulle_ctx *ctx, const tl_engine *engine, const tulle_csr *A, const tulle_csr *B,
+                              const tulle_options *o, int want, tl_operands *x)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -279,9 +280,9 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     x->A = *A;
     x->B = *B;
     TRY(check_pair(ctx, A, B, o, want & TL_VALUES));
-    work wa = {.view = &x->A, .name = "A", .op = o->op_a, .own = &x->own_a,
+    work wa = {.engine = engine, .view = &x->A, .name = "A", .op = o->op_a, .own = &x->own_a,
                .perm = perms ? &x->perm_a : NULL};
-    work wb = {.view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b,
+    work wb = {.engine = engine, .view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b,
                .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
     bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);

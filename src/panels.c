@@ -89,7 +89,7 @@ tulle_status tl_part_rows(tulle_ctx *ctx, tl_setup *s, const tulle_csr *given, i
         TRY(tl_columns_take(b, B, c.lists.row, c.lists.need, 0, B->cols, &rows));
         B = &rows->view;
     }
-    TRY(ctx->engine->part(ctx, s, &c.A, B, C));
+    TRY(s->engine->part(ctx, s, &c.A, B, C));
 done:
     tl_matrix_free(b, rows);
     cut_done(b, &c);
@@ -122,7 +122,7 @@ static tulle_status refuse(tulle_ctx *ctx, tl_setup *s, tulle_status status)
     }
     if (type) memset(A->values, 0, (size_t)n * tl_type_size(x->val_type));
     if (type) memset(B->values, 0, (size_t)n * tl_type_size(x->val_type));
-    status = ctx->engine->part(ctx, s, &A->view, &B->view, &C);
+    status = s->engine->part(ctx, s, &A->view, &B->view, &C);
     if (status != TULLE_OK && status != TULLE_ELIMIT) goto done;
     if (status == TULLE_ELIMIT) memcpy(why, b->error, sizeof why);
     status = tl_fail(b, TULLE_ELIMIT, "even a row of A and a column of B at a time, %.900s", why);
@@ -152,7 +152,7 @@ static tulle_status one_panel(tulle_ctx *ctx, tl_setup *s, const cut *c, int64_t
     tulle_matrix *B = NULL, *C = NULL;
     TRY(tl_columns_take(b, &s->operands.B, c->lists.row, c->lists.need, first, end, &B));
     if (B->view.nnz == 0) goto done;
-    TRY(ctx->engine->part(ctx, s, &c->A, &B->view, &C));
+    TRY(s->engine->part(ctx, s, &c->A, &B->view, &C));
     TRY(tl_join_put(b, j, &C->view, true));
 done:
     tl_matrix_free(b, B);
@@ -184,7 +184,7 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
         }
         s->stats.stages = s->stats.waits = s->stats.shares = 0;
         status = one_panel(ctx, s, &c, first, end, &j);
-        if (ctx->engine->too_large(status)) {
+        if (s->engine->too_large(status)) {
             if (sum.peak_bytes < s->stats.peak_bytes) sum.peak_bytes = s->stats.peak_bytes;
             if (end - first == 1) TRY(refuse(ctx, s, status));
             width = (end - first) / 2;

@@ -8,12 +8,41 @@
 #include "ctx.h"
 #include <string.h>
 
+/* All that an engine made of it. */
+static void clear(tulle_plan *p)
+{
+    tl_base *b = &p->ctx->base;
+    if (p->setup.engine) p->setup.engine->plan_free(p);
+    p->kept = NULL;
+    tl_matrix_free(b, p->C);
+    p->C = NULL;
+    tl_setup_done(p->ctx, &p->setup);
+}
+
+static tulle_status make(tulle_plan *p, const tulle_csr *A, const tulle_csr *B, const tulle_options *options,
+                         int use)
+{
+    tulle_status status = TULLE_OK;
+    tl_setup *s = &p->setup;
+    TRY(tl_setup_make(p->ctx, A, B, options, TL_PERMS | use, s));
+    int idx_type = s->options.c_idx_type;
+    if (idx_type && (tulle_index)idx_type != s->operands.B.idx_type) {
+        status = tl_fail(&p->ctx->base, TULLE_ETYPE, "a plan gives C the column indices of B (%s)",
+                         tl_index_name(s->operands.B.idx_type));
+        goto done;
+    }
+    TRY(s->engine->plan_make(p));
+done:
+    return status;
+}
+
 tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                             const tulle_options *options, tulle_plan **out)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_plan *p = NULL;
+    int use = 0;
     if (options && (options->drop_zeros || options->sort_inputs)) {
         status = tl_fail(b, TULLE_EINVAL, "a plan knows patterns only: %s is not for plans",
                          options->drop_zeros ? "drop_zeros" : "sort_inputs");
@@ -27,18 +56,12 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     TRY(tl_view_check(ctx, B, "B"));
     p->a_first = tl_csr_first(A);
     p->b_first = tl_csr_first(B);
-    /* values come with each run: copies of the operands have none */
-    tulle_csr a_pattern = *A, b_pattern = *B;
-    if (ctx->engine->on_host) a_pattern.values = b_pattern.values = NULL;
-    TRY(tl_setup_make(ctx, &a_pattern, &b_pattern, options, TL_PERMS, &p->setup));
+    do {                                /* whoever has no room leaves it to the other, if there is one */
+        clear(p);
+        status = make(p, A, B, options, use);
+    } while ((use = tl_choose_other(ctx, &p->setup.chosen, status)) != 0);
+    TRY(status);
     const tl_operands *x = &p->setup.operands;
-    int idx_type = p->setup.options.c_idx_type;
-    if (idx_type && (tulle_index)idx_type != x->B.idx_type) {
-        status = tl_fail(b, TULLE_ETYPE, "a plan gives C the column indices of B (%s)",
-                         tl_index_name(x->B.idx_type));
-        goto done;
-    }
-    TRY(ctx->engine->plan_make(p));
     size_t size = tl_type_size(x->A.val_type);
     if (x->perm_a) TRY(tl_alloc(b, &p->a_copy, x->A.nnz, size, "values of a transposed A"));
     if (x->perm_b) TRY(tl_alloc(b, &p->b_copy, x->B.nnz, size, "values of a transposed B"));
@@ -117,7 +140,7 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     TRY(check_apart(p, &p->b, "b_values", b_values, c_values));
     TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
-    TRY(p->ctx->engine->plan_run(p, a_values, b_values, c_values));
+    TRY(p->setup.engine->plan_run(p, a_values, b_values, c_values));
 done:
     compiling = tl_ctx_compiling(p->ctx) - compiling;   /* the plan has its kernels; others are loaded here */
     double run = tl_now() - start;
@@ -133,9 +156,7 @@ void tl_plan_free(tulle_plan *p)
 {
     if (!p) return;
     tl_base *b = &p->ctx->base;
-    p->ctx->engine->plan_free(p);
-    tl_matrix_free(b, p->C);
-    tl_setup_done(p->ctx, &p->setup);
+    clear(p);
     tl_free(b, p->a_copy);
     tl_free(b, p->b_copy);
     tl_free(b, p);

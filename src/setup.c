@@ -21,21 +21,26 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     memset(s, 0, sizeof *s);
+    s->engine = ctx->engine;
+    s->device = ctx->device;
     s->values = want & TL_VALUES;
     s->start = tl_now();
     s->compiling = tl_ctx_compiling(ctx);
     s->held = atomic_load(&b->held);
-    atomic_store(&b->peak, s->held);
     TRY(tl_options_check(ctx, options, &s->options));
-    TRY(tl_operands_make(ctx, A, B, &s->options, want, &s->operands));
+    TRY(tl_recipe_make(b, &s->options, &s->recipe));
+    tl_choose_product(ctx, A, B, want, s);
+    atomic_store(&b->peak, s->held);
+    tulle_csr a = *A, c = *B;
+    if ((want & TL_PERMS) && s->engine->on_host) a.values = c.values = NULL;    /* they come with each run */
+    TRY(tl_operands_make(ctx, s->engine, &a, &c, &s->options, want, &s->operands));
     const tl_operands *x = &s->operands;
     TRY(check_index(b, &s->options, x->B.cols));
     double analyze = tl_now();
-    TRY(tl_recipe_make(b, &s->options, &s->recipe));
-    TRY(tl_recipe_check(b, &s->recipe, ctx->engine->where, ctx->device));
+    TRY(tl_recipe_check(b, &s->recipe, s->engine->where, s->device));
     s->stats = (tulle_stats){.sec_check = x->seconds, .a_nnz = x->a_nnz, .b_nnz = x->b_nnz,
-                             .policy = s->recipe.policy->name, .device = ctx->device, .isa = tl_cpu_isa()};
-    TRY(ctx->engine->prepare(ctx, s, want));
+                             .policy = s->recipe.policy->name, .device = s->device, .isa = tl_cpu_isa()};
+    TRY(s->engine->prepare(ctx, s, want));
     s->stats.sec_analyze = tl_now() - analyze;
 done:
     if (status != TULLE_OK) tl_setup_done(ctx, s);
@@ -46,6 +51,8 @@ tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, t
 {
     tl_base *b = &ctx->base;
     memset(s, 0, sizeof *s);
+    s->engine = ctx->engine;
+    s->device = ctx->device;
     s->options = from->options;
     s->options.threads = threads;
     s->options.op_a = s->options.op_b = TULLE_KEEP;
@@ -98,13 +105,13 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     tulle_stats *stats = &s->stats;
     stats->sec_total = tl_now() - s->start;
     stats->sec_compile = tl_ctx_compiling(ctx) - s->compiling;
-    ctx->engine->figures(ctx, s, c_bytes);
+    s->engine->figures(ctx, s, c_bytes);
     ctx->stats = *stats;
 }
 
 void tl_setup_done(tulle_ctx *ctx, tl_setup *s)
 {
-    ctx->engine->done(ctx, s);
+    if (s->engine) s->engine->done(ctx, s);
     if (s->shared) return;
     tl_profile_done(&ctx->base, &s->profile);
     tl_operands_done(&ctx->base, &s->operands);

@@ -5,7 +5,8 @@
  * Each part has a thread of a team of its own; the caller's thread watches: it alone calls the progress
  * function of the caller, and passes a cancellation on by a flag that the parts' own progress functions
  * read.  The first part that fails raises the same flag.  Threads of the context are divided among its parts
- * on the host, so that cores have one thread each; a part on a device needs one that waits for it.
+ * on the host, so that cores have one thread each; a part on a device needs one that waits for it.  What
+ * parts trace is kept until all are done, and told by the caller's thread.
  *
  * Memory that is freed is kept for all of them together. */
 #include "several.h"
@@ -25,6 +26,12 @@ static bool next_name(const char **devices, char *name, size_t bytes)
     snprintf(name, bytes, "%.*s", (int)(n < bytes ? n : bytes - 1), *devices);
     *devices += n + ((*devices)[n] == ',');
     return fits;
+}
+
+static const char *why_not(const char *name)
+{
+    if (!name[0]) return "no name";
+    return strchr(name, '/') ? "more than one device" : "a name too long for a device";
 }
 
 static tulle_status open_part(tulle_ctx *ctx, const char *devices, const char *name, int count)
@@ -73,9 +80,9 @@ tulle_status tl_several_open(tulle_ctx *ctx, const char *devices)
     ctx->several = v;
     ctx->engine = &tl_engine_several;
     while (v->count < count) {
-        if (!next_name(&at, name, sizeof name)) {
+        if (!next_name(&at, name, sizeof name) || strchr(name, '/')) {
             status = tl_fail(b, TULLE_EDEVICE, "device %d of %d in \"%.200s\" has %s", v->count + 1, count,
-                             devices, name[0] ? "a name too long for a device" : "no name");
+                             devices, why_not(name));
             goto done;
         }
         TRY(open_part(ctx, devices, name, count));
@@ -208,6 +215,35 @@ static void work(void *arg, int thread, int threads)
     atomic_fetch_add(&v->ended, 1);
 }
 
+/* The trace function of a part, on its thread. */
+static void note_line(void *user, const char *line)
+{
+    tl_lines *l = user;
+    size_t n = strlen(line) + 1;
+    if (n > sizeof l->text - l->bytes) {
+        l->lost++;
+        return;
+    }
+    memcpy(l->text + l->bytes, line, n);
+    l->bytes += n;
+}
+
+/* By the caller's thread, with the name of the part and, where that says too little, its number. */
+static void tell_lines(tl_several *v)
+{
+    tl_base *b = &v->ctx->base;
+    for (int i = 0; i < v->count; i++) {
+        tl_lines *l = &v->lines[i];
+        char number[32] = "";
+        if (v->twins[i] > 1) snprintf(number, sizeof number, " (part %d)", i + 1);
+        for (const char *at = l->text; at < l->text + l->bytes; at += strlen(at) + 1)
+            tl_trace(b, "%s%s: %s", v->part[i]->device, number, at);
+        if (l->lost) tl_trace(b, "%s%s: and %d lines more", v->part[i]->device, number, l->lost);
+        l->bytes = 0;
+        l->lost = 0;
+    }
+}
+
 static void begin(tl_several *v, uint64_t *held)
 {
     for (int i = 0; i < v->count; i++) {
@@ -215,6 +251,8 @@ static void begin(tl_several *v, uint64_t *held)
         b->error[0] = 0;
         b->progress = heed;
         b->progress_user = v;
+        b->trace = v->ctx->base.trace ? note_line : NULL;
+        b->trace_user = &v->lines[i];
         atomic_store(&b->cancelled, 0);
         held[i] = atomic_load(&b->held);
         atomic_store(&b->peak, held[i]);
@@ -246,6 +284,7 @@ tulle_status tl_several_run(tulle_ctx *ctx, tl_part_fn fn, void *arg, const char
     begin(v, held);
     v->direct = false;
     tl_team_run(v->team, 0, work, &c);
+    tell_lines(v);
     count_bytes(v, held);
     int failed = atomic_load(&v->failed);
     if (failed >= 0) return tl_several_fail(ctx, failed, v->status[failed]);
@@ -260,6 +299,7 @@ tulle_status tl_several_one(tulle_ctx *ctx, int i, tl_part_fn fn, void *arg)
     begin(v, held);
     v->direct = true;
     tulle_status status = fn(arg, v->part[i], i);
+    tell_lines(v);
     count_bytes(v, held);
     return status == TULLE_OK ? status : tl_several_fail(ctx, i, status);
 }

@@ -15,18 +15,26 @@
 
 enum { TL_PARTS_MAX = 16 };
 
+typedef struct tl_lines {
+    size_t bytes;                       /* lines, each ended by a zero              */
+    int    lost;                        /* for which there was no room              */
+    char   text[4000];
+} tl_lines;
+
 typedef struct tl_several {
     tulle_ctx *ctx;                     /* the whole                                */
     int        count;
     tulle_ctx *part[TL_PARTS_MAX];
     int        twins[TL_PARTS_MAX];     /* parts on the same device, itself included */
     tl_team   *team;                    /* a thread for each part, and the caller's */
+    double     spmm_rate[TL_PARTS_MAX]; /* entries of A times columns a second, so far; 0: not known */
     /* of the call under way */
     bool       direct;                  /* it runs in the caller's thread           */
     atomic_int stop, failed;            /* all are to end; the part that failed first, or -1 */
     atomic_int begun, ended;
     tulle_status status[TL_PARTS_MAX];
     uint64_t   device_bytes[TL_PARTS_MAX];      /* that a part held in memory of its own, where it says so */
+    tl_lines   lines[TL_PARTS_MAX];     /* what parts have traced, until the caller's thread tells it */
 } tl_several;
 
 tulle_status tl_several_open(tulle_ctx *ctx, const char *devices);
@@ -55,10 +63,11 @@ bool         tl_several_short(tulle_status status);
 
 /* ---- several_product.c */
 tulle_status tl_several_prepare(tulle_ctx *ctx, tl_setup *s, int want);
-tulle_status tl_several_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B);
 tulle_status tl_several_multiply(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C);
 void         tl_several_done(tulle_ctx *ctx, tl_setup *s);
 void         tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);
+uint64_t     tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                                   uint64_t base, int64_t nnz, bool exact);
 uint64_t     tl_several_room(const tulle_ctx *ctx, const tl_setup *s);
 tulle_status tl_several_refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status);
 /* What the parts hold for this product goes back; how fast each was (products a second; 0: not known). */

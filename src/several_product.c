@@ -9,11 +9,12 @@
  * product too small to be divided is the first part's alone, in the caller's thread.
  *
  * Memory: a limit is divided evenly among the parts, for all that each holds: results on the host,
- * workspace, and bytes of its device.  A device that has no room for a range gives it back in halves; one
- * without room for a row, and a part on the host whose results have come to its share, leave the rest to the
- * others.  Where all have left, or C and the largest range are too much for the join, one part on the host
- * does all of it with all of the limit, as if it were the only one; so what it says is enough is enough
- * here, too. */
+ * workspace, and bytes of its device.  A device that has no room for B gets the rows of it that a range
+ * names; one that has no room for a range gives it back in halves, and takes a row alone in panels of
+ * columns; one without room for a column, and a part on the host whose results have come to its share,
+ * leave the rest to the others.  Where all have left, or C and the largest range are too much for the join,
+ * one part on the host does all of it with all of the limit, as if it were the only one; so what it says is
+ * enough is enough here, too. */
 #include "several.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@
 typedef struct part_work {
     tl_setup setup;
     bool     made, stays;               /* the setup; B on its device               */
+    bool     in_parts;                  /* B does not fit there: rows of B go with rows of A (panels.c) */
+    int64_t  panels;                    /* of columns, for single rows              */
     double   busy;                      /* seconds                                  */
     int64_t  products;                  /* in these                                 */
 } part_work;
@@ -67,22 +70,12 @@ done:
     return status;
 }
 
-/* Parts bring their operands when they get a first range. */
-tulle_status tl_several_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
-{
-    (void)ctx;
-    (void)s;
-    (void)A;
-    (void)B;
-    return TULLE_OK;
-}
-
 void tl_several_release(tulle_ctx *ctx, tl_setup *s)
 {
     works *k = s->kept;
     for (int i = 0; k && i < k->count; i++) {
         if (k->part[i].made) tl_setup_done(ctx->several->part[i], &k->part[i].setup);
-        k->part[i].made = k->part[i].stays = false;
+        k->part[i].made = k->part[i].stays = k->part[i].in_parts = false;
     }
 }
 
@@ -138,6 +131,7 @@ static void set_limit(const job *j, int i, bool alone)
 static tulle_status make_ready(const job *j, tulle_ctx *part, int i, bool alone)
 {
     tulle_status status = TULLE_OK;
+    const tl_engine *e = part->engine;
     part_work *w = &j->k->part[i];
     const int threads = tl_several_share(j->v, i, j->s->options.threads);
     if (!w->made) {
@@ -145,14 +139,31 @@ static tulle_status make_ready(const job *j, tulle_ctx *part, int i, bool alone)
         w->made = true;
     }
     set_limit(j, i, alone);
-    if (w->stays) return TULLE_OK;
-    status = part->engine->stay(part, &w->setup, &w->setup.operands.A, &w->setup.operands.B);
+    if (w->stays || w->in_parts) return TULLE_OK;
+    status = e->stay(part, &w->setup, &w->setup.operands.A, &w->setup.operands.B);
     w->stays = status == TULLE_OK;
     if (w->stays) return TULLE_OK;
+    if (e->part && e->too_large(status)) {
+        tl_trace(&part->base, "%s: rows of A go there with the rows of B that they name", part->base.error);
+        e->done(part, &w->setup);
+        w->in_parts = true;
+        return tl_look_make(part, &w->setup, w->setup.values);          /* what rows can take */
+    }
     tl_setup_done(part, &w->setup);
     w->made = false;
 done:
     return status;
+}
+
+/* Rows by the part's engine.  Where B does not fit: with the rows of B that are named, and one row alone in
+ * panels of columns. */
+static tulle_status compute(tulle_ctx *part, part_work *w, int64_t row0, int64_t row1, tulle_matrix **C)
+{
+    const tl_engine *e = part->engine;
+    if (!w->in_parts) return e->run(part, &w->setup, row0, row1, C);
+    tulle_status status = tl_part_rows(part, &w->setup, &w->setup.operands.B, row0, row1, C);
+    if (!e->too_large(status) || row1 - row0 > 1) return status;
+    return tl_part_panels(part, &w->setup, row0, e->room(part, &w->setup), &w->panels, C);
 }
 
 static tulle_status run_rows(const job *j, tulle_ctx *part, int i, int64_t row0, int64_t row1, bool alone,
@@ -164,7 +175,7 @@ static tulle_status run_rows(const job *j, tulle_ctx *part, int i, int64_t row0,
     double start = tl_now() - tl_ctx_compiling(part);
     t->stages = t->waits = t->shares = 0;
     set_limit(j, i, alone);
-    TRY(part->engine->run(part, &w->setup, row0, row1, C));
+    TRY(compute(part, w, row0, row1, C));
     w->busy += tl_now() - tl_ctx_compiling(part) - start;
     for (int64_t r = row0; r < row1; r++) w->products += j->s->profile.products[r];
     uint64_t *bytes = &j->v->device_bytes[i];
@@ -357,6 +368,14 @@ tulle_status tl_several_multiply(tulle_ctx *ctx, tl_setup *s, int64_t row0, int6
         status = run_shared(ctx, &j, C);
     }
     int host = tl_several_main(j.v);
+    int64_t rows = j.row1 - j.row0;
+    if (tl_several_short(status) && j.ranges.count < 2 && !j.v->part[host]->engine->on_host && rows > 1) {
+        /* no part on the host to leave it to: fewer rows at once */
+        tl_ranges_done(&ctx->base, &j.ranges);
+        TRY(tl_ranges_make(&ctx->base, s->profile.products, j.row0, j.row1, j.v->count, (rows + 1) / 2,
+                           &j.ranges));
+        status = run_shared(ctx, &j, C);
+    }
     if (tl_several_short(status) && (j.ranges.count > 1 || host > 0)) {
         tl_trace(&ctx->base, "memory for several devices at once is short: %s", ctx->base.error);
         for (int i = 0; i < j.k->count; i++) {
@@ -387,6 +406,25 @@ void tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
         t->stage[t->stages++] = (tulle_stage){.name = ctx->several->part[i]->device,
                                               .seconds = k->part[i].busy};
     t->stage[t->stages++] = (tulle_stage){.name = "join", .seconds = k->join};
+}
+
+/* Each part on the host has its workspace; C is there in ranges, and once more, at most, when they are
+ * joined: in most products the largest range is a quarter of it. */
+uint64_t tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
+                               uint64_t base, int64_t nnz, bool exact)
+{
+    const tl_several *v = ctx->several;
+    tl_request r = s->request;
+    r.values = true;
+    uint64_t c = tl_cpu_c_bytes(&r, nnz, TULLE_I64);
+    uint64_t bytes = tl_bytes_sum(base, tl_bytes_sum(c, exact ? c : c / 4));
+    for (int i = 0; i < v->count; i++) {
+        if (!v->part[i]->engine->on_host) continue;
+        const int threads = tl_several_share(v, i, s->options.threads);
+        bytes = tl_bytes_sum(bytes, tl_cpu_need(&ctx->base, &r, pieces, 0, threads, true, 0, TULLE_I64));
+        bytes = tl_bytes_sum(bytes, sizeof(tulle_plan) + tl_replay_bytes());
+    }
+    return bytes;
 }
 
 /* Half of what is left is for C in ranges, and half of that for workspace. */

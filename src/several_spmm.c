@@ -2,7 +2,8 @@
  *
  * several_spmm.c - a sparse matrix times a dense one on several devices.
  *
- * A is checked and transposed once, by the whole.  Rows of Y are cut by the entries of A, one part for each:
+ * A is checked and transposed once, by the whole.  Rows of Y are cut by the entries of A, one part for each,
+ * with shares by how fast each was in earlier products of the context (the same where one was in none):
  * X goes to a device whole, so that more than one range would bring it there more than once.  A part
  * computes its rows as if they were all, with a slice of A and rows of Y, which lie apart in every order of
  * Y.
@@ -15,6 +16,7 @@
 #include <string.h>
 
 enum { LEAST_WORK = 1 << 16 };          /* entries of A, and rows, of a part */
+static const double LEAST_SHARE = 0.02; /* of the fastest part's */
 
 typedef struct parts {
     int64_t          row[TL_PARTS_MAX + 1];
@@ -47,9 +49,24 @@ static void use_one(parts *k, int count, int one)
     for (int i = 1; i <= count; i++) k->row[i] = i > one ? k->row[count] : 0;
 }
 
+/* By speed; no part so little that it could not show that it has become faster.  False: the same for all. */
+static bool find_shares(const tl_several *v, double *share)
+{
+    double most = 0;
+    for (int i = 0; i < v->count; i++) {
+        if (v->spmm_rate[i] <= 0 || v->twins[i] == v->count) return false;
+        if (v->spmm_rate[i] > most) most = v->spmm_rate[i];
+    }
+    for (int i = 0; i < v->count; i++)
+        share[i] = v->spmm_rate[i] > LEAST_SHARE * most ? v->spmm_rate[i] : LEAST_SHARE * most;
+    return true;
+}
+
 static void cut(const tl_several *v, const tulle_csr *A, parts *k)
 {
-    tl_rows_split(work_before, A, A->rows, v->count, NULL, LEAST_WORK, tl_several_rows(), k->row);
+    double share[TL_PARTS_MAX];
+    tl_rows_split(work_before, A, A->rows, v->count, find_shares(v, share) ? share : NULL, LEAST_WORK,
+                  tl_several_rows(), k->row);
     if (k->row[1] == A->rows) use_one(k, v->count, 0);
 }
 
@@ -158,6 +175,17 @@ static tulle_dense rows_of(const tulle_dense *Y, int64_t row0, int64_t row1)
     return rows;
 }
 
+/* Of a product of some size, that was shared: half of what is known, and half of this. */
+static void note_speed(const job *j, int i, double seconds)
+{
+    const int64_t *row = j->k->row;
+    double *rate = &j->v->spmm_rate[i];
+    const tulle_csr *A = &j->p->A;
+    double work = (double)(work_before(A, row[i + 1]) - work_before(A, row[i])) * (double)j->Y->cols;
+    if (j->k->alone || seconds <= 0 || work < LEAST_WORK) return;
+    *rate = *rate > 0 ? (*rate + work / seconds) / 2 : work / seconds;
+}
+
 static tulle_status multiply(void *arg, tulle_ctx *part, int i)
 {
     tulle_status status = TULLE_OK;
@@ -169,6 +197,7 @@ static tulle_status multiply(void *arg, tulle_ctx *part, int i)
     tl_value_store(type, &alpha, 0, j->alpha);
     tl_value_store(type, &beta, 0, j->beta);
     tulle_dense Y = rows_of(j->Y, row[i], row[i + 1]);
+    double start = tl_now() - tl_ctx_compiling(part);
     if (j->p->keeps) {
         TRY(tl_spmm_plan_run(j->k->plan[i], &alpha, j->X, &beta, &Y));
     } else {
@@ -176,6 +205,7 @@ static tulle_status multiply(void *arg, tulle_ctx *part, int i)
         const tulle_spmm_options o = options_of(j, i);
         TRY(tl_spmm(part, &alpha, &A, j->X, &beta, &Y, &o));
     }
+    note_speed(j, i, tl_now() - tl_ctx_compiling(part) - start);
     if (!part->engine->on_host) j->v->device_bytes[i] = part->stats.workspace_bytes;
 done:
     return status;

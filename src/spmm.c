@@ -241,7 +241,7 @@ tulle_status tl_spmm_keep_values(tulle_spmm_plan *p, const void *from)
     tl_base *b = &p->ctx->base;
     const size_t size = tl_type_size(p->given.val_type);
     const uint64_t bytes = p->copied + (uint64_t)p->given.nnz * size;
-    const uint64_t limit = p->ctx->engine->on_host ? p->options.memory_limit : 0;
+    const uint64_t limit = p->engine->on_host ? p->options.memory_limit : 0;
     if (limit && bytes > limit) {
         status = tl_fail(b, TULLE_ELIMIT,
                          "the plan's copy of A's values needs %" PRIu64 " bytes, the limit is %" PRIu64,
@@ -262,7 +262,7 @@ done:
 static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
 {
     tl_base *b = &p->ctx->base;
-    const uint64_t bytes = p->ctx->engine->on_host ? tl_csr_slice_bytes(given) : 0,
+    const uint64_t bytes = p->engine->on_host ? tl_csr_slice_bytes(given) : 0,
                    limit = p->options.memory_limit;
     if (limit && bytes > limit)
         return tl_fail(b, TULLE_ELIMIT,
@@ -281,7 +281,7 @@ static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *given, int64_t 
     p->given = *given;
     p->first = tl_csr_first(given);
     p->A = view;
-    TRY(p->ctx->engine->spmm_make(p, &view, cols));
+    TRY(p->engine->spmm_make(p, &view, cols));
 done:
     return status;
 }
@@ -302,7 +302,7 @@ static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense
                              tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
-    const tl_engine *e = p->ctx->engine;
+    const tl_engine *e = p->engine;
     tulle_stats *t = &p->stats;
     double start = tl_now() - tl_ctx_compiling(p->ctx);
     t->threads = tl_spmm_threads(&p->ctx->base, p->options.threads, &p->A, Y->cols);
@@ -320,7 +320,8 @@ static void begin(tulle_ctx *ctx, tulle_spmm_plan *p, const tulle_csr *A, const 
 {
     tl_base *b = &ctx->base;
     *p = (tulle_spmm_plan){
-        .ctx = ctx, .options = *o, .held = atomic_load(&b->held), .compiling = tl_ctx_compiling(ctx)};
+        .ctx = ctx, .engine = ctx->engine, .options = *o, .held = atomic_load(&b->held),
+        .compiling = tl_ctx_compiling(ctx)};
     p->stats = (tulle_stats){.a_nnz = A->nnz, .policy = policies[policy].name, .device = ctx->device,
                              .isa = tl_cpu_isa()};
     atomic_store(&b->peak, p->held);
@@ -331,7 +332,7 @@ static void end(tulle_spmm_plan *p, double seconds)
     tulle_stats *t = &p->stats;
     t->sec_total = seconds;
     t->sec_compile = tl_ctx_compiling(p->ctx) - p->compiling;
-    if (p->ctx->engine->on_host)
+    if (p->engine->on_host)
         t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held; /* else the device told */
     t->peak_bytes = t->workspace_bytes;
     t->stages = 0;
@@ -341,10 +342,23 @@ static void end(tulle_spmm_plan *p, double seconds)
 
 static void clear(tl_base *b, tulle_spmm_plan *p)
 {
-    if (p->ctx) p->ctx->engine->spmm_free(p);
+    if (p->engine) p->engine->spmm_free(p);
     tl_matrix_free(b, p->own);
     tl_matrix_free(b, p->slice);
     tl_free(b, p->values);
+}
+
+/* All of one product; begun: Y may have been written. */
+static tulle_status compute(tulle_spmm_plan *p, tl_c64 alpha, const tulle_csr *A, const tulle_dense *X,
+                            tl_c64 beta, tulle_dense *Y, bool *begun)
+{
+    tulle_status status = TULLE_OK;
+    *begun = false;
+    if (!is_zero(alpha)) TRY(prepare(p, A, Y->cols));
+    *begun = true;
+    TRY(multiply(p, alpha, X, beta, Y));
+done:
+    return status;
 }
 
 tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A, const tulle_dense *X,
@@ -355,6 +369,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A
     tulle_spmm_options o;
     tulle_dense x = *X, y = *Y;
     int policy = 0;
+    bool begun;
     double start = tl_now();
     TRY(check_options(ctx, options, &o));
     TRY(find_policy(ctx, o.policy, &policy));
@@ -365,8 +380,17 @@ tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A
     TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
-    if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
-    TRY(multiply(&p, alpha, &x, beta, &y));
+    tl_choose_spmm(ctx, A, &x, &y, policies[policy].where == TL_ON_GPU, 0, &p);
+    status = compute(&p, alpha, A, &x, beta, &y, &begun);
+    /* a limit is refused before anything of Y is written */
+    int use = begun && status != TULLE_ELIMIT ? 0 : tl_choose_other(ctx, &p.chosen, status);
+    if (use) {
+        clear(&ctx->base, &p);
+        begin(ctx, &p, A, &o, policy);
+        tl_choose_spmm(ctx, A, &x, &y, false, use, &p);
+        status = compute(&p, alpha, A, &x, beta, &y, &begun);
+    }
+    TRY(status);
     end(&p, tl_now() - start);
 done:
     clear(&ctx->base, &p);
@@ -420,7 +444,7 @@ tulle_status tl_spmm_plan_set_values(tulle_spmm_plan *p, const void *a_values)
         A = p->slice->view;
         A.values = tl_array_from(a_values, tl_type_size(A.val_type), p->first);
     }
-    TRY(ctx->engine->spmm_values(p, &A));
+    TRY(p->engine->spmm_values(p, &A));
     if (p->own) {
         tulle_matrix *old = p->own;
         p->own = turned;

@@ -261,7 +261,7 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
         status = tl_fail(b, TULLE_EINVAL, "C has no values");
         goto done;
     }
-    TRY(tl_operands_make(ctx, A, B, &o, TL_VALUES | TL_LOOK, &p));
+    TRY(tl_operands_make(ctx, ctx->engine, A, B, &o, TL_VALUES | TL_LOOK, &p));
     TRY(tl_on_host(ctx, C, "C", &c, &own_c));
     TRY(tl_csr_check(b, &c, "C", o.threads));
     if (c.rows != p.A.rows || c.cols != p.B.cols) {

@@ -125,5 +125,34 @@ static void a_device_without_memory_leaves_its_rows_to_the_others(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(rows_of_both_are_joined), TEST(sparse_times_dense_is_joined),
+/* B does not fit beside a limit: each range brings the rows of B that it names, and single rows panels of them. */
+static void a_device_without_room_for_B_gets_the_rows_it_needs(void)
+{
+    pair p = pair_at(9, REF_INTEGERS, f64, f64);
+    ref want = ref_product(&p.A.view, &p.B.view);
+    for (int n = 0; n < 2; n++) {
+        tulle_ctx *ctx = mixed(n ? "cpu" : NULL, NULL);
+        int done = 0, refused = 0;
+        setenv("TULLE_PART_ROWS", "11", 1);
+        for (uint64_t limit = 4 << 20; limit > 2000; limit = limit * 2 / 3) {
+            tulle_options o = {.memory_limit = limit};
+            tulle_matrix *C = NULL;
+            tulle_status status = tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &C);
+            const tulle_csr c = tulle_matrix_view(C);
+            if (status == TULLE_OK) CHECK(ref_same(&c, &want.view, p.name), "limit %" PRIu64, limit);
+            else CHECK(status == TULLE_ELIMIT && !C, "limit %" PRIu64 ": %s", limit, tulle_ctx_error(ctx));
+            done += status == TULLE_OK;
+            refused += status != TULLE_OK;
+            CHECK(refused == 0 || status != TULLE_OK, "limit %" PRIu64 " does, and more does not", limit);
+            tulle_matrix_free(C);
+        }
+        CHECK(done > 2, "%d done, %d refused", done, refused);
+        unsetenv("TULLE_PART_ROWS");
+        tulle_ctx_free(ctx);
+    }
+    ref_free(&want);
+    pair_free(&p);
+}
+
+TEST_MAIN(TEST(a_device_without_room_for_B_gets_the_rows_it_needs), TEST(rows_of_both_are_joined), TEST(sparse_times_dense_is_joined),
           TEST(a_device_without_memory_leaves_its_rows_to_the_others))

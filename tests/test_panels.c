@@ -1,152 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_panels.c - products larger than the memory of what computes them, on a device that is not there: an engine
- * made of the CPU's that counts the bytes of operands and C, and refuses what passes its limit.  All of the road
- * above an engine is seen by the sanitizers so: blocks of rows, rows of B that are named, panels of columns, parts
- * joined.  test_gpu_larger.c takes it with a device. */
+ * test_panels.c - products larger than the memory of what computes them, on a device that is not there
+ * (fake_device.h): blocks of rows, rows of B that are named, panels of columns, parts joined.  test_gpu_larger.c takes it
+ * with a device. */
+#define _GNU_SOURCE
 #include "blocks_help.h"
-#include "ctx.h"
 #include "slices.h"
 #include "ways.h"
+#include "fake_device.h"
+#include "several.h"
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
-
-/* ---- the device */
-
-typedef struct device {
-    tulle_ctx *worker;                  /* computes                                 */
-    int64_t    runs, fail_at;           /* products asked for; this one has no memory; 0: none */
-    int64_t    parts, narrow;           /* those in parts, and in panels            */
-    bool       kept;                    /* operands stay                            */
-} device;
-
-static device dev;
-
-static uint64_t kept_bytes(const tl_setup *s)
-{
-    return tl_csr_bytes(&s->operands.A) + tl_csr_bytes(&s->operands.B);
-}
-
-static tulle_status compute(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B, uint64_t before,
-                            tulle_matrix **C)
-{
-    tulle_status status = TULLE_OK;
-    tl_base *b = &ctx->base;
-    tulle_options o = s->options;
-    tulle_matrix *M = NULL;
-    const uint64_t limit = o.memory_limit;
-    *C = NULL;
-    if (++dev.runs == dev.fail_at) return tl_fail(b, TULLE_ENOMEM, "17 bytes could not be had");
-    o.memory_limit = 0;
-    o.op_a = o.op_b = o.sort_inputs = 0;
-    if (tulle_multiply(dev.worker, A, B, &o, &M) != TULLE_OK)
-        return tl_fail(b, TULLE_EINVAL, "%s", tulle_ctx_error(dev.worker));
-    uint64_t bytes = before + tl_csr_bytes(&M->view);
-    s->stats.peak_bytes = bytes < limit ? bytes : limit;
-    if (limit && bytes > limit)
-        status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes there, the limit is %" PRIu64, bytes, limit);
-    else if (tl_progress(b, "symbolic", 0.5)) status = tl_fail(b, TULLE_ECANCEL, "cancelled");
-    else status = tl_matrix_copy(b, &M->view, C);
-    if (status == TULLE_OK) {
-        tulle_stats t;
-        tulle_ctx_stats(dev.worker, &t);
-        (*C)->view.val_type = M->view.val_type;
-        s->stats.c_nnz = t.c_nnz;
-        s->stats.shares = t.shares;
-        memcpy(s->stats.share, t.share, sizeof t.share);
-    }
-    tulle_matrix_free(M);
-    return status;
-}
-
-static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B, tulle_matrix **C)
-{
-    dev.parts++;
-    dev.narrow += A->rows == 1;
-    CHECK(!dev.kept, "parts while all of A and B are there");
-    return compute(ctx, s, A, B, tl_csr_bytes(A) + tl_csr_bytes(B), C);
-}
-
-static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
-{
-    tulle_csr A = s->operands.A;
-    A.rows = (row1 < 0 ? A.rows : row1) - row0;
-    A.row_ptr = (const char *)A.row_ptr + (size_t)row0 * tl_index_size(A.ptr_type);
-    A.nnz = tl_row_begin(&A, A.rows) - tl_row_begin(&A, 0);
-    return compute(ctx, s, &A, &s->operands.B, kept_bytes(s), C);
-}
-
-static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)
-{
-    (void)A;
-    (void)B;
-    if (++dev.runs == dev.fail_at) return tl_fail(&ctx->base, TULLE_ENOMEM, "19 bytes could not be had");
-    if (s->options.memory_limit && kept_bytes(s) > s->options.memory_limit)
-        return tl_fail(&ctx->base, TULLE_ELIMIT, "A and B are too large");
-    dev.kept = true;
-    return TULLE_OK;
-}
-
-static void done(tulle_ctx *ctx, tl_setup *s)
-{
-    (void)ctx;
-    (void)s;
-    dev.kept = false;
-}
-
-static uint64_t room(const tulle_ctx *ctx, const tl_setup *s)
-{
-    (void)ctx;
-    uint64_t limit = s->options.memory_limit ? s->options.memory_limit : (uint64_t)1 << 40;
-    return limit - (dev.kept ? kept_bytes(s) : 0);
-}
-
-static bool too_large(tulle_status status)
-{
-    return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
-}
-
-static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
-{
-    (void)ctx;
-    (void)s;
-    (void)row0;
-    return status;
-}
-
-static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
-{
-    (void)ctx;
-    (void)s;
-    (void)c_bytes;
-}
-
-static tl_engine there;
-
-static tulle_ctx *device_ctx(const tulle_mem *mem)
-{
-    tulle_ctx *ctx = NULL;
-    there = tl_engine_cpu;
-    there.on_host = false;
-    there.run = run;
-    there.part = part;
-    there.stay = stay;
-    there.done = done;
-    there.room = room;
-    there.too_large = too_large;
-    there.refuse = refuse;
-    there.figures = figures;
-    dev = (device){.worker = ctx_with(1)};
-    if (tulle_ctx_create("cpu", mem, &ctx) != TULLE_OK) abort();
-    ctx->engine = &there;
-    return ctx;
-}
-
-static void device_free(tulle_ctx *ctx)
-{
-    tulle_ctx_free(dev.worker);
-    tulle_ctx_free(ctx);
-}
 
 static uint64_t asked_for(tulle_ctx *ctx)
 {
@@ -501,7 +365,135 @@ static void what_the_machine_cannot_hold_is_refused_before(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
+/* ---- one of several devices */
+
+/* The second of two parts has no room for B, and less and less for a product: rows of B that are named, then panels.
+ * Each part takes every other range, at every cut. */
+static void one_of_several_devices_without_room_for_B_takes_its_rows(void)
+{
+    static const uint64_t most[] = {0, 4000, 1000, 250};
+    tulle_ctx *ctx = NULL;
+    device_make();
+    REQUIRE(tulle_ctx_create("cpu,cpu", NULL, &ctx) == TULLE_OK, "a context");
+    ctx->several->part[1]->engine = &there;
+    dev.narrow_door = true;
+    for (int i = 4; i < SMALL_PAIRS; i++) {
+        pair p = pair_at(i, REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        for (int64_t rows = 1; rows <= p.A.view.rows; rows += rows < 4 ? 1 : rows)
+            for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
+                tulle_matrix *C = NULL;
+                char number[32];
+                snprintf(number, sizeof number, "%" PRId64, rows);
+                setenv("TULLE_PART_ROWS", number, 1);
+                dev.most = most[m];
+                dev.parts = 0;
+                CHECK(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                const tulle_csr c = tulle_matrix_view(C);
+                CHECK(ref_same(&c, &want.view, p.name), "%" PRId64 " rows at a time, %" PRIu64 " bytes", rows, most[m]);
+                CHECK(dev.parts > 0 || rows >= p.A.view.rows, "the second one had no part of it");
+                tulle_matrix_free(C);
+            }
+        ref_free(&want);
+        pair_free(&p);
+    }
+    unsetenv("TULLE_PART_ROWS");
+    device_free(ctx);
+}
+
+static tulle_status bus;                /* how the step that fails ends */
+
+static tulle_status no_plan_make(tulle_plan *q)
+{
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_plan_run(tulle_plan *q, const void *a, const void *b, void *c)
+{
+    (void)a;
+    (void)b;
+    (void)c;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_spmm_make(tulle_spmm_plan *q, const tulle_csr *A, int64_t cols)
+{
+    (void)A;
+    (void)cols;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+static tulle_status no_spmm_run(tulle_spmm_plan *q, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y)
+{
+    (void)alpha;
+    (void)X;
+    (void)beta;
+    (void)Y;
+    return tl_fail(&q->ctx->base, bus, "it fell off the bus");
+}
+
+enum { NONE, RUN, PLAN_MAKE, PLAN_RUN, SPMM_MAKE, SPMM_RUN, STEPS };
+
+static void let_fail(int step, tulle_status status)
+{
+    bus = status;
+    dev.fails = step == RUN ? status : TULLE_OK;
+    there.plan_make = step == PLAN_MAKE ? no_plan_make : tl_engine_cpu.plan_make;
+    there.plan_run = step == PLAN_RUN ? no_plan_run : tl_engine_cpu.plan_run;
+    there.spmm_make = step == SPMM_MAKE ? no_spmm_make : tl_engine_cpu.spmm_make;
+    there.spmm_run = step == SPMM_RUN ? no_spmm_run : tl_engine_cpu.spmm_run;
+}
+
+/* A product, a plan and its run, sparse times dense, until one of them fails. */
+static tulle_status do_all(tulle_ctx *ctx, const pair *p, double *x, double *y)
+{
+    tulle_status status = TULLE_OK;
+    tulle_matrix *C = NULL;
+    tulle_plan *plan = NULL;
+    const tulle_dense X = tulle_dense_make(p->A.view.cols, 1, 1, TULLE_BY_ROWS, x, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(p->A.view.rows, 1, 1, TULLE_BY_ROWS, y, TULLE_F64);
+    TRY(tulle_multiply(ctx, &p->A.view, &p->B.view, NULL, &C));
+    TRY(tulle_plan_create(ctx, &p->A.view, &p->B.view, NULL, &plan));
+    TRY(tulle_plan_run(plan, p->A.values, p->B.values, tulle_matrix_values(C)));
+    TRY(tulle_spmm(ctx, NULL, &p->A.view, &X, NULL, &Y, NULL));
+done:
+    tulle_plan_free(plan);
+    tl_matrix_free(&ctx->base, C);      /* counted */
+    return status;
+}
+
+/* The first error of a part ends the others, and is the whole's; nothing is left behind. */
+static void one_of_several_devices_fails_at_every_step(void)
+{
+    static const tulle_status ends[] = {TULLE_EDRIVER, TULLE_ECANCEL};
+    pair p = pair_at(9, REF_INTEGERS, f64, f64);
+    double *x = calloc((size_t)p.A.view.cols, sizeof *x), *y = calloc((size_t)p.A.view.rows, sizeof *y);
+    tulle_ctx *ctx = NULL;
+    device_make();
+    setenv("TULLE_PART_ROWS", "5", 1);
+    REQUIRE(tulle_ctx_create("cpu,cpu,cpu", NULL, &ctx) == TULLE_OK, "a context");
+    ctx->several->part[1]->engine = &there;
+    for (int step = NONE; step < STEPS; step++)
+        for (int e = 0; e < 2; e++) {
+            const uint64_t held = atomic_load(&ctx->base.held);
+            let_fail(step, step == NONE ? TULLE_OK : ends[e]);
+            tulle_status status = do_all(ctx, &p, x, y);
+            CHECK(status == (step == NONE ? TULLE_OK : ends[e]), "step %d: %s, %s", step, tulle_status_name(status),
+                  tulle_ctx_error(ctx));
+            CHECK(step == NONE || strstr(tulle_ctx_error(ctx), "it fell off the bus"), "%s", tulle_ctx_error(ctx));
+            CHECK(atomic_load(&ctx->base.held) == held, "step %d: bytes are left", step);
+            let_fail(NONE, TULLE_OK);
+            CHECK(do_all(ctx, &p, x, y) == TULLE_OK, "after step %d: %s", step, tulle_ctx_error(ctx));
+        }
+    unsetenv("TULLE_PART_ROWS");
+    free(x);
+    free(y);
+    pair_free(&p);
+    device_free(ctx);
+}
+
+TEST_MAIN(TEST(one_of_several_devices_without_room_for_B_takes_its_rows),
+          TEST(one_of_several_devices_fails_at_every_step), TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
           TEST(blocks_come_in_order_whatever_is_too_large), TEST(a_request_that_fails_is_made_again_for_less),
           TEST(it_can_be_cancelled_at_every_step), TEST(memory_of_the_host_can_fail_at_every_request),
           TEST(some_columns_of_some_rows), TEST(parts_are_joined), TEST(what_the_machine_cannot_hold_is_refused_before))

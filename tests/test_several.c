@@ -184,6 +184,108 @@ static void a_large_product_is_divided_and_the_trace_says_how(void)
     tulle_ctx_free(ctx);
 }
 
+typedef struct told { pthread_t thread; int strangers; char text[1 << 16]; } told;
+
+static void hear(void *user, const char *line)
+{
+    told *t = user;
+    size_t n = strlen(t->text);
+    t->strangers += !pthread_equal(pthread_self(), t->thread);
+    snprintf(t->text + n, sizeof t->text - n, "%s\n", line);
+}
+
+static void what_parts_trace_comes_with_their_names_from_the_calling_thread(void)
+{
+    tulle_ctx *ctx = several(3, NULL);
+    pair p = large();
+    static told t;
+    tulle_matrix *C = NULL;
+    t = (told){.thread = pthread_self()};
+    tulle_ctx_set_trace(ctx, hear, &t);
+    REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(t.strangers == 0, "%d lines from another thread", t.strangers);
+    CHECK(strstr(t.text, "\ncpu (part 1): policy auto") || strstr(t.text, "\ncpu (part 2): policy auto"), "%.900s", t.text);
+    tulle_ctx_set_trace(ctx, NULL, NULL);
+    size_t n = strlen(t.text);
+    tulle_matrix_free(C);
+    REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(strlen(t.text) == n, "traced to nobody");
+    tulle_matrix_free(C);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
+static void an_estimate_counts_all_parts(void)
+{
+    for (int count = 2; count <= 4; count++)
+        for (int i = 0; i < 4; i++) {
+            tulle_ctx *ctx = several(count, NULL);
+            pair p = i == 3 ? large() : pair_at(6 + 3 * i, REF_INTEGERS, f64, f64);
+            tulle_forecast f;
+            tulle_matrix *C = NULL;
+            tulle_plan *plan = NULL;
+            tulle_stats t;
+            if (i < 3) part_rows(3);
+            REQUIRE(tulle_estimate(ctx, &p.A.view, &p.B.view, NULL, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            REQUIRE(tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            tulle_ctx_stats(ctx, &t);
+            CHECK(t.peak_bytes <= f.bytes_upper, "%s, %d parts: %" PRIu64 " bytes, at most %" PRIu64 " were told", p.name,
+                  count, t.peak_bytes, f.bytes_upper);
+            CHECK(f.bytes_estimate <= f.bytes_upper && strcmp(f.device, tulle_ctx_device(ctx)) == 0, "%s", f.device);
+            REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            tulle_ctx_stats(ctx, &t);
+            CHECK(t.peak_bytes <= f.bytes_upper, "a plan for %s, %d parts: %" PRIu64 " bytes, at most %" PRIu64, p.name, count,
+                  t.peak_bytes, f.bytes_upper);
+            part_rows(0);
+            tulle_plan_free(plan);
+            tulle_matrix_free(C);
+            pair_free(&p);
+            tulle_ctx_free(ctx);
+        }
+}
+
+/* Two devices that are not the same, as far as their names go: one was three times as fast as the other. */
+static void sparse_times_dense_is_shared_by_speed(void)
+{
+    tulle_ctx *ctx = several(2, NULL), *single = ctx_with(1);
+    tl_several *v = ctx->several;
+    ref A = ref_random(3, 30000, 500, 10, REF_INTEGERS, f64);
+    double *x = calloc(500 * 4, sizeof *x), *y = calloc(30000 * 4, sizeof *y), *z = calloc(30000 * 4, sizeof *z);
+    static told t;
+    long long first = 0, last = 0;
+    for (int i = 0; i < 500 * 4; i++) x[i] = i % 7 - 3;
+    const tulle_dense X = tulle_dense_make(500, 4, 4, TULLE_BY_ROWS, x, TULLE_F64);
+    tulle_dense Y = tulle_dense_make(30000, 4, 4, TULLE_BY_ROWS, y, TULLE_F64), Z = Y;
+    Z.values = z;
+    REQUIRE(tulle_spmm(single, NULL, &A.view, &X, NULL, &Z, NULL) == TULLE_OK, "%s", tulle_ctx_error(single));
+    v->twins[0] = v->twins[1] = 1;
+    REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(v->spmm_rate[0] > 0 && v->spmm_rate[1] > 0, "%g and %g", v->spmm_rate[0], v->spmm_rate[1]);
+    CHECK(memcmp(y, z, 30000 * 4 * sizeof *y) == 0, "evenly");
+    v->spmm_rate[0] = 3e6;
+    v->spmm_rate[1] = 1e6;
+    t = (told){.thread = pthread_self()};
+    tulle_ctx_set_trace(ctx, hear, &t);
+    memset(y, 0, 30000 * 4 * sizeof *y);
+    REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    const char *line = strstr(t.text, "sparse times dense on cpu: rows ");
+    CHECK(line && sscanf(line, "sparse times dense on cpu: rows %lld to %lld", &first, &last) == 2 && first == 0
+          && last > 22000 && last < 23000, "%.300s", t.text);
+    CHECK(memcmp(y, z, 30000 * 4 * sizeof *y) == 0, "by speed");
+    v->spmm_rate[1] = 1;                /* so slow that it gets next to nothing, but something */
+    t.text[0] = 0;
+    REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    line = strstr(t.text, "sparse times dense on cpu: rows ");
+    CHECK(line && sscanf(line, "sparse times dense on cpu: rows %lld to %lld", &first, &last) == 2 && last > 29000
+          && last < 29700, "%.300s", t.text);
+    free(x);
+    free(y);
+    free(z);
+    ref_free(&A);
+    tulle_ctx_free(single);
+    tulle_ctx_free(ctx);
+}
+
 static void threads_of_the_context_are_divided(void)
 {
     tulle_ctx *ctx = several(3, NULL);
@@ -539,6 +641,8 @@ TEST_MAIN(TEST(names_that_are_no_devices_are_refused_by_their_place),
           TEST(every_way_gives_the_bits_of_one_device),
           TEST(operations_widths_and_zeros_are_as_on_one_device),
           TEST(a_large_product_is_divided_and_the_trace_says_how),
+          TEST(what_parts_trace_comes_with_their_names_from_the_calling_thread), TEST(an_estimate_counts_all_parts),
+          TEST(sparse_times_dense_is_shared_by_speed),
           TEST(threads_of_the_context_are_divided),
           TEST(plans_run_into_the_callers_values),
           TEST(sparse_times_dense_is_cut_by_rows),

@@ -30,3 +30,15 @@ def test_unsorted_and_dense():
     same(tulle.matmul(A, A, device=DEVICE), A.toarray() @ A.toarray())
     X = np.arange(180.0).reshape(60, 3)
     np.testing.assert_array_equal(tulle.matmul(A, X, device=DEVICE), A.toarray() @ X)
+
+
+def test_the_cpu_or_the_device():
+    A = whole((60, 60))
+    with tulle.Context(f"cpu/{DEVICE}") as ctx:
+        C = tulle.matmul(A, A)
+        assert ctx.device == DEVICE and ctx.stats().device == "cpu"    # so little is done before a launch
+        f = tulle.estimate(A, A)
+    same(C, A.toarray() @ A.toarray())
+    assert f.device == "cpu" and 0 < f.seconds_cpu < f.seconds_device
+    g = tulle.estimate(A, A, device="cpu")
+    assert g.device == "cpu" and g.seconds_cpu == g.seconds_device == 0

@@ -83,7 +83,9 @@ class Core:
 class Context:
     """A device with its memory and threads.
 
-    ``device`` is a name of :func:`tulle.devices`; None is ``$TULLE_DEVICE`` or else the best there is.
+    ``device`` is a name of :func:`tulle.devices`; several with commas, ``"cpu,cuda:0"``, share each product;
+    ``"cpu/cuda:0"`` chooses one of both for each product by a forecast. None is ``$TULLE_DEVICE``, or else that choice
+    with the best GPU there is, or the CPU.
     ``threads`` are those of the CPU (None: all cores). ``progress(stage, fraction)`` is called now and then
     during long work; what it returns, when true, cancels, and an exception in it ends the work and comes out
     of the call. In a ``with`` block the context is the one that functions use without being told; the end of

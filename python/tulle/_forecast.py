@@ -24,6 +24,9 @@ class Forecast(NamedTuple):
     bytes_upper: int
     policy: str
     shares: dict[str, tuple[int, int]]      # accumulator: (rows, products)
+    device: str                             # where matmul() would compute it
+    seconds_cpu: float                      # from host to host, where the context chooses between the CPU and a GPU; else 0
+    seconds_device: float
 
 
 def estimate(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Optional[str] = None,
@@ -83,4 +86,4 @@ def _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device,
         raise pair.said(error) from None
     shares = {_text(s.name): (s.rows, s.products) for s in raw.share[:raw.shares] if s.rows}
     return Forecast(raw.products, raw.nnz_lower, raw.nnz_estimate, raw.nnz_upper, raw.bytes_estimate, raw.bytes_upper,
-                    _text(raw.policy), shares), pair
+                    _text(raw.policy), shares, _text(raw.device), raw.sec_cpu, raw.sec_device), pair

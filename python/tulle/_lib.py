@@ -90,7 +90,8 @@ class Forecast(Structure):
     """tulle_forecast: counts and memory before the work."""
     _fields_ = [("products", c_int64), ("nnz_lower", c_int64), ("nnz_estimate", c_int64), ("nnz_upper", c_int64),
                 ("bytes_estimate", c_uint64), ("bytes_upper", c_uint64), ("shares", c_int),
-                ("share", Share * MAX_SHARES), ("policy", c_char_p), ("reserved", c_uint64 * 8)]
+                ("share", Share * MAX_SHARES), ("policy", c_char_p), ("device", c_char_p), ("sec_cpu", c_double),
+                ("sec_device", c_double), ("reserved", c_uint64 * 5)]
 
 
 class DeviceInfo(Structure):

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * choose.c - whether the CPU or the GPU of a context takes a product: whichever is done first, by a forecast
+ * of both from host to host.
+ *
+ * The CPU's time is that of products and entries of C, divided by its threads; the GPU's has the operands'
+ * way there and C's way home as well, which is most of it.  Bytes are known exactly.  How many products there
+ * are is found from up to 256 entries of A and the rows of B they name, how many entries of C from the
+ * columns of up to 32 rows of C that are made in a small table; for transposed operands both come from
+ * averages.  The second is left out where the CPU would be done before the GPU has begun.  Arrays were not
+ * checked yet: what they say is looked at before it is followed.
+ *
+ * The choice is forced where operands, or C, lie on the device, and by an accumulator that one of them
+ * lacks.  Whoever ends for lack of memory leaves the product to the other.  A plan of a product is chosen by
+ * one of its runs, in which values alone travel; a plan of sparse times dense is always the GPU's, as X may
+ * lie there.
+ *
+ * Memory: 128 KiB, for a moment. */
+#include "choose.h"
+#include <math.h>
+
+enum { SAMPLES = 256, ROWS = 32, BUDGET = 8192, TABLE = 2 * BUDGET };
+
+/* ---- the forecast */
+
+double tl_forecast_cpu(const tl_choice *c, const tl_amount *a)
+{
+    const double *t = c->seconds;
+    return t[TL_CPU_START]
+           + (a->products * t[TL_CPU_PRODUCT] + a->entries * t[TL_CPU_ENTRY]) / (double)a->threads;
+}
+
+double tl_forecast_device(const tl_choice *c, const tl_amount *a)
+{
+    const double *t = c->seconds;
+    return t[TL_GPU_START] + a->up * t[TL_GPU_UP] + a->down * t[TL_GPU_DOWN]
+           + a->products * t[TL_GPU_PRODUCT] + a->entries * t[TL_GPU_ENTRY];
+}
+
+/* ---- how much there is to do.  Views were checked for their shapes, not for what is in them. */
+
+/* What says that there are more entries than its rows have is not read. */
+static bool ends_meet(const tulle_csr *A)
+{
+    int64_t first = tl_row_begin(A, 0);
+    return first >= 0 && tl_row_begin(A, A->rows) - first == A->nnz;
+}
+
+static int64_t row_length(const tulle_csr *A, int64_t row)
+{
+    int64_t first, n;
+    if (row < 0 || row >= A->rows) return 0;
+    first = tl_row_begin(A, row);
+    n = tl_row_begin(A, row + 1) - first;
+    first -= tl_row_begin(A, 0);
+    return first >= 0 && n > 0 && n <= A->nnz && first <= A->nnz - n ? n : 0;
+}
+
+static int64_t column_of(const tulle_csr *A, int64_t entry)
+{
+    return tl_get(A->col_idx, A->idx_type, entry);
+}
+
+/* Products of A*B: entries of A here and there, and how long the rows of B are that they name. */
+static double count_products(const tulle_csr *A, const tulle_csr *B)
+{
+    int64_t n = A->nnz < SAMPLES ? A->nnz : SAMPLES, first = tl_row_begin(A, 0);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)row_length(B, column_of(A, first + tl_part(A->nnz, (int)i, (int)n)));
+    return n > 0 ? sum / (double)n * (double)A->nnz : 0;
+}
+
+/* Products of A^T*B: each row of A with the same row of B. */
+static double count_turned(const tulle_csr *A, const tulle_csr *B)
+{
+    int64_t n = A->rows < SAMPLES ? A->rows : SAMPLES;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = tl_part(A->rows, (int)i, (int)n);
+        sum += (double)row_length(A, row) * (double)row_length(B, row);
+    }
+    return n > 0 ? sum / (double)n * (double)A->rows : 0;
+}
+
+/* Is it new there?  0 is no key. */
+static bool put(uint64_t *table, uint64_t key)
+{
+    uint64_t at = key * 0x9e3779b97f4a7c15u >> 32 & (TABLE - 1);
+    while (table[at] && table[at] != key) at = (at + 1) & (TABLE - 1);
+    bool fresh = !table[at];
+    table[at] = key;
+    return fresh;
+}
+
+/* Of the products of some rows of A*B so many are the first of their entry; *seen of them in all. */
+static int64_t count_first(const tulle_csr *A, const tulle_csr *B, uint64_t *table, int64_t *seen)
+{
+    int64_t first = 0;
+    *seen = 0;
+    for (int r = 0; r < ROWS; r++) {
+        double place = (double)r * 0.6180339887498949;          /* spread evenly, however many there are */
+        int64_t row = (int64_t)((place - floor(place)) * (double)A->rows), at = tl_row_begin(A, row);
+        for (int64_t k = at, end = at + row_length(A, row); k < end; k++) {
+            int64_t j = column_of(A, k), n = row_length(B, j), from = n > 0 ? tl_row_begin(B, j) : 0;
+            for (int64_t i = 0; i < n; i++) {
+                if (*seen == BUDGET) return first;
+                first += put(table, (uint64_t)column_of(B, from + i) * ROWS + (uint64_t)r + 1);
+                ++*seen;
+            }
+        }
+    }
+    return first;
+}
+
+/* Entries of C, if products fell anywhere. */
+static double spread(double products, double rows, double cols)
+{
+    double places = rows * cols;
+    return places > 0 ? places * -expm1(-products / places) : 0;
+}
+
+static double count_entries(tl_base *b, const tulle_csr *A, const tulle_csr *B, double products)
+{
+    uint64_t *table = NULL;
+    int64_t seen = 0, first;
+    if (A->rows == 0 || tl_calloc(b, &table, TABLE, sizeof *table, "a sample of C") != TULLE_OK) {
+        b->error[0] = 0;
+        return spread(products, (double)A->rows, (double)B->cols);
+    }
+    first = count_first(A, B, table, &seen);
+    tl_free(b, table);
+    return seen > 0 ? products * (double)first / (double)seen : 0;
+}
+
+static double values_of(const tulle_csr *A)
+{
+    return (double)A->nnz * (double)tl_type_size(A->val_type);
+}
+
+static void find_products(const tulle_csr *A, const tulle_csr *B, const tulle_options *o, tl_amount *a)
+{
+    double inner = o->op_a ? (double)A->rows : (double)A->cols;
+    if (!o->op_a && !o->op_b) a->products = count_products(A, B);
+    else if (o->op_a && !o->op_b) a->products = count_turned(A, B);
+    else if (o->op_a) a->products = count_products(B, A);
+    else a->products = inner > 0 ? (double)A->nnz * (double)B->nnz / inner : 0;
+}
+
+/* Where the CPU is done before the GPU has begun, entries of C do not matter. */
+static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
+                        tl_amount *a)
+{
+    const tulle_options *o = &s->options;
+    tl_base *b = &ctx->base;
+    double rows = o->op_a ? (double)A->cols : (double)A->rows;
+    double cols = o->op_b ? (double)B->rows : (double)B->cols;
+    if (ends_meet(A) && ends_meet(B)) find_products(A, B, o, a);
+    a->threads = tl_cpu_threads(b, o->threads, (int64_t)(a->products < 1e15 ? a->products : 1e15));
+    a->entries = a->products;
+    if (a->products > 0 && tl_forecast_cpu(ctx->choice, a) > ctx->choice->seconds[TL_GPU_START])
+        a->entries = o->op_a || o->op_b ? spread(a->products, rows, cols)
+                                        : count_entries(b, A, B, a->products);
+    bool plan = want & TL_PERMS, values = plan || s->values || A->values || B->values;
+    double entry = values ? (double)tl_type_size(A->val_type) : 0;
+    a->up = values_of(A) + values_of(B);
+    a->down = a->entries * entry;
+    if (plan) return;
+    a->up = (double)tl_csr_bytes(A) + (tl_same_arrays(A, B) ? 0 : (double)tl_csr_bytes(B));
+    a->down += a->entries * (double)tl_index_size(B->idx_type) + rows * sizeof(int64_t);
+}
+
+/* ---- the choice */
+
+static void take(tulle_ctx *ctx, int use, const tl_engine **engine, const char **device)
+{
+    *engine = use == TL_USE_CPU ? &tl_engine_cpu : ctx->engine;
+    *device = use == TL_USE_CPU ? "cpu" : ctx->device;
+}
+
+/* Why there is no choice; NULL: there is one. */
+static const char *forced(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
+                          int *use)
+{
+    const int forced = s->recipe.forced;
+    *use = TL_USE_DEVICE;
+    if (A->place == TULLE_DEVICE || B->place == TULLE_DEVICE) return "operands lie there";
+    if (s->options.c_place == TULLE_DEVICE) return "C is wanted there";
+    if (forced >= 0 && !tl_accumulator_on(forced, TL_ON_CPU)) return "the CPU lacks the accumulator";
+    *use = TL_USE_CPU;
+    if (forced >= 0 && !tl_accumulator_on(forced, TL_ON_GPU)) return "the GPU lacks the accumulator";
+    *use = want & (TL_USE_CPU | TL_USE_DEVICE) ? want & (TL_USE_CPU | TL_USE_DEVICE) : ctx->choice->force;
+    return *use ? "" : NULL;            /* the caller of this says why */
+}
+
+void tl_choose_product(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, tl_setup *s)
+{
+    tl_base *b = &ctx->base;
+    tl_amount a = {0};
+    int use = TL_USE_DEVICE;
+    if (!ctx->choice || tl_view_check(ctx, A, "A") != TULLE_OK || tl_view_check(ctx, B, "B") != TULLE_OK)
+        return;                         /* what is wrong is told where it always is */
+    const char *why = forced(ctx, A, B, want, s, &use);
+    if (!why) {
+        tl_constants_find(ctx);
+        find_amount(ctx, A, B, want, s, &a);
+        s->chosen = (tl_chosen){.cpu = tl_forecast_cpu(ctx->choice, &a),
+                                .device = tl_forecast_device(ctx->choice, &a)};
+        use = s->chosen.cpu <= s->chosen.device ? TL_USE_CPU : TL_USE_DEVICE;
+        s->chosen.other = use == TL_USE_CPU ? TL_USE_DEVICE : TL_USE_CPU;
+    }
+    take(ctx, use, &s->engine, &s->device);
+    if (why && *why) tl_trace(b, "on %s: %s", s->device, why);
+    if (!why)
+        tl_trace(b, "forecast by %s constants, host to host: cpu %.3f ms, %s %.3f ms; on %s",
+                 ctx->choice->measured ? "measured" : "default", 1e3 * s->chosen.cpu, ctx->device,
+                 1e3 * s->chosen.device, s->device);
+}
+
+void tl_choose_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, const tulle_dense *Y,
+                    bool gpu_only, int use, tulle_spmm_plan *p)
+{
+    tl_choice *c = ctx->choice;
+    if (!c) return;
+    const char *why = gpu_only ? "the policy is for GPUs" : A->place == TULLE_DEVICE ? "A lies there"
+                      : X->place == TULLE_DEVICE || Y->place == TULLE_DEVICE ? "X or Y lies there" : NULL;
+    if (why) {
+        tl_trace(&ctx->base, "on %s: %s", ctx->device, why);
+        return;
+    }
+    if (!use) use = c->force;
+    if (use) {
+        take(ctx, use, &p->engine, &p->stats.device);
+        return;
+    }
+    tl_constants_find(ctx);
+    const double *t = c->seconds, work = (double)A->nnz * (double)Y->cols;
+    const double x = (double)tl_dense_bytes(X), y = (double)tl_dense_bytes(Y);
+    const int threads = tl_spmm_threads(&ctx->base, p->options.threads, A, Y->cols);
+    /* an entry of A takes as long as four of X, which is what counts where X has one column */
+    p->chosen.cpu = t[TL_CPU_START] + (work + 4 * (double)A->nnz) * t[TL_CPU_COLUMN] / threads;
+    p->chosen.device = t[TL_GPU_START] + ((double)tl_csr_bytes(A) + x + y) * t[TL_GPU_UP]
+                       + work * t[TL_GPU_COLUMN] + y * t[TL_GPU_DOWN];
+    use = p->chosen.cpu <= p->chosen.device ? TL_USE_CPU : TL_USE_DEVICE;
+    p->chosen.other = use == TL_USE_CPU ? TL_USE_DEVICE : TL_USE_CPU;
+    take(ctx, use, &p->engine, &p->stats.device);
+    tl_trace(&ctx->base, "forecast by %s constants, host to host: cpu %.3f ms, %s %.3f ms; on %s",
+             c->measured ? "measured" : "default", 1e3 * p->chosen.cpu, ctx->device, 1e3 * p->chosen.device,
+             p->stats.device);
+}
+
+int tl_choose_other(tulle_ctx *ctx, const tl_chosen *chosen, tulle_status status)
+{
+    if (!chosen->other || (status != TULLE_ELIMIT && status != TULLE_ENOMEM)) return 0;
+    tl_trace(&ctx->base, "%s: on %s, then", ctx->base.error,
+             chosen->other == TL_USE_CPU ? "cpu" : ctx->device);
+    return chosen->other;
+}
