@@ -141,7 +141,7 @@ CU cuInit(unsigned flags)
 {
     pthread_mutex_lock(&lock);
     if (!ready) {
-        long capability = setting_number("CUDA_MODEL_CAPABILITY", 75, 70, 99);
+        long capability = setting_number("CUDA_MODEL_CAPABILITY", 90, 70, 99);
         count = (int)setting_number("CUDA_MODEL_DEVICES", 1, 0, DEVICES_MOST);
         processors = (int)setting_number("CUDA_MODEL_PROCESSORS", 4, 1, 1000);
         memory_bytes = (size_t)setting_number("CUDA_MODEL_MEMORY", 1l << 30, 1 << 20, 1l << 40);

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { PAGE = 65536, ALIGN = 512 };
+enum { PAGE = 65536, ALIGN = 512 };     /* PAGE: what nobody may touch, a page at least */
 
 typedef struct block {
     memory_kind   kind;
@@ -26,7 +27,8 @@ static block *blocks;
 
 int memory_new(memory_kind kind, int device, size_t bytes, void **p)
 {
-    size_t inside = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (inside + PAGE - 1) / PAGE * PAGE;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t inside = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (inside + page - 1) / page * page;
     block *b = malloc(sizeof *b);
     if (!b || bytes > SIZE_MAX / 2) {
         free(b);

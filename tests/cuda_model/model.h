@@ -15,11 +15,13 @@
  * Environment, read when the library starts to be used:
  *
  *   CUDA_MODEL_DEVICES      how many there are, 1 to 8 (1)
- *   CUDA_MODEL_CAPABILITY   75, 80 or 90, with the limits of such chips (75); from 80 on, kernels have PTX of their own
+ *   CUDA_MODEL_CAPABILITY   75, 80 or 90, with the limits of such chips (90); kernels for 75 have no PTX and sum up over a
+ *                           warp by shuffles, which takes far longer here
  *   CUDA_MODEL_MEMORY       bytes of each device (1 GiB)
  *   CUDA_MODEL_PROCESSORS   multiprocessors that it claims to have (4)
  *   CUDA_MODEL_ORDER        in which order threads and blocks run: forward, backward, or a number: by chance, from that
  *                           seed, and threads change places at atomic operations, too (forward)
+ *   CUDA_MODEL_TRACE        every launch is told on stderr
  *   CUDA_MODEL_CXX          the compiler (CXX, or c++)
  *
  * A sentence on stderr that begins with "cuda model: " says what a kernel did wrong: kernel, block, thread. */

@@ -214,7 +214,7 @@ static int rewrite(const char *p, text *out, kernel *kernels)
             continue;
         } else if (is_word(p, n, "__shared__")) {
             now->shared = true;
-            put_formatted(out, "static __attribute__((section(\"shared_%s\")))", now->name);
+            put_formatted(out, "static __attribute__((used, section(\"shared_%s\")))", now->name);
             p += n;
             continue;
         } else if (is_word(p, n, "asm") || is_word(p, n, "__asm__")) {
@@ -310,7 +310,8 @@ static int compile(nvrtcProgram program, int capability)
     const char *const first[] = {compiler(), "-E", "-x", "c++", "-std=c++17", "-w", "-D__CUDACC__", arch, "-include",
                                  CUDA_MODEL_FOLDER "/device.h", path[SOURCE], "-o", path[PLAIN], NULL};
     const char *const second[] = {compiler(), "-std=c++17", "-w", "-O1", "-fPIC", "-shared", "-ffp-contract=off",
-                                  "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fno-stack-protector",
+                                  "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks",
+                                  "-fno-stack-protector",
                                   "-fvisibility=hidden", path[READY], "-o", path[IMAGE], "-lm", NULL};
     fine = write_file(path[SOURCE], program->source, strlen(program->source)) && run(first, path[LOG], &program->log);
     if (fine) {

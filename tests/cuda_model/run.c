@@ -51,7 +51,7 @@ typedef struct machine {
     unsigned      ready[THREADS_MOST];
     void         *home;                 /* where the launch goes on             */
     int           result;
-    uint64_t      chance;               /* 0: no chance                         */
+    uint64_t      chance, seed;         /* 0: no chance                         */
     bool          backward;
     char         *area, *shared;        /* dynamic shared memory                */
     size_t        shared_bytes;         /* up to the guard                      */
@@ -203,15 +203,12 @@ static void meet(const char *name, cuda_model_together *together, unsigned mask,
     me->together = together;
     me->mask = mask;
     me->operand = operand;
-    for (unsigned j = 0; j < WARP; j++) {
+    for (unsigned i = 1; i <= WARP && all; i++) {       /* first whoever is likely to come last */
+        const unsigned j = (m->backward ? lane + WARP - i : lane + i) % WARP;
         const fiber *f = &m->thread[base + j];
-        operands[j] = NULL;
-        if (!(mask >> j & 1u)) continue;
-        if (base + j >= m->l->threads || f->state != AT_MEETING || f->mask != mask || f->together != together
-            || strcmp(f->name, name) != 0)
-            all = false;
-        else
-            operands[j] = f->operand;
+        operands[j] = mask >> j & 1u ? f->operand : NULL;
+        all = !(mask >> j & 1u) || (base + j < m->l->threads && f->state == AT_MEETING && f->mask == mask
+                                    && f->together == together && (f->name == name || strcmp(f->name, name) == 0));
     }
     if (!all) {
         next(m);
@@ -416,9 +413,6 @@ static machine *machine_get(void)
     m->stacks = map(stacks_bytes(), PROT_NONE);
     m->area = map(area_bytes(), PROT_NONE);
     mprotect(m->area + PAGE, SHARED_MOST, PROT_READ | PROT_WRITE);
-    const char *order = setting("CUDA_MODEL_ORDER", "forward");
-    m->backward = strcmp(order, "backward") == 0;
-    if (*order >= '0' && *order <= '9') m->chance = 0x9e3779b97f4a7c15ull * (strtoull(order, NULL, 10) + 1);
     for (int t = 0; t < THREADS_MOST; t++) {
         m->thread[t].stack = m->stacks + (size_t)t * (STACK + PAGE) + PAGE;
         mprotect(m->thread[t].stack, STACK, PROT_READ | PROT_WRITE);
@@ -469,9 +463,20 @@ static void run_block(machine *m, unsigned block)
     }
 }
 
+/* A number is a seed; chance goes on from launch to launch, until another is given. */
+static void set_order(machine *m)
+{
+    const char *order = setting("CUDA_MODEL_ORDER", "forward");
+    uint64_t seed = *order >= '0' && *order <= '9' ? strtoull(order, NULL, 10) + 1 : 0;
+    m->backward = strcmp(order, "backward") == 0;
+    if (seed != m->seed) m->chance = 0x9e3779b97f4a7c15ull * seed;
+    m->seed = seed;
+}
+
 int run_launch(const launch *l)
 {
     machine *m = machine_get();
+    set_order(m);
     *l->image->services = &services;
     *l->image->place = (cuda_model_place){.threads = {l->threads, 1, 1}, .blocks = {l->blocks, 1, 1}};
     m->l = l;
@@ -481,6 +486,9 @@ int run_launch(const launch *l)
     const unsigned turn = m->chance ? chance(m, l->blocks) : 0;
     for (unsigned i = 0; i < l->blocks && m->result == CUDA_OK; i++)
         run_block(m, m->backward ? l->blocks - 1 - i : (unsigned)(((uint64_t)i + turn) % l->blocks));
+    if (setting("CUDA_MODEL_TRACE", NULL))
+        say("%s, %u blocks of %u threads, %u bytes of shared memory: %d", l->kernel->name, l->blocks, l->threads, l->shared,
+            m->result);
     m->l = NULL;
     return m->result;
 }
