@@ -270,6 +270,13 @@ static void addresses_outside_of_memory_end_the_launch(void)
               b->error);
         CHECK(strstr(text, "kernel k, block") && strstr(text, cases[i].words), "%s: %s", cases[i].what, text);
     }
+    /* close behind a block of 100 bytes, where no page guards it */
+    uint64_t small = 0;
+    open_device();
+    REQUIRE(cuda->alloc(b, device, 100, &small) == TULLE_OK && runs("w[t + n] = 1;", 1, 25, 0, 0) == TULLE_OK, "%s", b->error);
+    CHECK(started("k", 1, 25, 0, small, 0) == TULLE_OK && cuda->wait(b, device) == TULLE_OK, "all of it: %s", b->error);
+    CHECK(started("k", 1, 25, 0, small, 1) == TULLE_OK && cuda->wait(b, device) == TULLE_EDRIVER
+          && strstr(b->error, "CUDA_ERROR_ILLEGAL_ADDRESS"), "one more: %s", b->error);
 #if defined(__x86_64__)                 /* elsewhere a division by zero has a result, as on a GPU */
     char text[1024];
     CHECK(says("w[i] = t / (n - 1);", 32, 0, text, sizeof text) == TULLE_EDRIVER && strstr(text, "a division by zero"), "%s", text);

@@ -414,10 +414,13 @@ CU cuStreamDestroy_v2(void *stream)
     LEAVE(destroyed(stream, STREAM));
 }
 
+/* The moment to see what a kernel wrote close behind a block, where no page guards it. */
 CU cuStreamSynchronize(void *stream)
 {
     ENTER(in_context())
-    LEAVE(handle_of(stream, STREAM) ? CUDA_OK : INVALID_HANDLE);
+    if (!handle_of(stream, STREAM)) LEAVE(INVALID_HANDLE);
+    if (memory_damaged(here())) stack[depth - 1]->error = ILLEGAL_ADDRESS;
+    LEAVE(stack[depth - 1]->error);
 }
 
 CU cuStreamWaitEvent(void *stream, void *event, unsigned flags)

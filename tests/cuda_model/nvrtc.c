@@ -37,7 +37,7 @@ typedef struct text { char *data; size_t bytes, room; } text;
 
 typedef struct kernel { char name[NAME], bound[NAME]; bool shared; } kernel;
 
-struct nvrtcProgram_st { char *source, *name; text image, log; };
+struct nvrtcProgram_st { char *source; text image, log; };
 typedef struct nvrtcProgram_st *nvrtcProgram;
 
 static const int archs[] = {75, 80, 90};
@@ -361,13 +361,13 @@ API int nvrtcGetSupportedArchs(int *list)
 API int nvrtcCreateProgram(nvrtcProgram *out, const char *source, const char *name, int headers, const char *const *header,
                            const char *const *include_name)
 {
+    (void)name;
     (void)header;
     (void)include_name;
     if (!out || !source || headers) return INVALID_INPUT;
     nvrtcProgram p = calloc(1, sizeof *p);
     if (p) p->source = strdup(source);
-    if (p) p->name = strdup(name ? name : "kernel");
-    if (!p || !p->source || !p->name) abort();
+    if (!p || !p->source) abort();
     *out = p;
     return SUCCESS;
 }
@@ -376,7 +376,6 @@ API int nvrtcDestroyProgram(nvrtcProgram *program)
 {
     if (!program || !*program) return INVALID_PROGRAM;
     free((*program)->source);
-    free((*program)->name);
     free((*program)->image.data);
     free((*program)->log.data);
     free(*program);
@@ -404,25 +403,23 @@ API int nvrtcCompileProgram(nvrtcProgram program, int options, const char *const
     return INVALID_OPTION;
 }
 
-static int size_of(nvrtcProgram program, const text *t, size_t more, size_t *bytes)
+static int size_of(const text *t, size_t more, size_t *bytes)
 {
-    if (!program || !bytes) return INVALID_PROGRAM;
     *bytes = t->bytes + more;
     return SUCCESS;
 }
 
-static int copy_of(nvrtcProgram program, const text *t, size_t more, char *to)
+static int copy_of(const text *t, size_t more, char *to)
 {
-    if (!program || !to) return INVALID_PROGRAM;
     if (t->bytes) memcpy(to, t->data, t->bytes);
     if (more) to[t->bytes] = 0;
     return SUCCESS;
 }
 
 /* What stands for PTX is the same image. */
-API int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) { return size_of(p, &p->image, 0, bytes); }
-API int nvrtcGetCUBIN(nvrtcProgram p, char *to) { return copy_of(p, &p->image, 0, to); }
-API int nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes) { return size_of(p, &p->image, 0, bytes); }
-API int nvrtcGetPTX(nvrtcProgram p, char *to) { return copy_of(p, &p->image, 0, to); }
-API int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) { return size_of(p, &p->log, 1, bytes); }
-API int nvrtcGetProgramLog(nvrtcProgram p, char *to) { return copy_of(p, &p->log, 1, to); }
+API int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) { return p ? size_of(&p->image, 0, bytes) : INVALID_PROGRAM; }
+API int nvrtcGetCUBIN(nvrtcProgram p, char *to) { return p ? copy_of(&p->image, 0, to) : INVALID_PROGRAM; }
+API int nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes) { return p ? size_of(&p->image, 0, bytes) : INVALID_PROGRAM; }
+API int nvrtcGetPTX(nvrtcProgram p, char *to) { return p ? copy_of(&p->image, 0, to) : INVALID_PROGRAM; }
+API int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) { return p ? size_of(&p->log, 1, bytes) : INVALID_PROGRAM; }
+API int nvrtcGetProgramLog(nvrtcProgram p, char *to) { return p ? copy_of(&p->log, 1, to) : INVALID_PROGRAM; }
