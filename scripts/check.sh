@@ -18,7 +18,7 @@
 #   build/asan-isas   address and undefined-behaviour sanitizers: the kernels of newer instructions, and the programs that need
 #                     a device; not those that try its kernels at length, which no sanitizer of the host sees
 #
-# Devices are PoCL's and oclgrind's; kernels are compiled once, into build/cache, for all builds of this machine.
+# Devices are PoCL's, oclgrind's and a model of CUDA's (tests/cuda_model/model.h); kernels are compiled once, into build/cache, for all builds of this machine.
 #
 # The last line is "N passed, N failed" over all builds; the exit status is 0 only if nothing failed and
 # every test told its count.  Tests of instructions that this processor lacks are named before it.
@@ -118,14 +118,14 @@ sanitized() {                   # sanitized SANITIZERS PART_ARGUMENT...: a part 
 }
 
 check() {
-    part release "$build" "all tests" "unit|gpu|fuzz|example|cli|oracle|script|python" -DTULLE_WERROR=ON "$cache"
+    part release "$build" "all tests" "unit|gpu|warps|fuzz|example|cli|oracle|script|python" -DTULLE_WERROR=ON "$cache"
     sanitized address,undefined "address and undefined-behaviour sanitizers" "$build/asan" "unit_tests fuzzers tulle_command" \
         "unit|example|fuzz|cli" -DTULLE_ISAS=base
     sanitized thread "thread sanitizer" "$build/tsan" unit_tests "unit|example" -DTULLE_ISAS=base
 }
 
 check_more() {
-    part "release, GPU kernels, wheel, MPI, PETSc" "$build" "all tests" "kernels|nvrtc|oclgrind|wheel|mpi|petsc" \
+    part "release, GPU kernels, wheel, MPI, PETSc" "$build" "all tests" "kernels|lanes|nvrtc|oclgrind|wheel|mpi|petsc" \
         -DTULLE_WERROR=ON "$cache"
     part clang "$build/clang" "all unit_tests" "unit|example|cli|fused" -DCMAKE_C_COMPILER=clang -DTULLE_WERROR=ON "$cache"
     part "64-bit ARM" "$build/aarch64" unit_tests "unit|example|fused" \

@@ -20,10 +20,11 @@ static inline const char *gpu_name(void)
     return name && *name ? name : "opencl:0";
 }
 
-/* PoCL in `make check`: fewer of the combinations that a device named on purpose goes through. */
+/* PoCL in `make check`, and the model of a CUDA device (cuda_model/run.sh): fewer of the combinations that a device named on
+ * purpose goes through. */
 static inline bool few(void)
 {
-    return !getenv("TULLE_TEST_DEVICE");
+    return !getenv("TULLE_TEST_DEVICE") || getenv("TULLE_TEST_FEW");
 }
 
 /* Of ref_types_at(i): few take one of each value type, all widths of indices; OpenCL compiles for long. */
@@ -84,7 +85,7 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
 static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
 {
     enum { CORE = 4, OTHERS = 4 };
-    if (!getenv("TULLE_TEST_DEVICE")) {
+    if (few()) {
         if (i > CORE) return false;
         if (i == CORE) i += turn % OTHERS;
     }

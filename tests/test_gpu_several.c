@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_several.c - a device together with the CPU and with itself: products, plans and sparse times dense are
+ * test_gpu_several.c - a device together with the CPU, with itself and with another: products, plans and sparse times dense are
  * those of the CPU (integers: any order of sums), a device without memory leaves its rows to the others. */
 #define _GNU_SOURCE
 #include "gpu.h"
 #include "several.h"
 
+/* NULL: the device; the second is another one where TULLE_TEST_SECOND names it. */
 static tulle_ctx *mixed(const char *first, const char *second)
 {
     char names[128];
     tulle_ctx *ctx = NULL;
-    snprintf(names, sizeof names, "%s,%s", first ? first : gpu_name(), second ? second : gpu_name());
+    const char *other = getenv("TULLE_TEST_SECOND");
+    if (!other || !*other) other = gpu_name();
+    snprintf(names, sizeof names, "%s,%s", first ? first : gpu_name(), second ? second : other);
     if (tulle_ctx_create(names, NULL, &ctx) == TULLE_OK) return ctx;
     abort();
 }
