@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_repeat.c - products whose rows have the patterns of rows before them, as in multigrid: rows of C of every width that
- * registers can hold and of those that they cannot, patterns that are nearly the same, plans, zeros dropped.  Bit for bit. */
+ * registers can hold and of those that they cannot, patterns that are nearly the same, plans, zeros dropped, the end of B.  Bit for bit. */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
 #include "ways.h"
 
 enum { ROWS = 180 };
@@ -139,4 +142,49 @@ static void rows_that_are_nearly_the_same(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(every_width_in_every_type), TEST(rows_that_are_nearly_the_same))
+/* A copy of an array that ends where a page does; the next one cannot be read. */
+typedef struct guarded { char *map; size_t page, room; void *at; } guarded;
+
+static guarded guard(const void *from, size_t bytes)
+{
+    guarded g = {.page = (size_t)sysconf(_SC_PAGESIZE)};
+    g.room = (bytes + g.page - 1) / g.page * g.page;
+    g.map = mmap(NULL, g.room + g.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g.map == MAP_FAILED || mprotect(g.map + g.room, g.page, PROT_NONE) != 0) abort();
+    g.at = g.map + g.room - bytes;
+    memcpy(g.at, from, bytes);
+    return g;
+}
+
+static void unguard(guarded g)
+{
+    munmap(g.map, g.room + g.page);
+}
+
+/* Rows of B are read as vectors, the last ones, too: nothing behind them is. */
+static void nothing_is_read_behind_the_last_entry_of_b(void)
+{
+    static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},
+                                      {TULLE_F64, TULLE_I64, TULLE_I32}, {TULLE_F32, TULLE_I32, TULLE_I32}};
+    tulle_ctx *ctx = ctx_with(1);
+    for (int shape = 0; shape < REMEMBERED; shape++)
+        for (int i = 0; i < 4; i++) {
+            ref A = left(shapes[shape], NOTHING, types[i]), B = right(shapes[shape], NOTHING, types[i]);
+            ref want = ref_product(&A.view, &B.view);
+            guarded col = guard(B.view.col_idx, (size_t)B.view.nnz * ref_index_size(B.view.idx_type));
+            guarded val = guard(B.view.values, (size_t)B.view.nnz * ref_value_size(B.view.val_type));
+            tulle_csr b = B.view;
+            b.col_idx = col.at;
+            b.values = val.at;
+            product_is(ctx, &A.view, &b, NULL, &want.view, shapes[shape].name);
+            unguard(col);
+            unguard(val);
+            ref_free(&want);
+            ref_free(&A);
+            ref_free(&B);
+        }
+    tulle_ctx_free(ctx);
+}
+
+TEST_MAIN(TEST(every_width_in_every_type), TEST(rows_that_are_nearly_the_same),
+          TEST(nothing_is_read_behind_the_last_entry_of_b))

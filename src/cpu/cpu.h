@@ -74,6 +74,7 @@ enum {
     TL_LEAN_PATTERN = 128,
     TL_PATTERN_ENTRIES = 128,           /* entries of A of one that is added up in registers */
     TL_PATTERN_PAD = 16,                /* and behind them */
+    TL_STEP_BYTES = 16,                 /* of each of those entries, beside eight columns */
     TL_SLOTS = 2 << 20,                 /* at most, see scratch.c            */
     TL_SLACK = 16                       /* entries a kernel may write behind the last */
 };

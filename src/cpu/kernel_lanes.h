@@ -6,19 +6,35 @@
  * no load that waits for a store, and no loop whose length is that of a row of B.  Lanes that a row of B does
  * not add to are left alone, so sums have the same bits as everywhere.
  *
+ * Where one register holds the row of C, all that is said of a row of B lies together, and eight entries of B
+ * are read, however many it has: masks that depend on lengths just read take longer than the sums.
+ *
  * For real values where the processor has masks for vectors; where it has not, kernel_repeat.h does
  * without. */
 #ifndef TL_KERNEL_LANES_H
 #define TL_KERNEL_LANES_H
 #include "cpu/kernel_gather.h"
 
-#if defined(__AVX512F__) && defined(__AVX512VL__) && KIND <= 2
+/* What a pattern says of an entry of A where the row of C has at most eight entries: all that is needed for
+ * it lies together, and one register points at it.  scratch.c counts its bytes. */
+typedef struct lane_step {
+    idx     want[8];                    /* first column of the row of C - column of each entry of that of B */
+    uint8_t source[8];                  /* for each lane the entry that goes there                          */
+    int32_t length;                     /* of the row of B                                                  */
+    uint8_t some, lanes;                /* as many bits; the lanes that it adds to                          */
+} lane_step;
+
+_Static_assert(sizeof(lane_step) == 8 * sizeof(idx) + TL_STEP_BYTES, "scratch.c gives a step its room");
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && KIND <= 2
 #define HAVE_LANES 1
 
 #if KIND == 2
 typedef __m512d eight;
 INLINE eight eight_of(val x) { return _mm512_set1_pd(x); }
 INLINE eight eight_load(__mmask8 some, const val *from) { return _mm512_maskz_loadu_pd(some, from); }
+INLINE eight eight_at(const val *from) { return _mm512_loadu_pd(from); }
+INLINE void  eight_put(val *to, eight x) { _mm512_storeu_pd(to, x); }
 INLINE eight eight_times(eight x, eight y) { return _mm512_mul_pd(x, y); }
 INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm512_mask_add_pd(x, some, x, y); }
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm512_mask_storeu_pd(to, some, x); }
@@ -31,6 +47,8 @@ INLINE eight eight_moved(eight x, const uint8_t *from)
 typedef __m256 eight;
 INLINE eight eight_of(val x) { return _mm256_set1_ps(x); }
 INLINE eight eight_load(__mmask8 some, const val *from) { return _mm256_maskz_loadu_ps(some, from); }
+INLINE eight eight_at(const val *from) { return _mm256_loadu_ps(from); }
+INLINE void  eight_put(val *to, eight x) { _mm256_storeu_ps(to, x); }
 INLINE eight eight_times(eight x, eight y) { return _mm256_mul_ps(x, y); }
 INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm256_mask_add_ps(x, some, x, y); }
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm256_mask_storeu_ps(to, some, x); }
@@ -49,21 +67,40 @@ INLINE __mmask8 columns_wrong(__mmask8 some, const idx *col, idx first, const id
             w = _mm256_loadu_si256((const __m256i *)(const void *)want);
     return _mm256_mask_cmpneq_epi32_mask(some, _mm256_sub_epi32(c, _mm256_set1_epi32(first)), w);
 }
+
+/* The same where eight can be read, and want is first - column. */
+INLINE __mmask8 columns_differ(__mmask8 some, const idx *col, idx first, const idx *want)
+{
+    __m256i c = _mm256_loadu_si256((const __m256i *)(const void *)col),
+            w = _mm256_loadu_si256((const __m256i *)(const void *)want);
+    return _mm256_mask_cmpneq_epi32_mask(some, _mm256_sub_epi32(_mm256_set1_epi32(first), c), w);
+}
 #else
 INLINE __mmask8 columns_wrong(__mmask8 some, const idx *col, idx first, const idx *want)
 {
     __m512i c = _mm512_maskz_loadu_epi64(some, col), w = _mm512_loadu_si512(want);
     return _mm512_mask_cmpneq_epi64_mask(some, _mm512_sub_epi64(c, _mm512_set1_epi64(first)), w);
 }
+
+INLINE __mmask8 columns_differ(__mmask8 some, const idx *col, idx first, const idx *want)
+{
+    __m512i c = _mm512_loadu_si512(col), w = _mm512_loadu_si512(want);
+    return _mm512_mask_cmpneq_epi64_mask(some, _mm512_sub_epi64(_mm512_set1_epi64(first), c), w);
+}
 #endif
 
-INLINE void write_eight_columns(idx *to, __mmask8 some, const idx *from, idx first)
+/* Of eight columns some; all eight where others may be written behind them. */
+INLINE void write_eight_columns(idx *to, const bool exact, __mmask8 some, const idx *from, idx first)
 {
 #if WIDTH == 32
     __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)from);
-    _mm256_mask_storeu_epi32(to, some, _mm256_add_epi32(x, _mm256_set1_epi32(first)));
+    x = _mm256_add_epi32(x, _mm256_set1_epi32(first));
+    if (exact) _mm256_mask_storeu_epi32(to, some, x);
+    else _mm256_storeu_si256((__m256i *)(void *)to, x);
 #else
-    _mm512_mask_storeu_epi64(to, some, _mm512_add_epi64(_mm512_loadu_si512(from), _mm512_set1_epi64(first)));
+    __m512i x = _mm512_add_epi64(_mm512_loadu_si512(from), _mm512_set1_epi64(first));
+    if (exact) _mm512_mask_storeu_epi64(to, some, x);
+    else _mm512_storeu_si512(to, x);
 #endif
 }
 
@@ -71,6 +108,12 @@ INLINE void write_eight_columns(idx *to, __mmask8 some, const idx *from, idx fir
 INLINE __mmask8 first_lanes(int64_t n)
 {
     return (__mmask8)_bzhi_u32(0xff, (unsigned)n);
+}
+
+/* A mask straight from memory, without a way through a register for numbers. */
+INLINE __mmask8 mask_at(const uint8_t *from)
+{
+    return _load_mask8((__mmask8 *)(uintptr_t)from);
 }
 
 /* What a pattern says of a row. */
@@ -82,8 +125,8 @@ typedef struct lane_row {
     idx            first;
 } lane_row;
 
-/* The sums of a row if it is as the pattern says; false: it is not.  What is read of B is what the row at
- * hand has, not what the pattern hopes for. */
+/* The sums of a row of more than eight entries, in two groups of them or in four, if it is as the pattern
+ * says; false: it is not.  What is read of B is what the row at hand has, not what the pattern hopes for. */
 INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
                     eight *restrict sum)
 {
@@ -94,42 +137,70 @@ INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const l
     const int64_t begin = r->begin, entries = r->end - begin;
     /* not an array: these stay in registers */
     eight sum0 = eight_of(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    unsigned wrong = 0;
+    __mmask8 wrong = 0;
     int64_t longer = 0;
     for (int64_t k = 0; k < entries; k++, lanes += groups, source += 8 * groups) {
-        if (groups > 1 && job->far) fetch_far_ahead(sh, job, begin + k);
+        if (job->far) fetch_far_ahead(sh, job, begin + k);
         const int64_t j = col_at(sh, &ma, begin + k), from = ptr_at(sh, &mb, j),
                       n = ptr_at(sh, &mb, j + 1) - from;
         const __mmask8 some = first_lanes(n);
         const eight products = eight_times(eight_of(a[begin + k]), eight_load(some, b + from));
         longer |= n ^ length[k];
-        wrong |= columns_wrong(some, col + from, first, want);
+        wrong = _kor_mask8(wrong, columns_wrong(some, col + from, first, want));
         want += length[k];
-        sum0 = eight_plus(lanes[0], sum0, eight_moved(products, source));
-        if (groups > 1) sum1 = eight_plus(lanes[1], sum1, eight_moved(products, source + 8));
-        if (groups > 2) sum2 = eight_plus(lanes[2], sum2, eight_moved(products, source + 16));
-        if (groups > 2) sum3 = eight_plus(lanes[3], sum3, eight_moved(products, source + 24));
+        sum0 = eight_plus(mask_at(lanes), sum0, eight_moved(products, source));
+        sum1 = eight_plus(mask_at(lanes + 1), sum1, eight_moved(products, source + 8));
+        if (groups > 2) sum2 = eight_plus(mask_at(lanes + 2), sum2, eight_moved(products, source + 16));
+        if (groups > 2) sum3 = eight_plus(mask_at(lanes + 3), sum3, eight_moved(products, source + 24));
     }
-    sum[0] = sum0;
-    if (groups > 1) sum[1] = sum1;
+    sum[0] = sum0, sum[1] = sum1;
     if (groups > 2) sum[2] = sum2, sum[3] = sum3;
     return !(longer | wrong);
 }
 
-/* The same where each row of B has one entry, and that of C at most eight. */
-INLINE bool sum_row_of_ones(const shape sh, const tl_job *job, const lane_row *r, eight *restrict sum)
+/* Not 0 where a length is not as it should be; 32 bits are enough to compare where B's pointers have no
+ * more. */
+INLINE int64_t wrong_length(const shape sh, int64_t length, int32_t want)
 {
-    const tl_operand ma = job->a;
-    const idx *restrict col = job->b.col, *restrict want = r->want, first = r->first;
-    const val *restrict a = (const val *)ma.val + r->begin, *restrict b = job->b.val;
-    const uint8_t *restrict lanes = r->lanes;
-    const int64_t n = r->end - r->begin;
+    return sh == PLAIN ? (int64_t)((uint32_t)length ^ (uint32_t)want) : length ^ want;
+}
+
+/* The same where the row of C has at most eight entries, with the steps of its pattern.  Of B eight entries
+ * are read from where each of its rows begins: false, too, where there are not so many. */
+INLINE bool sum_steps(const shape sh, const tl_operand *ma, const tl_operand *mb, int64_t safe,
+                      const lane_step *restrict step, int64_t begin, int64_t end, idx first,
+                      eight *restrict sum)
+{
+    const idx *restrict col = mb->col;
+    const val *restrict a = ma->val, *restrict b = mb->val;
+    eight all = eight_of(0);
+    __mmask8 wrong = 0;
+    int64_t longer = 0;
+    for (int64_t k = begin; k < end; k++, step++) {
+        const int64_t j = col_at(sh, ma, k), from = ptr_at(sh, mb, j);
+        if (from > safe) return false;
+        longer |= wrong_length(sh, ptr_at(sh, mb, j + 1) - from, step->length);
+        wrong = _kor_mask8(wrong, columns_differ(mask_at(&step->some), col + from, first, step->want));
+        const eight products = eight_times(eight_of(a[k]), eight_at(b + from));
+        all = eight_plus(mask_at(&step->lanes), all, eight_moved(products, step->source));
+    }
+    *sum = all;
+    return !(longer | wrong);
+}
+
+/* And where each row of B has one entry. */
+INLINE bool sum_steps_of_ones(const shape sh, const tl_operand *ma, const tl_operand *mb,
+                              const lane_step *restrict step, int64_t begin, int64_t end, idx first,
+                              eight *restrict sum)
+{
+    const idx *restrict col = mb->col;
+    const val *restrict a = ma->val, *restrict b = mb->val;
     eight all = eight_of(0);
     idx wrong = 0;
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t j = col_at(sh, &ma, r->begin + k);
-        wrong |= (col[j] - first) ^ want[k];
-        all = eight_plus(lanes[k], all, eight_of(a[k] * b[j]));
+    for (int64_t k = begin; k < end; k++, step++) {
+        const int64_t j = col_at(sh, ma, k);
+        wrong |= (first - col[j]) ^ step->want[0];
+        all = eight_plus(step->lanes, all, eight_of(a[k] * b[j]));
     }
     *sum = all;
     return wrong == 0;
@@ -147,9 +218,14 @@ INLINE bool add_row(const shape sh, const int groups, const tl_job *job, const l
     return true;
 }
 
-static NOINLINE bool add_row_1(const bool plain, const tl_job *job, const lane_row *r, val *restrict value)
+static NOINLINE bool add_row_1(const tl_job *job, const lane_step *step, const lane_row *r,
+                               val *restrict value)
 {
-    return WIDTH == 32 && plain ? add_row(PLAIN, 1, job, r, value) : add_row(ANY, 1, job, r, value);
+    eight sum;
+    if (!sum_steps(ANY, &job->a, &job->b, job->b_nnz - 8, step, r->begin, r->end, r->first, &sum))
+        return false;
+    eight_store(value, first_lanes(r->count), sum);
+    return true;
 }
 
 static NOINLINE bool add_row_2(const bool plain, const tl_job *job, const lane_row *r, val *restrict value)

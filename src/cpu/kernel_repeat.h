@@ -34,7 +34,8 @@ typedef struct pattern {
 typedef struct pattern_arrays {
     idx      *product, *col;            /* relative to the first product */
     uint16_t *place;                    /* of each product in the row of C */
-    uint8_t  *length, *lanes, *source;  /* of each row of B: kernel_lanes.h */
+    lane_step *step;                    /* of each row of B, where there is one group: kernel_lanes.h */
+    uint8_t  *length, *lanes, *source;  /* the same where there are more, in the same place           */
 } pattern_arrays;
 
 enum { ONE, EIGHT }; /* entries of each row of B: exactly one; any number, eight at a time */
@@ -60,7 +61,7 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
     idx *product = (idx *)(void *)((char *)p + 64);
     uint16_t *place = (uint16_t *)(void *)(product + 2 * room);
     uint8_t *length = (uint8_t *)(void *)(place + room);
-    return (pattern_arrays){product, product + room, place,
+    return (pattern_arrays){product, product + room, place, (lane_step *)(void *)length,
                             length, length + n.entries, length + 5 * n.entries};
 }
 
@@ -208,7 +209,7 @@ INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl
         if (a_end - a_begin != p->entries) return false;
         again = p->groups == 4   ? add_row_4(sh == PLAIN, job, &r, o.val)
                 : p->groups == 2 ? add_row_2(sh == PLAIN, job, &r, o.val)
-                                 : add_row_1(sh == PLAIN, job, &r, o.val);
+                                 : add_row_1(job, a.step, &r, o.val);
         if (again && m == FUSED) write_columns(job, p->count, first, a.col, o.col);
         return again;
     }
@@ -230,38 +231,50 @@ typedef struct repeats {
 } repeats;
 
 #if HAVE_LANES
-/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  A loop
- * that is small enough to keep all it needs in registers. */
+/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  What
+ * the loop needs are variables of its own, few enough for registers. */
 INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job,
                        const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
     const pattern_size size = size_of_patterns(s);
-    repeats x = *at;
-    for (; x.row < x.row1; x.row++) {
-        const int64_t end = ptr_at(sh, &job->a, x.row + 1);
-        pattern *p = x.last->next[0];
+    const tl_operand ma = job->a, mb = job->b;
+    const int64_t row0 = at->row, row1 = at->row1, before = at->total, safe = job->b_nnz - 8;
+    const bool exact = m == NUMERIC || job->exact;
+    idx *const col = at->o.col;
+    val *const value = at->o.val;
+    pattern *last = at->last;
+    int64_t i = row0, begin = at->begin, n = 0, products = 0;
+    for (; i < row1; i++) {
+        const int64_t end = ptr_at(sh, &ma, i + 1);
+        pattern *p = last->next[0];
         eight sum;
-        if (p->groups != 1 || end - x.begin != p->entries) break;
+        if (p->groups != 1 || end - begin != p->entries) break;
+        const int64_t j = col_at(sh, &ma, begin), from = entries == ONE ? j : ptr_at(sh, &mb, j);
+        if (entries != ONE && from > safe) break;
         const pattern_arrays a = arrays_of(size, p);
-        const idx first = first_column(sh, job, x.begin);
-        const lane_row r = {a.product, a.length, a.lanes, a.source, x.begin, end, p->count, first};
-        if (!(entries == ONE ? sum_row_of_ones(sh, job, &r, &sum) : sum_row(sh, 1, job, &r, &sum))) break;
-        const __mmask8 some = first_lanes(r.count);
-        eight_store(x.o.val, some, sum);
-        if (m != NUMERIC) {
-            write_eight_columns(x.o.col, some, a.col, first);
-            *row_end++ = x.total + r.count;
-        }
-        x.o.col += r.count;
-        x.o.val += r.count;
-        x.total += r.count;
-        x.rows++;
-        x.products += p->products;
-        x.begin = end;
-        x.last = p;
-        p->used = x.row;
+        const idx first = ((const idx *)mb.col)[from];
+        if (!(entries == ONE ? sum_steps_of_ones(sh, &ma, &mb, a.step, begin, end, first, &sum)
+                             : sum_steps(sh, &ma, &mb, safe, a.step, begin, end, first, &sum)))
+            break;
+        const __mmask8 some = first_lanes(p->count);
+        if (exact) eight_store(value + n, some, sum);
+        else eight_put(value + n, sum);
+        if (m != NUMERIC) write_eight_columns(col + n, exact, some, a.col, first);
+        n += p->count;
+        if (m != NUMERIC) row_end[i - row0] = before + n;
+        products += p->products;
+        p->used = i;
+        begin = end;
+        last = p;
     }
-    *at = x;
+    at->rows += i - row0;
+    at->products += products;
+    at->total = before + n;
+    at->row = i;
+    at->begin = begin;
+    at->last = last;
+    if (col) at->o.col = col + n;
+    at->o.val = value + n;
 }
 
 /* With the types that the job has. */
@@ -294,6 +307,22 @@ INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x
     memcpy(product, x, (size_t)(n + TL_PATTERN_PAD) * sizeof *x);
 }
 
+/* Where one register holds the row of C. */
+static void note_steps(const tl_job *job, const pattern *p, const pattern_arrays a, int64_t a_begin)
+{
+    for (int64_t k = 0, n = 0; k < p->entries; k++) {
+        int64_t j = col_at(ANY, &job->a, a_begin + k);
+        int64_t length = ptr_at(ANY, &job->b, j + 1) - ptr_at(ANY, &job->b, j);
+        lane_step step = {.length = (int32_t)length, .some = (uint8_t)((1u << length) - 1)};
+        for (int i = 0; i < length; i++, n++) {
+            step.want[i] = -a.product[n];
+            step.lanes |= (uint8_t)(1 << a.place[n]);
+            step.source[a.place[n]] = (uint8_t)i;
+        }
+        a.step[k] = step;
+    }
+}
+
 /* Which entries of C each row of B adds to, and which of its own to each, where registers can hold the row of
  * C. */
 static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64_t a_begin)
@@ -301,6 +330,11 @@ static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
     const int64_t groups = p->count <= 8 ? 1 : p->count <= 16 ? 2 : 4;
     if (!HAVE_LANES || job->b_longest > 8 || p->count > 32 || p->entries > s->pattern_entries) return;
+    p->groups = (int32_t)groups;
+    if (groups == 1) {
+        note_steps(job, p, a, a_begin);
+        return;
+    }
     memset(a.lanes, 0, (size_t)(p->entries * groups));
     memset(a.source, 0, (size_t)(p->entries * groups * 8));
     for (int64_t k = 0, n = 0; k < p->entries; k++) {
@@ -311,7 +345,6 @@ static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64
             a.source[k * groups * 8 + a.place[n]] = (uint8_t)i;
         }
     }
-    p->groups = (int32_t)groups;
 }
 
 /* And what came out: n columns at col, NULL where they were only counted. */

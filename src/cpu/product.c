@@ -25,7 +25,11 @@ tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, bool lean, tl_pieces
     /* a row is heavy when it alone would be a sixteenth of a thread's work */
     int64_t products = r->profile->total / PIECES_MAX,
             part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
-    int64_t least = r->profile->a_like ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS; /* long runs of rows alike */
+    /* Long runs of rows alike stay together; and where rows of many products repeat each other, those that
+     * follow each other name much of the same of B, which each thread reads anew. */
+    bool together = r->profile->a_like
+                    || (r->profile->repeats && r->profile->total / 128 > r->A->rows);
+    int64_t least = together ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS;
     if (products < least) products = least;
     tl_piece_limits limits = {.products = products, .rows = PIECE_ROWS,
                               .heavy = part > 8 * products ? part : 8 * products,

@@ -23,12 +23,13 @@ static int64_t slots_for(const tulle_csr *B)
 /* Room for patterns that come again, and for what a vector reads behind the last product of one. */
 static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool lean)
 {
-    enum { LANES = 1 + 4 + 32 };        /* for each entry of A: length, lanes and sources of a row of B */
+    /* for each entry of A a step, or length, lanes and sources of a row of B: kernel_lanes.h */
+    const int64_t steps = 8 * (int64_t)index + TL_STEP_BYTES, lanes = 1 + 4 + 32;
     s->pattern_most = smaller(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
     s->pattern_entries = p->max_b_row > 8 ? 0 : smaller(p->max_a_row, lean ? 16 : TL_PATTERN_ENTRIES);
     s->pattern_bytes = 64 + s->pattern_room * (int64_t)(2 * index + sizeof(uint16_t))
-                       + s->pattern_entries * LANES;
+                       + s->pattern_entries * larger(steps, lanes);
     s->pattern_bytes = (s->pattern_bytes + 63) & ~(int64_t)63;
     s->pattern_count = 128;
     int64_t room = lean ? 8 << 10 : s->pattern_most > 128 ? 256 << 10 : 64 << 10;

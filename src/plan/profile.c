@@ -32,7 +32,8 @@ static int64_t at_most(int64_t x, int64_t limit)
     return x < limit ? x : limit;
 }
 
-/* One body for the four combinations of widths that matter inside the loop: A's columns, B's pointers. */
+/* One body for the four combinations of widths that matter inside the loop: A's columns, B's pointers.  These
+ * are unsigned, so that a difference of two needs no instruction to become wider. */
 #define SUM_ROWS(name, A_COL, B_PTR)                                                              \
     static void name(const job *j, totals *t, int64_t row0, int64_t row1)                         \
     {                                                                                             \
@@ -44,27 +45,37 @@ static int64_t at_most(int64_t x, int64_t limit)
         int64_t begin = tl_row_begin(A, row0);                                                    \
         totals x = *t;                  /* a copy, which can stay in registers */                 \
         for (int64_t i = row0; i < row1; i++) {                                                   \
-            int64_t end = tl_row_begin(A, i + 1), sum = 0, longest = 0;                           \
-            for (int64_t k = begin; k < end; k++) {                                               \
-                int64_t length = (int64_t)b_ptr[a_col[k] + 1] - (int64_t)b_ptr[a_col[k]];         \
-                sum += length;                                                                    \
+            const int64_t end = tl_row_begin(A, i + 1);                                           \
+            B_PTR longest = 0, longest1 = 0;    /* of two entries at a time */                    \
+            int64_t sum = 0, k = begin;                                                           \
+            for (; k + 1 < end; k += 2) {                                                         \
+                const B_PTR length = b_ptr[a_col[k] + 1] - b_ptr[a_col[k]];                       \
+                const B_PTR length1 = b_ptr[a_col[k + 1] + 1] - b_ptr[a_col[k + 1]];              \
+                sum += (int64_t)length + (int64_t)length1;                                        \
+                longest = length > longest ? length : longest;                                    \
+                longest1 = length1 > longest1 ? length1 : longest1;                               \
+            }                                                                                     \
+            if (k < end) {                                                                        \
+                const B_PTR length = b_ptr[a_col[k] + 1] - b_ptr[a_col[k]];                       \
+                sum += (int64_t)length;                                                           \
                 longest = length > longest ? length : longest;                                    \
             }                                                                                     \
+            const int64_t most = (int64_t)(longest > longest1 ? longest : longest1);              \
             products[i] = sum;                                                                    \
             x.total += sum;                                                                       \
             x.upper += at_most(sum, cols);                                                        \
-            x.lower += longest;                                                                   \
+            x.lower += most;                                                                      \
             x.max_products = sum > x.max_products ? sum : x.max_products;                         \
-            x.max_b_row = longest > x.max_b_row ? longest : x.max_b_row;                          \
+            x.max_b_row = most > x.max_b_row ? most : x.max_b_row;                                \
             x.max_a_row = end - begin > x.max_a_row ? end - begin : x.max_a_row;                  \
             begin = end;                                                                          \
         }                                                                                         \
         *t = x;                                                                                   \
     }
-SUM_ROWS(sum_i32_i32, int32_t, int32_t)
-SUM_ROWS(sum_i32_i64, int32_t, int64_t)
-SUM_ROWS(sum_i64_i32, int64_t, int32_t)
-SUM_ROWS(sum_i64_i64, int64_t, int64_t)
+SUM_ROWS(sum_i32_i32, int32_t, uint32_t)
+SUM_ROWS(sum_i32_i64, int32_t, uint64_t)
+SUM_ROWS(sum_i64_i32, int64_t, uint32_t)
+SUM_ROWS(sum_i64_i64, int64_t, uint64_t)
 
 /* The length of all rows of B, where they have the same; else -1.  Then no row of A needs to be looked at. */
 static int64_t equal_length(const tulle_csr *B)
