@@ -21,7 +21,7 @@ typedef struct sink {
     tl_join        join;
 } sink;
 
-static tulle_status give(tl_base *b, sink *k, int64_t row0, const tulle_csr *block)
+static tulle_status hand_out(tl_base *b, sink *k, int64_t row0, const tulle_csr *block)
 {
     if (!k->fn) return tl_join_put(b, &k->join, block, false);
     if (!k->fn(k->user, row0, block)) return TULLE_OK;
@@ -34,13 +34,13 @@ typedef struct walk {
     tulle_ctx       *ctx;
     tl_setup        *s;
     const tulle_csr *A, *B;             /* as the caller gave them                  */
-    bool             parts;             /* they do not stay: rows of A, rows of B   */
+    bool             parts;             /* operands travel with each block: its rows of A, and of B */
     uint64_t         most, room;        /* bytes of a block; while others were refused: of the next one */
     int64_t          blocks, panels;
     tulle_stats      sum;
 } walk;
 
-/* A row takes so many bytes of its own, and so many of B. */
+/* Bytes that a row takes in A and C; *of_b: in the rows of B that it names. */
 static uint64_t row_bytes(const walk *w, int64_t row, uint64_t *of_b)
 {
     const tulle_options *o = &w->s->options;
@@ -65,14 +65,14 @@ static int64_t block_end(const walk *w, int64_t row0)
     return row1;
 }
 
-/* What was taken counts, however it ended. */
+/* The peak of a block counts whether it was computed or refused. */
 static void note_peak(walk *w)
 {
     const uint64_t peak = w->s->stats.peak_bytes;
     if (w->sum.peak_bytes < peak) w->sum.peak_bytes = peak;
 }
 
-/* Operands do not stay any longer. */
+/* From here on the operands do not stay on the device between blocks. */
 static void go_in_parts(walk *w, const char *why)
 {
     w->s->engine->done(w->ctx, w->s);
@@ -142,7 +142,7 @@ static tulle_status in_blocks(walk *w, sink *k)
         tl_stats_add(&s->stats, &w->sum);
         nnz += C->view.nnz;
         w->blocks++;
-        TRY(give(b, k, row0, &C->view));
+        TRY(hand_out(b, k, row0, &C->view));
         tl_matrix_free(b, C);
         C = NULL;
         row0 = row1;

@@ -10,7 +10,7 @@
 
 /* ---- contexts */
 
-/* A variable of the environment that nobody would heed is no small thing: it forces what tests and
+/* A variable of the environment that would be ignored is an error: it forces what tests and
  * measurements rely on. */
 static tulle_status check_environment(tl_base *b)
 {

@@ -158,6 +158,12 @@ static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tull
     tl_request r = s->request;
     uint64_t most = 0, bytes = 0;
     int64_t worst = r.row0 = row0;
+    if (r.A->rows == 0) {
+        TRY(tl_cpu_least(b, &r, &most));
+        status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes although C has no rows, the "
+                         "limit is %" PRIu64, most, r.memory_limit);
+        goto done;
+    }
     for (r.row1 = r.row0 + 1; r.row0 < r.A->rows; r.row0++, r.row1++) {
         if (row_need(b, s, &r, r.row0) <= most) continue;
         TRY(tl_cpu_least(b, &r, &bytes));
@@ -239,10 +245,9 @@ done:
 static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
                              tulle_dense *Y)
 {
-    uint64_t limit = p->options.memory_limit;
-    if (limit) limit = limit > p->copied ? limit - p->copied : 1;
     tl_spmm_request q = {.A = &p->A, .pieces = &p->pieces, .X = X, .Y = Y, .alpha = alpha, .beta = beta,
-                         .threads = p->stats.threads, .memory_limit = limit};
+                         .threads = p->stats.threads, .memory_limit = p->options.memory_limit,
+                         .copied = p->copied};
     return tl_spmm_run(&p->ctx->base, &q);
 }
 

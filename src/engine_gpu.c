@@ -44,7 +44,7 @@ done:
     return status;
 }
 
-/* What a run took that had to end is known as well. */
+/* The peak of a run that failed is known, too. */
 static tulle_status multiply(tulle_ctx *ctx, tl_setup *s, const tl_gpu_request *r, tulle_matrix **C)
 {
     tulle_status status = tl_gpu_multiply(&ctx->base, ctx->gpu, r, C, &s->stats);

@@ -131,7 +131,7 @@ done:
     return status;
 }
 
-/* Is an operand on the host in order, or what sorting takes? */
+/* Checks an operand on the host: sorted rows, or, where it will be sorted, indices in range. */
 static tulle_status check(tulle_ctx *ctx, work *w, const tulle_options *o)
 {
     tulle_status status = TULLE_OK;
@@ -176,6 +176,7 @@ done:
 static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                                bool values)
 {
+    static const char *const a_names[] = {"A", "A^T", "A^H"}, *const b_names[] = {"B", "B^T", "B^H"};
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     TRY(tl_view_check(ctx, A, "A"));
@@ -198,8 +199,8 @@ static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_c
     if (a_cols != b_rows)
         status = tl_fail(b, TULLE_ESHAPE, "%s is %" PRId64 " x %" PRId64 " and %s is %" PRId64 " x %" PRId64
                          ": %" PRId64 " columns against %" PRId64 " rows",
-                         o->op_a ? "A^T" : "A", o->op_a ? A->cols : A->rows, a_cols,
-                         o->op_b ? "B^T" : "B", b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
+                         a_names[o->op_a], o->op_a ? A->cols : A->rows, a_cols,
+                         b_names[o->op_b], b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
 done:
     return status;
 }
@@ -253,7 +254,7 @@ done:
     return status;
 }
 
-/* Checked on the host, where the arrays are there and will be looked at there. */
+/* Checks the operands whose arrays are on the host and will be read there. */
 static tulle_status check_first(tulle_ctx *ctx, const tulle_options *o, bool look, work *wa, work *wb)
 {
     tulle_status status = TULLE_OK;

@@ -71,7 +71,7 @@ tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, t
     return ctx->engine->prepare(ctx, s, s->values ? TL_VALUES : 0);
 }
 
-/* Shares are named: engines tell only of those they used. */
+/* Shares are matched by name: an engine lists only the accumulators that it used. */
 static void add_shares(const tulle_stats *from, tulle_stats *to)
 {
     for (int i = 0; i < from->shares; i++) {

@@ -18,7 +18,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* One of the names; *devices goes behind it. */
+/* The next name of the list; *devices moves behind it. */
 static bool next_name(const char **devices, char *name, size_t bytes)
 {
     size_t n = strcspn(*devices, ",");
@@ -301,5 +301,7 @@ tulle_status tl_several_one(tulle_ctx *ctx, int i, tl_part_fn fn, void *arg)
     tulle_status status = fn(arg, v->part[i], i);
     tell_lines(v);
     count_bytes(v, held);
-    return status == TULLE_OK ? status : tl_several_fail(ctx, i, status);
+    if (status != TULLE_OK) return tl_several_fail(ctx, i, status);
+    ctx->base.error[0] = 0;             /* what all of them together were refused is of no matter any more */
+    return TULLE_OK;
 }

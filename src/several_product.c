@@ -436,7 +436,7 @@ uint64_t tl_several_room(const tulle_ctx *ctx, const tl_setup *s)
     return room < most ? room : most;
 }
 
-/* The last word is that of the part which had it alone. */
+/* The refusal is worded by the part that was given all rows. */
 tulle_status tl_several_refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
 {
     const int i = tl_several_main(ctx->several);

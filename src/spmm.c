@@ -77,8 +77,8 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     return status == TULLE_OK ? TL_RESERVED_CHECK(b, "lab", &lab) : status;
 }
 
-/* A pointer of CUDA that a kernel cannot read from would end all work of the process on that device.  Columns
- * and values of A are copied where they do not lie well. */
+/* A kernel that reads through a misaligned pointer of CUDA ends all work of the process on that device.
+ * Columns and values of A need no check: they are copied where they are not aligned. */
 static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size,
                                   const char *name)
 {
@@ -112,7 +112,7 @@ static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array
     return (range){(uintptr_t)array, (uintptr_t)array + (handle && bytes ? 1 : bytes)};
 }
 
-static bool meet(range a, range b)      /* an empty one meets none, wherever it lies */
+static bool meet(range a, range b)      /* an empty range overlaps none */
 {
     return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
 }

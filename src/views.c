@@ -59,8 +59,7 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     TRY(tl_place_find(ctx, &place));
     if (A->place == TULLE_HOST) {
         TRY(tl_csr_slice(b, A, "A", 0, &view, &own));
-        TRY(tl_csr_check_ends(
-            b, &view, "A")); /* a view that says it has more entries than its rows do is not read there */
+        TRY(tl_csr_check_ends(b, &view, "A"));  /* nnz entries are copied: they must be there */
     }
     if (A->place == TULLE_HOST && place == TULLE_HOST) TRY(tl_matrix_copy(b, &view, &copy));
     else TRY(ctx->engine->move(ctx, &view, place, &copy));
@@ -147,8 +146,8 @@ static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x,
     return TULLE_OK;
 }
 
-/* The kernels of products with one column, but sums are made in double and whole, on the host wherever
- * products run, and without a word to the statistics. */
+/* The SpMM kernels for one column, with two differences: sums are in double, and no row is summed in parts.
+ * It runs on the host on every device, and leaves the context's statistics as they were. */
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
 {
     tulle_status status = TULLE_OK;

@@ -328,12 +328,13 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
     r->block = bytes / size < r->cols ? bytes / size : r->cols;
     double sums = (double)parts * (double)r->cols * (double)size,
            copy = must ? (double)rows * (double)size : 0;
-    double need = sums + copy * (double)r->block, limit = (double)q->memory_limit;
+    double need = sums + copy * (double)r->block;
+    double limit = q->memory_limit > q->copied ? (double)(q->memory_limit - q->copied) : 0;
     if (q->memory_limit == 0) limit = need < 67108864.0 ? need : (double)tl_memory_free();
     while (need > limit && must && r->block > 1) need = sums + copy * (double)--r->block;
     if (need > limit) {
         status = tl_fail(r->b, TULLE_ELIMIT, "the product needs %.0f bytes of workspace, the limit is %.0f",
-                         need, limit);
+                         need + (double)q->copied, q->memory_limit ? (double)q->memory_limit : limit);
         goto done;
     }
     r->blocks = (r->cols - 1) / r->block + 1;

@@ -128,7 +128,8 @@ typedef struct tl_spmm_request {
     tulle_dense          *Y;
     tl_c64                alpha, beta;
     int                   threads;
-    uint64_t              memory_limit; /* for the workspace                   */
+    uint64_t              memory_limit; /* for the workspace and ...           */
+    uint64_t              copied;       /* ... what is held of it already: copies of A */
     bool                  in_double;    /* y = A*x with the kernel `apply`     */
     const tl_spmm_tuning *tuning;       /* NULL: as it was measured            */
 } tl_spmm_request;

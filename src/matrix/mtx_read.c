@@ -230,8 +230,8 @@ done:
 }
 
 /* How many entries to make room for: those that the file promises, but no more than its bytes can hold.
- * Where it promises more it is read all the same, and what is wrong is found there: a line without its value,
- * or the end.  Refuses what the machine has no memory for. */
+ * Where it promises more it is read all the same, and what is wrong is found there: a line without its
+ * value, or the end.  Refuses what the machine has no memory for. */
 static tulle_status find_room(job *j)
 {
     const tl_mtx_head *h = &j->all->head;
@@ -240,7 +240,7 @@ static tulle_status find_room(job *j)
     if (!j->end && bound < INT64_MAX - j->rest_bytes) bound += j->rest_bytes;
     else if (j->end) bound = j->rest_bytes;
     int64_t most = tl_mtx_most(h, bound);
-    j->room = h->entries > most ? most + 1 : h->entries;    /* the line that is wrong is not one too many */
+    j->room = h->entries > most ? most + 1 : h->entries;        /* one for the line that is wrong */
     double copies = h->symmetry == TL_GENERAL ? 1 : 2;
     double need = 4.0 * (double)h->rows + 12.0 * copies * (double)j->room;
     if (need > 67108864.0 && need > (double)tl_memory_free())
