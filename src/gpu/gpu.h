@@ -9,6 +9,8 @@
  *   place.c     matrices carried between host and device
  *   parcels.c   long arrays of the host on their way to a device
  *   product.c   analyze -> symbolic -> numeric, two waits
+ *   operands.c  A and B on the device
+ *   result.c    C as the caller wants it
  *   budget.c    how much a product needs, where its limit is too small
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values

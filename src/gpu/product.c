@@ -10,103 +10,9 @@
  * into classes; positions or hash maps of blocks that are resident. */
 #include "gpu/product.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static const tl_dmem nothing = {0, 0};
-
-/* ---- operands */
-
-static tl_dmem foreign(const void *p)
-{
-    return (tl_dmem){(uint64_t)(uintptr_t)p, 0};
-}
-
-static tulle_status to_device(tl_product *p, const void *from, uint64_t bytes, const char *what, tl_dmem *mem)
-{
-    tulle_status status = TULLE_OK;
-    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, what, mem));
-    if (bytes) TRY(p->driver->upload(p->b, p->device, *mem, from, bytes));
-done:
-    return status;
-}
-
-/* count entries of 32 bits become 64, or the other way round. */
-static tulle_status resize(tl_product *p, tl_kernel_id id, uint64_t count, tl_dmem from, tl_dmem *to)
-{
-    tulle_status status = TULLE_OK;
-    tl_types types = {32, 32, 32, 0};
-    TRY(tl_product_need(p, types, &id, 1));
-    TRY(tl_dmem_alloc(p->b, p->gpu, count * (id == TL_K_WIDEN ? 8 : 4), "indices in another width", to));
-    uint64_t blocks = (count + 255) / 256;
-    if (blocks > 65536) blocks = 65536;
-    tl_arg args[] = {TL_U64(count), TL_MEM(from), TL_MEM(*to)};
-    TRY(tl_product_launch(p, types, id, blocks, 256, 0, 0, args, TL_COUNT(args)));
-done:
-    return status;
-}
-
-/* Rows row0..row1 of a view on the device, in the widths of p->types. */
-static tulle_status operand(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows, tl_operand *x)
-{
-    tulle_status status = TULLE_OK;
-    size_t ptr = tl_index_size(M->ptr_type), idx = tl_index_size(M->idx_type), val = tl_type_size(M->val_type);
-    const void *slice = (const char *)M->row_ptr + (size_t)row0 * ptr;
-    bool all = rows == M->rows, values = p->request.values && M->nnz > 0;
-    char what[64];
-    snprintf(what, sizeof what, "%s on the device", name);
-    if (M->place == TULLE_DEVICE) {
-        x->ptr = foreign(M->row_ptr);
-        x->col = foreign(M->col_idx);
-        x->val = foreign(M->values);
-        if (!all) {
-            tl_dmem from = x->ptr;
-            from.offset = (uint64_t)row0 * ptr;
-            TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)(rows + 1) * ptr, what, &x->own[0]));
-            TRY(p->driver->copy(p->b, p->device, x->own[0], from, (uint64_t)(rows + 1) * ptr));
-            x->ptr = x->own[0];
-        }
-    } else {
-        TRY(to_device(p, slice, (uint64_t)(rows + 1) * ptr, what, &x->own[0]));
-        TRY(to_device(p, M->col_idx, (uint64_t)M->nnz * idx, what, &x->own[1]));
-        if (values) TRY(to_device(p, M->values, (uint64_t)M->nnz * val, what, &x->own[2]));
-        x->ptr = x->own[0];
-        x->col = x->own[1];
-        x->val = x->own[2];
-    }
-done:
-    return status;
-}
-
-/* Row pointers and columns in the widths that the kernels were chosen for; after the check, which wants them as they
- * came. */
-static tulle_status fit_columns(tl_product *p, const tulle_csr *M, tl_operand *x)
-{
-    tulle_status status = TULLE_OK;
-    if (p->types.idx == 64 && M->idx_type == TULLE_I32) {
-        tl_dmem wide;
-        TRY(resize(p, TL_K_WIDEN, (uint64_t)M->nnz, x->col, &wide));
-        tl_dmem_free(p->gpu, x->own[1]);
-        x->own[1] = x->col = wide;
-    }
-done:
-    return status;
-}
-
-static tulle_status fit_pointers(tl_product *p, const tulle_csr *M, int64_t rows, tl_operand *x)
-{
-    if (p->types.ptr == 32 || M->ptr_type == TULLE_I64 || x->wide.handle) return TULLE_OK;
-    tulle_status status = resize(p, TL_K_WIDEN, (uint64_t)rows + 1, x->ptr, &x->wide);
-    if (status == TULLE_OK) x->ptr = x->wide;
-    return status;
-}
-
-static void operand_done(tl_product *p, tl_operand *x)
-{
-    for (int i = 0; i < 3; i++) tl_dmem_free(p->gpu, x->own[i]);
-    tl_dmem_free(p->gpu, x->wide);
-    memset(x, 0, sizeof *x);
-}
 
 /* ---- check */
 
@@ -231,12 +137,12 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
                           .val = request->values ? (int)A->val_type : TULLE_F32};
     p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
     TRY(tl_product_mark(p, NULL));
-    TRY(operand(p, A, "A", p->request.row0, rows, &p->A));
+    TRY(tl_operand_bring(p, A, "A", p->request.row0, rows, &p->A));
     if (p->same) {
         p->B = p->A;
         memset(p->B.own, 0, sizeof p->B.own);
     } else {
-        TRY(operand(p, B, "B", 0, B->rows, &p->B));
+        TRY(tl_operand_bring(p, B, "B", 0, B->rows, &p->B));
     }
     /* Only the pattern is wanted: whatever lies in the columns serves as values. */
     if (!request->values) {
@@ -254,16 +160,16 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
         if (!p->same) TRY(tl_check_launch(b, gpu, B, B->rows, p->B.ptr, p->B.col, p->bad));
         TRY(tl_product_mark(p, "check"));
     }
-    TRY(fit_columns(p, A, &p->A));
+    TRY(tl_operand_columns(p, A, &p->A));
     if (p->same) p->B.col = p->A.col;
-    else TRY(fit_columns(p, B, &p->B));
+    else TRY(tl_operand_columns(p, B, &p->B));
     if (!request->values) {
         p->A.val = p->A.col;
         p->B.val = p->B.col;
     }
-    TRY(fit_pointers(p, A, rows, &p->A));
+    TRY(tl_operand_pointers(p, A, rows, &p->A));
     if (p->same) p->B.ptr = p->A.ptr;
-    else TRY(fit_pointers(p, B, B->rows, &p->B));
+    else TRY(tl_operand_pointers(p, B, B->rows, &p->B));
     p->a_nnz = A->nnz;
     p->begun = tl_dmem_taken(gpu);
 done:
@@ -372,11 +278,6 @@ static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric, bool f
     return send_limits(p);
 }
 
-uint64_t tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows)
-{
-    return p->types.ptr == 64 && M->ptr_type == TULLE_I32 ? tl_dmem_round(((uint64_t)rows + 1) * 8) : 0;
-}
-
 static tulle_status first_look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -389,9 +290,9 @@ static tulle_status first_look(tl_product *p)
     if (total > TULLE_I32_LIMIT && p->types.ptr == 32) {        /* counts may exceed 32 bits */
         p->types.ptr = 64;
         p->begun += tl_wide_pointers(p, p->request.A, p->rows) + (p->same ? 0 : tl_wide_pointers(p, p->request.B, p->request.B->rows));
-        TRY(fit_pointers(p, p->request.A, p->rows, &p->A));
+        TRY(tl_operand_pointers(p, p->request.A, p->rows, &p->A));
         if (p->same) p->B.ptr = p->A.ptr;
-        else TRY(fit_pointers(p, p->request.B, p->request.B->rows, &p->B));
+        else TRY(tl_operand_pointers(p, p->request.B, p->request.B->rows, &p->B));
         tl_kernel_id need[] = {TL_K_TILES, TL_K_OFFSETS};
         TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     }
@@ -470,8 +371,8 @@ void tl_product_done(tl_product *p)
 {
     if (!p->gpu) return;
     forget_pattern(p);
-    operand_done(p, &p->A);
-    operand_done(p, &p->B);
+    tl_operand_done(p, &p->A);
+    tl_operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
     for (int i = 0; i < TL_SCRATCH; i++) tl_dmem_free(p->gpu, p->scratch[i]);
     tl_dmem_free(p->gpu, p->c_ptr);
@@ -491,131 +392,6 @@ tulle_status tl_product_allocate(tl_product *p, bool values)
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &p->c_col));
     if (values) TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val), "values of C", &p->c_val));
 done:
-    return status;
-}
-
-/* ---- entries that came out as zero are left out */
-
-static tulle_status drop(tl_product *p)
-{
-    tulle_status status = TULLE_OK;
-    tl_dmem ptr = nothing, col = nothing, val = nothing;
-    tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY, TL_K_TILES, TL_K_OFFSETS};
-    if (p->c_nnz == 0) return TULLE_OK;
-    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
-    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &ptr));
-    TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
-    tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
-    uint64_t blocks = ((uint64_t)p->rows + 127) / 128;
-    TRY(tl_product_launch(p, p->types, TL_K_DROP_COUNT, blocks, 128, 0, 0, count, TL_COUNT(count)));
-    TRY(tl_product_scan(p, ptr));
-    TRY(read_note(p, 1, NULL));
-    int64_t nnz = (int64_t)p->note[1][SUM_NNZ];
-    if (nnz < p->c_nnz) {
-        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &col));
-        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * tl_type_size((tulle_type)p->types.val), "values of C", &val));
-        tl_arg copy[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val), TL_MEM(ptr), TL_MEM(col),
-                         TL_MEM(val)};
-        TRY(tl_product_launch(p, p->types, TL_K_DROP_COPY, blocks, 128, 0, 0, copy, TL_COUNT(copy)));
-        tl_dmem swap[3] = {p->c_ptr, p->c_col, p->c_val};
-        p->c_ptr = ptr;
-        p->c_col = col;
-        p->c_val = val;
-        ptr = swap[0];
-        col = swap[1];
-        val = swap[2];
-        p->c_nnz = nnz;
-    }
-    TRY(tl_product_mark(p, "dropping zeros"));
-done:
-    tl_dmem_free(p->gpu, ptr);
-    tl_dmem_free(p->gpu, col);
-    tl_dmem_free(p->gpu, val);
-    return status;
-}
-
-/* ---- C, in the widths and at the place asked for */
-
-tl_types tl_product_c_types(const tl_product *p, int64_t nnz)
-{
-    const tl_gpu_request *r = &p->request;
-    tl_types types = p->types;
-    types.ptr = r->ptr_type == TULLE_I64 || (!r->ptr_type && !tl_fits(TULLE_I32, nnz)) ? 64 : 32;
-    types.idx = (r->idx_type ? r->idx_type : (int)r->B->idx_type) == TULLE_I64 ? 64 : 32;
-    return types;
-}
-
-static tulle_status fit_c(tl_product *p)
-{
-    tulle_status status = TULLE_OK;
-    tl_types end = tl_product_c_types(p, p->c_nnz);
-    const struct { tl_dmem *mem; int now, then; uint64_t count; } parts[] = {
-        {&p->c_ptr, p->types.ptr, end.ptr, (uint64_t)p->rows + 1},
-        {&p->c_col, p->types.idx, end.idx, (uint64_t)p->c_nnz},
-    };
-    for (int i = 0; i < 2; i++) {
-        if (parts[i].now == parts[i].then) continue;
-        tl_dmem other;
-        TRY(resize(p, parts[i].then == 64 ? TL_K_WIDEN : TL_K_NARROW, parts[i].count, *parts[i].mem, &other));
-        tl_dmem_free(p->gpu, *parts[i].mem);
-        *parts[i].mem = other;
-    }
-    p->types = end;
-done:
-    return status;
-}
-
-static void disown(tulle_matrix *C)
-{
-    tl_gpu *gpu = C->owner;
-    const void *arrays[3] = {C->view.row_ptr, C->view.col_idx, C->view.values};
-    for (int i = 0; i < 3; i++) tl_dmem_free(gpu, foreign(arrays[i]));
-    tl_gpu_release(gpu);
-}
-
-/* The arrays become a matrix that owns them; on failure they stay the caller's. */
-tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    tulle_matrix *M = NULL;
-    TRY(tl_calloc(b, &M, 1, sizeof *M, "a matrix"));
-    M->view = view;
-    M->view.place = TULLE_DEVICE;
-    M->owner = tl_gpu_retain(gpu);
-    M->disown = disown;
-    *out = M;
-done:
-    return status;
-}
-
-static tulle_status deliver(tl_product *p, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    tulle_matrix *C = NULL;
-    const tl_gpu_request *r = &p->request;
-    tulle_index ptr = p->types.ptr == 64 ? TULLE_I64 : TULLE_I32, idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
-    if (!r->values) {
-        tl_dmem_free(p->gpu, p->c_val);
-        p->c_val = nothing;
-    }
-    tulle_csr view = {.rows = p->rows, .cols = r->B->cols, .nnz = p->c_nnz, .row_ptr = (void *)(uintptr_t)p->c_ptr.handle,
-                      .col_idx = (void *)(uintptr_t)p->c_col.handle, .values = (void *)(uintptr_t)p->c_val.handle,
-                      .ptr_type = ptr, .idx_type = idx, .val_type = r->A->val_type, .place = TULLE_DEVICE};
-    if (r->place == TULLE_DEVICE) {
-        TRY(tl_matrix_on_device(p->b, p->gpu, view, out));
-        p->c_ptr = p->c_col = p->c_val = nothing;
-        goto done;
-    }
-    TRY(tl_matrix_create(p->b, p->rows, r->B->cols, p->c_nnz, ptr, idx, r->values ? (int)r->A->val_type : 0, &C));
-    C->view.val_type = r->A->val_type;
-    TRY(p->driver->download(p->b, p->device, C->row_ptr, p->c_ptr, ((uint64_t)p->rows + 1) * tl_index_size(ptr)));
-    if (p->c_nnz) TRY(p->driver->download(p->b, p->device, C->col_idx, p->c_col, (uint64_t)p->c_nnz * tl_index_size(idx)));
-    if (p->c_nnz && r->values)
-        TRY(p->driver->download(p->b, p->device, C->values, p->c_val, (uint64_t)p->c_nnz * tl_type_size(r->A->val_type)));
-    *out = C;
-    C = NULL;
-done:
-    tl_matrix_free(p->b, C);
     return status;
 }
 
@@ -700,8 +476,8 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
         if (p.work[1].balanced) TRY(tl_product_mark(&p, "numeric load"));
         TRY(tl_step_numeric(&p));
     }
-    if (request->drop_zeros) TRY(drop(&p));
-    TRY(fit_c(&p));
+    if (request->drop_zeros) TRY(tl_result_drop(&p));
+    TRY(tl_result_fit(&p));
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
@@ -709,7 +485,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     else tl_once_shares(&once, stats);
     uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8) + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);
-    TRY(deliver(&p, out));
+    TRY(tl_result_deliver(&p, out));
     if (p.timed) TRY(tl_product_mark(&p, "result"));
     /* The caller's own queue goes on by itself. */
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric), split.c
- * (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
+ * product.h - one product on its way through the GPU, for product.c (the road), operands.c and result.c (its ends), steps.c
+ * (symbolic and numeric), split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
+
+/* An array of the caller's on the device. */
+static inline tl_dmem tl_foreign(const void *p)
+{
+    return (tl_dmem){(uint64_t)(uintptr_t)p, 0};
+}
 
 /* One operand as the kernels want it. */
 typedef struct tl_operand {
@@ -81,13 +87,29 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
 tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
 void         tl_product_done(tl_product *p);
-uint64_t     tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows);    /* bytes of those that must become wider */
 uint64_t     tl_meta_bytes(const tl_product *p);                /* of what is known about rows */
-tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those that C ends with */
 tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
 /* Counts become row pointers, in place; their sum and the longest are in note[1] after a read. */
 tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
 tulle_status tl_product_read(tl_product *p, int step);          /* a wait */
+
+/* operands.c.  Rows row0 .. row0 + rows of a view on the device, as they came; then columns and row pointers in the widths of
+ * p->types: after the check, which wants them as they came. */
+tulle_status tl_operand_bring(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows, tl_operand *x);
+tulle_status tl_operand_columns(tl_product *p, const tulle_csr *M, tl_operand *x);
+tulle_status tl_operand_pointers(tl_product *p, const tulle_csr *M, int64_t rows, tl_operand *x);
+void         tl_operand_done(tl_product *p, tl_operand *x);
+uint64_t     tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows);    /* bytes of those that must become wider */
+/* count indices of 32 bits become 64 (TL_K_WIDEN), or the other way round (TL_K_NARROW). */
+tulle_status tl_product_resize(tl_product *p, tl_kernel_id id, uint64_t count, tl_dmem from, tl_dmem *to);
+
+/* result.c: zeros left out, widths as asked for, and C where it is asked for */
+tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those that C ends with */
+tulle_status tl_result_drop(tl_product *p);
+tulle_status tl_result_fit(tl_product *p);
+tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out);
+/* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
+tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
 
 /* once.c: where bhSPARSE keeps what it has before C is known */
 enum { TL_AREAS = 40 };
@@ -116,7 +138,4 @@ tulle_status tl_once_bins(tl_product *p, tl_once *o);           /* upper bounds 
 tulle_status tl_once_rows(tl_product *p, tl_once *o);           /* all entries: c_ptr, c_col, c_val, c_nnz */
 void         tl_once_done(tl_product *p, tl_once *o);
 void         tl_once_shares(const tl_once *o, tulle_stats *stats);
-/* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
-tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
-
 #endif
