@@ -65,15 +65,19 @@ static uint64_t of_c(const tl_product *p, int64_t nnz, tl_step_need numeric)
     return c + numeric.lists + larger(numeric.scratch, larger(again, drop));
 }
 
-/* A plan of this pattern, between runs and in them. */
+/* A plan of this pattern: while it is made, values that runs will be given are beside it for once, then a copy of the
+ * pattern, which stays where it is on the device. */
 static uint64_t of_plan(const tl_product *p, int64_t nnz, tl_step_need numeric)
 {
     const tl_gpu_request *r = &p->request;
-    uint64_t size = tl_type_size(r->A->val_type), bytes = columns_of(nnz, p->types.idx) + TL_ALIGN;
-    if (r->A->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)r->A->nnz * size);
-    if (r->B->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)r->B->nnz * size);
-    if (r->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)nnz * size);
-    return bytes + numeric.lists + numeric.scratch;
+    const uint64_t size = tl_type_size(r->A->val_type), pattern = tl_result_pattern_bytes(p, nnz);
+    const struct { bool host; int64_t nnz; } values[] = {
+        {r->A->place == TULLE_HOST, r->A->nnz}, {r->B->place == TULLE_HOST, r->B->nnz}, {r->place == TULLE_HOST, nnz}};
+    uint64_t kept = columns_of(nnz, p->types.idx) + numeric.lists, spare = 0;
+    for (int i = 0; i < TL_COUNT(values); i++)
+        *(values[i].host ? &kept : &spare) += tl_dmem_round((uint64_t)values[i].nnz * size);
+    uint64_t runs = TL_ALIGN + numeric.scratch + (r->place == TULLE_DEVICE ? pattern : 0);
+    return kept + larger(larger(spare + numeric.scratch, pattern), runs);
 }
 
 static int64_t most_entries(const tl_product *p)
@@ -97,8 +101,7 @@ tulle_status tl_product_refused(tl_product *p, const tl_once *once)
         tl_step_need symbolic = tl_step_needs(p, 0);
         need = larger(need, rows + symbolic.lists + symbolic.scratch);
     }
-    need = larger(need, rows + of_c(p, nnz, numeric));
-    if (p->request.plan) need = larger(need, rows + of_plan(p, nnz, numeric));
+    need = larger(need, rows + (p->request.plan ? of_plan : of_c)(p, nnz, numeric));
     if (once) need = larger(need, rows + tl_once_bytes(p, once) + columns_of(nnz, p->types.idx) + values_of(p, nnz));
     return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes%s on the device (%s has %s%" PRId64
                    " entries), the limit is %" PRIu64, need, counted ? "" : " at most", row ? "a row of C" : "C",

@@ -395,6 +395,17 @@ done:
     return status;
 }
 
+tulle_status tl_product_fill(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    if (p->c_nnz == 0) return TULLE_OK;
+    TRY(tl_step_balance(p, 1));
+    if (p->work[1].balanced) TRY(tl_product_mark(p, "numeric load"));
+    TRY(tl_step_numeric(p));
+done:
+    return status;
+}
+
 /* ---- figures */
 
 static void add_share(tulle_stats *stats, tulle_share share)
@@ -411,7 +422,7 @@ static void add_share(tulle_stats *stats, tulle_share share)
 }
 
 /* What each accumulator took, by the classes of the numeric step. */
-static void shares(const tl_product *p, tulle_stats *stats)
+void tl_product_shares(const tl_product *p, tulle_stats *stats)
 {
     const struct { const char *name; int from, to; } groups[] = {
         {"direct", CLASS_DIRECT, CLASS_DIRECT + 1}, {"dense", CLASS_BITS, CLASS_ROWS},
@@ -435,7 +446,7 @@ static void shares(const tl_product *p, tulle_stats *stats)
     add_share(stats, (tulle_share){"direct", left, 0});         /* rows without products */
 }
 
-static tulle_status stage_times(tl_product *p, tulle_stats *stats)
+tulle_status tl_product_times(tl_product *p, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     stats->stages = 0;
@@ -471,17 +482,13 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     }
     if (two) TRY(tl_product_allocate(&p, true));
     else TRY(tl_once_rows(&p, &once));
-    if (two && p.c_nnz) {
-        TRY(tl_step_balance(&p, 1));
-        if (p.work[1].balanced) TRY(tl_product_mark(&p, "numeric load"));
-        TRY(tl_step_numeric(&p));
-    }
+    if (two) TRY(tl_product_fill(&p));
     if (request->drop_zeros) TRY(tl_result_drop(&p));
     TRY(tl_result_fit(&p));
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
-    if (two) shares(&p, stats);
+    if (two) tl_product_shares(&p, stats);
     else tl_once_shares(&once, stats);
     uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8) + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);
@@ -489,7 +496,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     if (p.timed) TRY(tl_product_mark(&p, "result"));
     /* The caller's own queue goes on by itself. */
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
-    if (p.timed) TRY(stage_times(&p, stats));
+    if (p.timed) TRY(tl_product_times(&p, stats));
     at[1] = tl_gpu_now(gpu);
     stats->sec_symbolic += at[0] - start;           /* blocks of rows add up */
     stats->sec_numeric += at[1] - at[0];

@@ -86,6 +86,9 @@ tulle_status tl_split_numeric(tl_product *p, tl_types types, uint32_t rows, tl_d
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
 tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
+tulle_status tl_product_fill(tl_product *p);                    /* the numeric step: columns and values of C */
+void         tl_product_shares(const tl_product *p, tulle_stats *stats);        /* what each accumulator took */
+tulle_status tl_product_times(tl_product *p, tulle_stats *stats);       /* of the stages that were marked */
 void         tl_product_done(tl_product *p);
 uint64_t     tl_meta_bytes(const tl_product *p);                /* of what is known about rows */
 tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
@@ -108,6 +111,8 @@ tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those
 tulle_status tl_result_drop(tl_product *p);
 tulle_status tl_result_fit(tl_product *p);
 tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out);
+tulle_status tl_result_pattern(tl_product *p, tulle_matrix **out);      /* a copy of C's pattern; the product keeps its own */
+uint64_t     tl_result_pattern_bytes(const tl_product *p, int64_t nnz); /* that the copy takes on the device */
 /* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
 tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
 

@@ -3,6 +3,7 @@
  * result.c - C as the caller wants it: without entries that came out as zero, in the widths asked for, on the device or on
  * the host. */
 #include "gpu/product.h"
+#include <string.h>
 
 static const tl_dmem nothing = {0, 0};
 
@@ -128,5 +129,54 @@ tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out)
     C = NULL;
 done:
     tl_matrix_free(p->b, C);
+    return status;
+}
+
+/* ---- the pattern alone, for a plan */
+
+/* An array that the copy can use: in its own width, and its own where it goes to the caller. */
+static tulle_status copy_of(tl_product *p, tl_dmem from, uint64_t count, int now, int then, tl_dmem *to)
+{
+    tulle_status status = TULLE_OK;
+    uint64_t bytes = count * (uint64_t)(now / 8);
+    *to = nothing;
+    if (now != then) return tl_product_resize(p, then == 64 ? TL_K_WIDEN : TL_K_NARROW, count, from, to);
+    if (p->request.place == TULLE_HOST) return TULLE_OK;
+    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "the pattern of C", to));
+    if (bytes) TRY(p->driver->copy(p->b, p->device, *to, from, bytes));
+done:
+    return status;
+}
+
+uint64_t tl_result_pattern_bytes(const tl_product *p, int64_t nnz)
+{
+    const tl_types end = tl_product_c_types(p, nnz);
+    const bool there = p->request.place == TULLE_DEVICE;
+    uint64_t bytes = 0;
+    if (there || end.ptr != p->types.ptr) bytes += tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)end.ptr / 8);
+    if (there || end.idx != p->types.idx) bytes += tl_dmem_round((uint64_t)nnz * (uint64_t)end.idx / 8);
+    return bytes;
+}
+
+tulle_status tl_result_pattern(tl_product *p, tulle_matrix **out)
+{
+    tulle_status status = TULLE_OK;
+    tl_product q = *p;
+    tl_types end = tl_product_c_types(p, p->c_nnz);
+    tl_dmem ptr = nothing, col = nothing;
+    TRY(copy_of(p, p->c_ptr, (uint64_t)p->rows + 1, p->types.ptr, end.ptr, &ptr));
+    TRY(copy_of(p, p->c_col, (uint64_t)p->c_nnz, p->types.idx, end.idx, &col));
+    q.types = end;
+    q.request.values = false;
+    q.c_val = nothing;
+    if (ptr.handle) q.c_ptr = ptr;
+    if (col.handle) q.c_col = col;
+    TRY(tl_result_deliver(&q, out));
+    if (p->request.place == TULLE_DEVICE) ptr = col = nothing;  /* they are the matrix now */
+    p->marks = q.marks;
+    memcpy(p->mark_name, q.mark_name, sizeof p->mark_name);
+done:
+    tl_dmem_free(p->gpu, ptr);
+    tl_dmem_free(p->gpu, col);
     return status;
 }
