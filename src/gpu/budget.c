@@ -86,6 +86,13 @@ static int64_t most_entries(const tl_product *p)
     return (int64_t)(tl_mul_fits(p->rows, cols, &all) && all < products ? all : products);
 }
 
+uint64_t tl_product_most(tl_product *p)
+{
+    const tl_step_need numeric = tl_step_most(p), symbolic = tl_step_needs(p, 0);
+    const uint64_t of = (p->request.plan ? of_plan : of_c)(p, most_entries(p), numeric);
+    return p->begun + pointers_of(p, p->types.ptr) + larger(of, larger(symbolic.lists, numeric.lists) + symbolic.scratch);
+}
+
 tulle_status tl_product_refused(tl_product *p, const tl_once *once)
 {
     uint64_t need = larger(tl_dmem_refused(p->gpu), tl_dmem_most(p->gpu)), limit = p->request.memory_limit;

@@ -86,13 +86,16 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     snprintf(gpu->name, sizeof gpu->name, "%s:%d", driver->name, index);
     gpu->caps = *driver->caps(gpu->device);
     const char *shared = tl_env("TULLE_GPU_SHARED"), *fail = tl_env("TULLE_GPU_FAIL");
-    const char *balance = tl_env("TULLE_GPU_BALANCE");
+    const char *balance = tl_env("TULLE_GPU_BALANCE"), *motifs = tl_env("TULLE_GPU_MOTIFS");
     if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
         gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
     gpu->keep_most = gpu->caps.memory_bytes / 4;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
+    gpu->motifs = motifs ? strcmp(motifs, "off") != 0 : -1;
+    gpu->motif_hash = motifs && strcmp(motifs, "collide") == 0 ? (uint64_t)3 << 32 : UINT64_MAX;
+    gpu->motif_most = motifs && strtoul(motifs, NULL, 10) ? (uint32_t)strtoul(motifs, NULL, 10) : TL_MOTIFS_MOST;
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;

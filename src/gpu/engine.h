@@ -40,7 +40,10 @@
     X(spmm,               256,  false, true)                                                      \
     X(dense,              256,  false, true)                                                      \
     X(ellr,               256,  false, true)                                                      \
-    X(tf32,               256,  false, false)
+    X(tf32,               256,  false, false)                                                     \
+    X(motif_find,         256,  false, false)                                                     \
+    X(motif_map,          1024, false, false)                                                    \
+    X(motif_fill,         256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -130,7 +133,18 @@ typedef enum tl_file_id {
     X(TF32_1,              tf32,           tf32_1)                                                \
     X(TF32_2,              tf32,           tf32_2)                                                \
     X(TF32_4,              tf32,           tf32_4)                                                \
-    X(TF32_8,              tf32,           tf32_8)
+    X(TF32_8,              tf32,           tf32_8)                                                \
+    X(MOTIF_SAMPLE,        motif_find,     motif_sample)                                          \
+    X(CLASS_ENTER,         motif_find,     class_enter)                                           \
+    X(CLASS_VERIFY,        motif_find,     class_verify)                                          \
+    X(MOTIF_ENTER,         motif_find,     motif_enter)                                           \
+    X(MOTIF_VERIFY,        motif_find,     motif_verify)                                          \
+    X(MOTIF_SELECT,        motif_find,     motif_select)                                          \
+    X(MOTIF_TAKE,          motif_find,     motif_take)                                            \
+    X(MOTIF_COUNT,         motif_find,     motif_count)                                           \
+    X(MOTIF_MAP,           motif_map,      motif_map)                                             \
+    X(MOTIF_GATHER,        motif_fill,     motif_gather)                                          \
+    X(MOTIF_SCATTER,       motif_fill,     motif_scatter)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -145,6 +159,7 @@ typedef struct tl_types {
     int ptr, idx, key, val;
 } tl_types;
 
+enum { TL_MOTIFS_MOST = 16384 };        /* as src/base/env.c has it */
 enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
 
 /* Bytes of the board: limits, sums and cursors have a part for each step. */
@@ -155,7 +170,8 @@ enum {
     TL_BOARD_SUMS    = 4 * TL_ALIGN,
     TL_BOARD_SUM     = 2 * TL_ALIGN,    /* of one step               */
     TL_BOARD_CURSORS = 8 * TL_ALIGN,
-    TL_BOARD_BYTES   = 10 * TL_ALIGN,
+    TL_BOARD_SAMPLE  = 10 * TL_ALIGN,   /* the table of a sample of rows */
+    TL_BOARD_BYTES   = TL_BOARD_SAMPLE + SAMPLE_SLOTS * 4,
     TL_NOTE_BYTES    = 3 * TL_BOARD_SUM /* both sums come to the host, and a bad row */
 };
 _Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN, "a part of the board is too small");
@@ -200,6 +216,9 @@ struct tl_gpu {
     uint32_t         parcel_busy;       /* a bit a slot                              */
     int              parcel;            /* the next slot                             */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
+    int              motifs;            /* TULLE_GPU_MOTIFS: -1 where a sample says so, 0 never, 1 always */
+    uint64_t         motif_hash;        /* bits of a hash that count */
+    uint32_t         motif_most;        /* how many there may be     */
 };
 
 /* Arguments of a launch. */

@@ -2,10 +2,10 @@
  *
  * product.c - the road of one product on a device:
  *
- *   operands on the device -> (check) -> analysis -> wait -> balance -> symbolic -> row pointers -> wait
+ *   operands on the device -> (check) -> analysis -> wait -> (motifs -> wait) -> balance -> symbolic -> row pointers -> wait
  *   -> C allocated -> balance -> numeric -> sorting -> C where it is asked for
  *
- * The two waits are where the host must know something: what the rows are like, how large C is.  Memory: 14 bytes a row
+ * The waits are where the host must know something: what the rows are like, which repeat each other (motifs.c), how large C is.  Memory: 14 bytes a row
  * of A (18 with 64-bit columns) in one block; lists of rows (at most 8 bytes a row) where rows are sorted
  * into classes; positions or hash maps of blocks that are resident. */
 #include "gpu/product.h"
@@ -192,6 +192,7 @@ static tulle_status analyze(tl_product *p)
                      TL_MEM(p->B.col), TL_MEM(p->limits[0]), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
+    TRY(tl_motifs_sample(p));
     TRY(tl_product_mark(p, p->request.recipe->once ? "upper bound" : "analysis"));
     uint32_t found[2] = {UINT32_MAX, 0};
     TRY(read_note(p, 0, p->request.trusted ? NULL : found));
@@ -208,7 +209,7 @@ static bool looks_tiny(const tl_product *p)
     const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
     return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0
            && (r->recipe->few == TL_DIRECT || r->recipe->few_rows[1].first < 512) && p->gpu->balance < 0
-           && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS) && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
+           && !tl_motifs_forced(p) && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS) && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
 }
 
 /* *done_so = false: a row was too long for it. */
@@ -278,11 +279,16 @@ static tulle_status set_sizes(tl_product *p, tl_types keys, bool numeric, bool f
     return send_limits(p);
 }
 
+static tulle_status look_again(tl_product *p)
+{
+    tulle_status status = p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_BYTES - TL_BOARD_SUMS);
+    return status == TULLE_OK ? analyze(p) : status;
+}
+
 static tulle_status first_look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_BYTES - TL_BOARD_SUMS));
-    TRY(analyze(p));
+    TRY(look_again(p));
     uint64_t span = p->note[0][SUM_MAX_SPAN], total = p->note[0][SUM_PRODUCTS];
     tl_trace(p->b, "analysis: %" PRIu64 " products, at most %" PRIu64 " a row, rows of C span up to %" PRIu64 " columns",
              total, p->note[0][SUM_MAX_PRODUCTS], span);
@@ -331,6 +337,7 @@ tulle_status tl_product_pattern(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_types keys = p->types;
+    bool again = false;
     if (looks_tiny(p)) {
         bool was_tiny = false;
         TRY(set_sizes(p, keys, true, false));
@@ -343,8 +350,7 @@ tulle_status tl_product_pattern(tl_product *p)
     if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
         keys.key = 64;
         TRY(set_sizes(p, keys, span >= UINT32_MAX, true));
-        TRY(p->driver->fill(p->b, p->device, p->sum[0], 0, TL_BOARD_SUM));
-        TRY(analyze(p));
+        TRY(look_again(p));
     }
     TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &p->c_ptr));
     if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
@@ -352,9 +358,12 @@ tulle_status tl_product_pattern(tl_product *p)
         p->known = TL_COUNTED;
         goto done;
     }
+    TRY(tl_motifs_find(p, &again));
+    if (again) TRY(look_again(p));
     TRY(tl_step_balance(p, 0));
     if (p->work[0].balanced) TRY(tl_product_mark(p, "symbolic load"));
     TRY(tl_step_symbolic(p));
+    TRY(tl_motifs_count(p));
     TRY(tl_product_mark(p, "symbolic"));
     TRY(tl_product_scan(p, p->c_ptr));
     TRY(tl_product_mark(p, "row pointers"));
@@ -362,6 +371,7 @@ tulle_status tl_product_pattern(tl_product *p)
     tl_dmem_free(p->gpu, p->work[0].list);
     p->work[0].list = nothing;
     p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+    p->motifs.most = (uint32_t)p->note[1][SUM_MOTIF + MOTIF_MOST];
     p->known = TL_COUNTED;
 done:
     return status;
@@ -371,6 +381,7 @@ void tl_product_done(tl_product *p)
 {
     if (!p->gpu) return;
     forget_pattern(p);
+    tl_motifs_done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
@@ -431,8 +442,9 @@ void tl_product_shares(const tl_product *p, tulle_stats *stats)
     };
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];
-    int64_t left = p->rows;
+    int64_t left = p->rows - p->motifs.rows;
     stats->shares = 0;
+    add_share(stats, (tulle_share){"motif", p->motifs.rows, p->motifs.products});
     for (int g = 0; g < TL_COUNT(groups); g++) {
         tulle_share share = {groups[g].name, 0, 0};
         for (int c = groups[g].from; c < groups[g].to; c++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * product.h - one product on its way through the GPU, for product.c (the road), operands.c and result.c (its ends), steps.c
- * (symbolic and numeric), split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
+ * (symbolic and numeric), motifs.c (rows that repeat each other), split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
@@ -28,6 +28,16 @@ typedef struct tl_work {
     tl_dmem  list, groups;
 } tl_work;
 
+/* Rows of C that repeat each other (motifs.c); used = 0: none do. */
+typedef struct tl_motifs {
+    bool     off;                       /* there was no room                         */
+    uint32_t used, shorts;              /* motifs, the first of which are short      */
+    uint32_t short_entries, most;       /* of A, of C: the most of one, short or not */
+    int64_t  rows, short_rows, products;
+    tl_dmem  of;                        /* the motif of each row                     */
+    tl_dmem  maps, motif, columns, starts, places;      /* one block, and what is in it (kernels/motif_map.cl) */
+} tl_motifs;
+
 /* Memory of a step beside C: spill maps, and positions or bits of two classes. */
 enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
 
@@ -50,6 +60,7 @@ typedef struct tl_product {
     tl_dmem           bad;              /* the first bad row; a word that stays "none" where nothing is checked */
     tl_sizes          sizes[2];
     tl_work           work[2];
+    tl_motifs         motifs;
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
@@ -76,6 +87,17 @@ tulle_status tl_product_mark(tl_product *p, const char *name);
 /* Kernels loaded; where that took time, it is a stage of its own. */
 tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
 tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */
+
+/* motifs.c, in the order of a product: beside the analysis; after it, *again: there was no room half way, and rows must be
+ * analyzed once more; after the symbolic step, which has counted the other rows; at the numeric step */
+bool         tl_motifs_forced(const tl_product *p);             /* looked for in small products, too */
+tulle_status tl_motifs_sample(tl_product *p);
+tulle_status tl_motifs_find(tl_product *p, bool *again);
+tulle_status tl_motifs_count(tl_product *p);
+tulle_status tl_motifs_fill(tl_product *p);
+void         tl_motifs_done(tl_product *p);
+/* budget.c: bytes that the product takes at most, as far as is known of analyzed rows, without motifs. */
+uint64_t     tl_product_most(tl_product *p);
 
 /* split.c: heavy rows, each shared by many blocks; on the queue, not on a lane */
 bool         tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64_t span);

@@ -82,6 +82,7 @@ static bool decide(const tl_product *p, int step, int *only)
     bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
                  || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most
                  || (*only >= CLASS_FEW && most >= CLASS_FEW);
+    if (p->motifs.used) return true;                                    /* a list leaves out those that have one */
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
@@ -439,6 +440,7 @@ tulle_status tl_step_numeric(tl_product *p)
     bool sort = false;
     types.key = key_bits(p);
     TRY(load_numeric(p, types, &classes, &sort));
+    TRY(tl_motifs_fill(p));
     TRY(open_lanes(p, classes, &lanes));
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         const tl_size *s = &p->sizes[1].size[c];

@@ -60,7 +60,33 @@
 #define SUM_ROWS         SUM_WORDS
 #define SUM_CLASS        (SUM_WORDS + CLASSES)
 #define SUM_MEASURE      (SUM_WORDS + 2 * CLASSES)
-#define SUM_ALL          (SUM_WORDS + 3 * CLASSES)
+/* then what is known of motifs (motif_find.cl); the last one comes with the counts of C */
+#define SUM_MOTIF        (SUM_WORDS + 3 * CLASSES)
+#define SUM_ALL          (SUM_MOTIF + MOTIF_SUMS)
+#define MOTIF_SAMPLED    0      /* rows of the sample, and how many kinds they are */
+#define MOTIF_DIFFERENT  1
+#define MOTIF_CLASSES    2      /* of rows of B */
+#define MOTIF_FOUND      3      /* motifs, */
+#define MOTIF_USED       4      /* those that are used, */
+#define MOTIF_SHORT      5      /* and the first of them that are short */
+#define MOTIF_ROWS       6      /* of C that have one that is used, their products, */
+#define MOTIF_PRODUCTS   7
+#define MOTIF_SHORT_ROWS 8      /* and those of short ones */
+#define MOTIF_SHORT_ENTRIES 9   /* the most entries of A of a short one, of any, */
+#define MOTIF_ENTRIES    10
+#define MOTIF_LONGEST    11     /* and products */
+#define MOTIF_ROOM       12     /* products of all of them */
+#define MOTIF_MOST       13     /* entries of C of one that is not short */
+#define MOTIF_SUMS       14
+/* Words of a motif that is used: a row of C that has it, its products, where they begin in the maps, entries of C. */
+#define MOTIF_ROW        0
+#define MOTIF_SIZE       1
+#define MOTIF_AT         2
+#define MOTIF_NNZ        3
+#define MOTIF_WORDS      4
+/* Rows of a sample, and slots of its table. */
+#define SAMPLE_ROWS      4096
+#define SAMPLE_SLOTS     16384
 
 /* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is added up;
  * numeric ones half full, those of longer rows two thirds, as in spECK: then the memory counts. */

@@ -206,7 +206,7 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 
 INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)
 {
-    if (nnz == 0u) return CLASS_EMPTY;
+    if (nnz == 0u || products == 0u) return CLASS_EMPTY;        /* no products, but entries: it has a motif */
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
     if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
@@ -340,35 +340,40 @@ INLINE u32 block_sum(u32 x, SHARED u32 *words)
 /* ---- sorting by a crew: a warp of its own, or the whole block.  `size` words of shared memory, a power of two; all of the
  * crew come here, and may read them afterwards.  Basic bitonic sort (Batcher); a warp's pairs lie side by side, so that
  * near exchanges need no barrier of the block. */
-INLINE void crew_sort(SHARED key_t *words, u32 size, u32 g, u32 lane)
-{
-    const u32 pairs = size >> 1, each = pairs > g ? pairs / g : 1u;
-    const u32 first = lane / LANES * LANES * each + (lane & (LANES - 1u));
 #if TULLE_CUDA
-    u32 before = NOTHING32;
-#endif
-    for (u32 k = 2; k <= size; k <<= 1)
-        for (u32 j = k >> 1; j > 0u; j >>= 1) {
-#if TULLE_CUDA
-            if (g > LANES && (j > LANES * each || before > LANES * each)) BARRIER();
-            else TEAM_SYNC(LANES);
-            before = j;
+#define CREW_STEP(g, j, before, each)                                                                   \
+    do {                                                                                                \
+        if ((g) > LANES && ((j) > LANES * (each) || (before) > LANES * (each))) BARRIER();              \
+        else TEAM_SYNC(LANES);                                                                          \
+    } while (0)
 #else
-            BARRIER();
+#define CREW_STEP(g, j, before, each)   BARRIER()
 #endif
-            for (u32 x = 0; x < each; x++) {
-                const u32 q = first + x * LANES, i = 2u * q - (q & (j - 1u));
-                if (q < pairs) {
-                    const key_t a = words[i], b = words[i + j];
-                    if ((a > b) == !(i & k)) {
-                        words[i] = b;
-                        words[i + j] = a;
-                    }
-                }
-            }
-        }
-    CREW_SYNC(g);
-}
+#define CREW_SORT(name, word_t)                                                                         \
+    INLINE void name(SHARED word_t *words, u32 size, u32 g, u32 lane)                                   \
+    {                                                                                                   \
+        const u32 pairs = size >> 1, each = pairs > g ? pairs / g : 1u;                                 \
+        const u32 first = lane / LANES * LANES * each + (lane & (LANES - 1u));                          \
+        u32 before = NOTHING32;                                                                         \
+        for (u32 k = 2; k <= size; k <<= 1)                                                             \
+            for (u32 j = k >> 1; j > 0u; j >>= 1) {                                                     \
+                CREW_STEP(g, j, before, each);                                                          \
+                before = j;                                                                             \
+                for (u32 x = 0; x < each; x++) {                                                        \
+                    const u32 q = first + x * LANES, i = 2u * q - (q & (j - 1u));                       \
+                    if (q < pairs) {                                                                    \
+                        const word_t a = words[i], b = words[i + j];                                    \
+                        if ((a > b) == !(i & k)) {                                                      \
+                            words[i] = b;                                                               \
+                            words[i + j] = a;                                                           \
+                        }                                                                               \
+                    }                                                                                   \
+                }                                                                                       \
+            }                                                                                           \
+        (void)before;                                                                                   \
+        CREW_SYNC(g);                                                                                   \
+    }
+CREW_SORT(crew_sort, key_t)
 
 /* ---- a block walks the rows of B that a row of A names.
  *
