@@ -181,8 +181,8 @@ static void bad_operands(void)
 /* Rows of a band repeat each other: short ones, long ones, with some that do not between them; all hashes alike, too. */
 static void motifs(void)
 {
-    static const char *const ways[] = {"on", "collide", "2"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const ways[] = {"on", "collide-classes", "collide-motifs", "2"};
+    for (int i = 0; i < 4; i++) {
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", ways[i]);
         for (int64_t wide = 1; wide <= 9; wide += 8) {
             ref A = ref_band(90, wide, REF_INTEGERS, i == 1 ? ref_types_at(15) : f64), B = ref_copy(&A.view, i == 1 ? ref_types_at(15) : f64);

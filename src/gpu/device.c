@@ -94,7 +94,9 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
     gpu->motifs = motifs ? strcmp(motifs, "off") != 0 : -1;
-    gpu->motif_hash = motifs && strcmp(motifs, "collide") == 0 ? (uint64_t)3 << 32 : UINT64_MAX;
+    static const char *const collide[2] = {"collide-classes", "collide-motifs"};
+    for (int i = 0; i < 2; i++)
+        gpu->motif_hash[i] = motifs && strcmp(motifs, collide[i]) == 0 ? (uint64_t)3 << 32 : UINT64_MAX;
     gpu->motif_most = motifs && strtoul(motifs, NULL, 10) ? (uint32_t)strtoul(motifs, NULL, 10) : TL_MOTIFS_MOST;
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));

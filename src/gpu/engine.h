@@ -141,6 +141,7 @@ typedef enum tl_file_id {
     X(MOTIF_VERIFY,        motif_find,     motif_verify)                                          \
     X(MOTIF_SELECT,        motif_find,     motif_select)                                          \
     X(MOTIF_TAKE,          motif_find,     motif_take)                                            \
+    X(MOTIF_REST,          motif_find,     motif_rest)                                            \
     X(MOTIF_COUNT,         motif_find,     motif_count)                                           \
     X(MOTIF_MAP,           motif_map,      motif_map)                                             \
     X(MOTIF_GATHER,        motif_fill,     motif_gather)                                          \
@@ -217,7 +218,7 @@ struct tl_gpu {
     int              parcel;            /* the next slot                             */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
     int              motifs;            /* TULLE_GPU_MOTIFS: -1 where a sample says so, 0 never, 1 always */
-    uint64_t         motif_hash;        /* bits of a hash that count */
+    uint64_t         motif_hash[2];     /* bits that count of hashes of classes, of motifs */
     uint32_t         motif_most;        /* how many there may be     */
 };
 

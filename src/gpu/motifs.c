@@ -11,8 +11,8 @@
  *
  * Rows without a motif go the ordinary way in the same product.  Only `auto` looks for motifs.
  *
- * Memory: while they are found 8 bytes a row of B (12 with 64-bit columns) and tables of at most 1.2 MiB; then 4 bytes a row of A and 12
- * for each product of each motif, at most a quarter of A and B.  Under a limit they are looked for only where all of that
+ * Memory: while they are found 8 bytes a row of B (12 with 64-bit columns) and tables of at most 1.2 MiB; then 4 bytes a row of A,
+ * 4 for each row without a motif, and 12 for each product of each motif, at most a quarter of A and B.  Under a limit they are looked for only where all of that
  * fits beside the largest C that there can be; where the device has no room, rows go the ordinary way. */
 #include "gpu/product.h"
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static const struct {
     uint32_t short_products, short_entries;     /* of one whose entries are gathered                    */
     uint32_t walk, walk_alone;          /* entries that a thread of a team, one without a team, goes through at most */
 } limits = {
-    .rows = 4096, .entries = 32769, .repeat = 30, .share = 20, 
+    .rows = 4096, .entries = 131072, .repeat = 30, .share = 20, 
     .least = 64, .products = 16384,
     .a_entries = 1024, .short_products = 256, .short_entries = 32, .walk = 64, .walk_alone = 1024,
 };
@@ -83,10 +83,10 @@ static uint32_t find_threads(const tl_product *p)
     return p->gpu->caps.cpu ? FIND_THREADS_CPU : FIND_THREADS;
 }
 
-/* Blocks for `rows` rows, but no more than the device likes at once. */
+/* Blocks for `rows` rows, but no more than there are at once: a block remembers what it found. */
 static uint64_t find_blocks(const tl_product *p, uint64_t rows, uint32_t team)
 {
-    const uint64_t each = find_threads(p) >> team, blocks = (rows + each - 1) / each, most = (uint64_t)p->gpu->caps.processors * 64;
+    const uint64_t each = find_threads(p) >> team, blocks = (rows + each - 1) / each, most = (uint64_t)p->gpu->caps.processors * 16;
     return blocks < most ? blocks : most;
 }
 
@@ -126,7 +126,7 @@ static void lay(const tl_product *p, search *s)
     while (s->slots < 2 * s->most) s->slots *= 2;
     const uint64_t most = s->most, slots = s->slots;
     const uint64_t bytes[PARTS] = {
-        [CLASS_KEYS] = slots * 8, [MOTIF_KEYS] = slots * 8, [COUNTS] = slots * 4, [NUMBERS] = 8, [CLASS_REPS] = slots * 4,
+        [CLASS_KEYS] = slots * 8, [MOTIF_KEYS] = slots * 8, [COUNTS] = slots * 4, [NUMBERS] = 12, [CLASS_REPS] = slots * 4,
         [MOTIF_REPS] = slots * 4, [LIST] = most * 4, [RECORDS] = most * MOTIF_WORDS * 4, [CLASS_OF] = rows * 4,
         [FIRST_OF] = rows * (uint64_t)p->types.idx / 8};
     s->bytes = 0;
@@ -146,7 +146,7 @@ static uint64_t map_bytes(uint64_t products, uint64_t motifs)
 /* Products that maps have room for; 0: not even the search has. */
 static uint32_t room_for(tl_product *p, uint64_t search_bytes)
 {
-    const uint64_t limit = p->request.memory_limit, of = tl_dmem_round((uint64_t)p->rows * 4);
+    const uint64_t limit = p->request.memory_limit, of = 2 * tl_dmem_round((uint64_t)p->rows * 4);
     const uint64_t entry = (uint64_t)p->types.idx / 8 + tl_type_size((tulle_type)p->types.val);
     uint64_t maps = ((uint64_t)p->a_nnz + (uint64_t)p->request.B->nnz) * entry / 4 + ((uint64_t)1 << 20), products = 0;
     if (limit) {
@@ -172,7 +172,7 @@ static tulle_status find_classes(tl_product *p, search *s)
     const uint32_t team = team_of(p, B->nnz, B->rows), threads = find_threads(p);
     const uint64_t blocks = find_blocks(p, (uint64_t)B->rows, team);
     tl_arg enter[] = {TL_U32(B->rows), TL_U32(team), TL_U32(walk_of(p, team)), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                      TL_U64(p->gpu->motif_hash), TL_U32(s->slots), TL_U32(s->most), TL_MEM(s->part[CLASS_KEYS]),
+                      TL_U64(p->gpu->motif_hash[0]), TL_U32(s->slots), TL_U32(s->most), TL_MEM(s->part[CLASS_KEYS]),
                       TL_MEM(s->part[CLASS_REPS]), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
     tl_arg verify[] = {TL_U32(B->rows), TL_U32(team), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(s->part[CLASS_REPS]),
                        TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
@@ -192,7 +192,7 @@ static tulle_status find_motifs(tl_product *p, search *s, uint32_t room)
     const uint64_t blocks = find_blocks(p, p->rows, team), stretch = (p->rows + blocks - 1) / blocks;
     tl_arg enter[] = {TL_U32(p->rows), TL_U32(team), TL_U32(most), TL_U32(entries), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
                       TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]), TL_MEM(p->products), TL_MEM(p->span), TL_MEM(p->lo),
-                      TL_U64(gpu->motif_hash), TL_U32(s->slots), TL_U32(most_of(p, s)), TL_MEM(s->part[MOTIF_KEYS]),
+                      TL_U64(gpu->motif_hash[1]), TL_U32(s->slots), TL_U32(most_of(p, s)), TL_MEM(s->part[MOTIF_KEYS]),
                       TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[LIST]), TL_MEM(p->motifs.of)};
     tl_arg verify[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
                        TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]), TL_MEM(p->lo), TL_MEM(s->part[MOTIF_REPS]),
@@ -232,6 +232,8 @@ static void keep(tl_product *p)
     p->motifs.rows = (int64_t)m[MOTIF_ROWS];
     p->motifs.short_rows = (int64_t)m[MOTIF_SHORT_ROWS];
     p->motifs.products = (int64_t)m[MOTIF_PRODUCTS];
+    p->motifs.others = 0;
+    for (int c = CLASS_DIRECT; c < CLASSES; c++) p->motifs.others += (uint32_t)p->note[0][SUM_ROWS + c];
 }
 
 static tl_dmem part(tl_dmem memory, uint64_t *at, uint64_t bytes)
@@ -249,7 +251,8 @@ static tulle_status make_maps(tl_product *p, const search *s)
     tl_motifs *m = &p->motifs;
     uint64_t at = 0;
     uint32_t room = 2, threads;
-    TRY(tl_dmem_alloc(p->b, p->gpu, map_bytes(products, used), "maps of motifs", &m->maps));
+    TRY(tl_dmem_alloc(p->b, p->gpu, tl_dmem_round((uint64_t)m->others * 4) + map_bytes(products, used), "maps of motifs", &m->maps));
+    m->rest = part(m->maps, &at, (uint64_t)m->others * 4);
     m->motif = part(m->maps, &at, used * MOTIF_WORDS * 4);
     m->columns = part(m->maps, &at, products * 4);
     m->starts = part(m->maps, &at, (products + used) * 4);
@@ -261,7 +264,9 @@ static tulle_status make_maps(tl_product *p, const search *s)
     tl_arg args[] = {TL_U32(room), TL_U32(m->shorts), TL_MEM(s->part[RECORDS]), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
                      TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo), TL_MEM(m->motif), TL_MEM(m->columns), TL_MEM(m->starts),
                      TL_MEM(m->places), TL_MEM(p->sum[1])};
+    tl_arg rest[] = {TL_U32(p->rows), TL_MEM(m->of), TL_MEM(p->products), TL_MEM(s->part[NUMBERS]), TL_MEM(m->rest)};
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_MAP, used, threads, shared, 0, args, TL_COUNT(args)));
+    if (m->others) TRY(tl_product_launch(p, p->types, TL_K_MOTIF_REST, find_blocks(p, p->rows, 0), find_threads(p), 0, 0, rest, TL_COUNT(rest)));
     TRY(tl_product_mark(p, "motif maps"));
 done:
     return status;
@@ -286,7 +291,7 @@ static bool no_room(tl_product *p, tulle_status status)
 static tulle_status look(tl_product *p, search *s, bool *taken)
 {
     tulle_status status = TULLE_OK;
-    static const tl_kernel_id need[] = {TL_K_CLASS_ENTER, TL_K_MOTIF_MAP, TL_K_MOTIF_SELECT, TL_K_MOTIF_TAKE, TL_K_MOTIF_COUNT,
+    static const tl_kernel_id need[] = {TL_K_CLASS_ENTER, TL_K_MOTIF_MAP, TL_K_MOTIF_SELECT, TL_K_MOTIF_TAKE, TL_K_MOTIF_COUNT, TL_K_MOTIF_REST,
                                         TL_K_CLASS_VERIFY, TL_K_MOTIF_ENTER, TL_K_MOTIF_VERIFY};
     lay(p, s);
     const uint32_t room = products_most(p) ? room_for(p, s->bytes) : 0;

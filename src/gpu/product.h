@@ -35,7 +35,8 @@ typedef struct tl_motifs {
     uint32_t short_entries, most;       /* of A, of C: the most of one, short or not */
     int64_t  rows, short_rows, products;
     tl_dmem  of;                        /* the motif of each row                     */
-    tl_dmem  maps, motif, columns, starts, places;      /* one block, and what is in it (kernels/motif_map.cl) */
+    uint32_t others;                    /* rows with products and without a motif    */
+    tl_dmem  maps, rest, motif, columns, starts, places;        /* one block: those rows, then what kernels/motif_map.cl makes */
 } tl_motifs;
 
 /* Memory of a step beside C: spill maps, and positions or bits of two classes. */

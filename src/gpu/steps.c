@@ -152,10 +152,11 @@ tulle_status tl_step_balance(tl_product *p, int step)
     tl_kernel_id need[] = {TL_K_BINS};
     TRY(tl_product_need(p, p->types, need, 1));
     uint32_t threads = p->gpu->caps.cpu ? 64 : p->gpu->caps.threads_block < 512 ? p->gpu->caps.threads_block : 512;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(step), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
+    const uint32_t rows = p->motifs.used ? p->motifs.others : p->rows;
+    tl_arg args[] = {TL_U32(rows), TL_MEM(p->motifs.rest), TL_U32(step), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
                      TL_MEM(p->c_ptr), TL_MEM(p->limits[step]), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),
                      TL_MEM(w->groups)};
-    TRY(tl_product_launch(p, p->types, TL_K_BINS, (p->rows + threads - 1) / threads, threads, 0, 0, args, TL_COUNT(args)));
+    TRY(tl_product_launch(p, p->types, TL_K_BINS, (rows + threads - 1) / threads, threads, 0, 0, args, TL_COUNT(args)));
 done:
     return status;
 }

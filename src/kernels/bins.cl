@@ -8,6 +8,7 @@
  * then merged: two neighbouring groups of 2^i rows become one while both are whole and their slots fit
  * `room`; five rounds make at most 32 rows.
  *
+ *   rest        the rows to look at, of which there are `rows`; not given: the first so many
  *   summary     how many rows each class has: from that, where its list starts (LIST_ROUND)
  *   list        rows, class by class, each from its start on
  *   groups      a word for each block of rows: where it starts in list (27 bits), how many less one (5 bits); from the
@@ -18,7 +19,7 @@
 #define BITS 10u
 #define FIELD(x, c) (u32)(((x) >> (((c) % PER) * BITS)) & 1023u)
 
-KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
+KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
              GLOBAL ptr_t *c_ptr, GLOBAL const u32 *limits, GLOBAL const u64 *summary, GLOBAL u32 *cursors,
              GLOBAL u32 *list, GLOBAL u32 *groups)
 {
@@ -28,9 +29,9 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
     STATIC_SHARED u32 members[THREADS_MAX];
     STATIC_SHARED u32 base[CLASSES], start[CLASSES], total[CLASSES], group_start[ROWS_SIZES];
     const u32 t = thread_id(), threads = thread_count();
-    const u32 r = block_id() * threads + t;
+    const u32 i0 = block_id() * threads + t, r = i0 < rows && GIVEN(rest) ? rest[i0] : i0;
     u32 c = CLASS_EMPTY, need = 0;
-    if (r < rows) {
+    if (i0 < rows) {
         const u32 entries = (u32)(a_ptr[r + 1] - a_ptr[r]);
         if (numeric) {
             need = (u32)(c_ptr[r + 1] - c_ptr[r]);
@@ -41,7 +42,7 @@ KERNEL(bins)(u32 rows, u32 numeric, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 
             if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* counted already */
         }
     }
-    const int known = r < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] != 0u;
+    const int known = i0 < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] != 0u;
     const u64 one = known ? (u64)1 << ((c % PER) * BITS) : 0;
     count0[t] = c / PER == 0u ? one : 0;
     count1[t] = c / PER == 1u ? one : 0;

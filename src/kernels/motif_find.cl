@@ -14,9 +14,10 @@
  *   sample   a few rows of A by what the bounds of rows of B tell; where most differ the search ends here
  *   select   motifs with rows enough become those that are used: short ones first, a place for each in the maps
  *   take     their rows leave the other classes: no products are left there
+ *   rest     a list of those that are left
  *   count    the entries of C of rows with a motif, once maps are made (motif_map.cl)
  *
- * found: how many classes and motifs were entered.  A team of 2^team_log2 threads takes a row; where there are no lanes a thread does. */
+ * found: how many classes and motifs were entered, how many rows are left.  A team of 2^team_log2 threads takes a row; where there are no lanes a thread does. */
 
 #define CLASS_OF_NONE   NOTHING32
 #define CLASS_OF_EMPTY  0xfffffffeu     /* a row of B without entries: it begins nowhere */
@@ -42,6 +43,23 @@ INLINE u64 team_sum(u64 x, u32 team)
 INLINE bool team_all(bool yes, u32 team)
 {
     return lanes_vote(yes, team) == (team >= 32u ? 0xffffffffu : (1u << team) - 1u);
+}
+
+/* What a block found last, in shared memory: most rows are like one of a few, and all of them would read the same slots.  A
+ * word is 48 bits of the hash and the slot; where it is another hash's the comparison will tell. */
+#define RECENT          64u
+
+INLINE u32 recent_find(SHARED u64 *recent, u64 hash)
+{
+    const u64 word = PEEK64(&recent[(u32)(hash >> 20) & (RECENT - 1u)]);
+    return word != 0u && (word ^ hash) >> 16 == 0u ? (u32)word & 0xffffu : NOTHING32;
+}
+
+INLINE void recent_keep(SHARED u64 *recent, u64 hash, u32 slot)
+{
+    SHARED u64 *to = &recent[(u32)(hash >> 20) & (RECENT - 1u)];
+    const u64 was = PEEK64(to);
+    if (hash >> 16 != 0u) ATOMIC_CAS64(to, was, hash >> 16 << 16 | slot);
 }
 
 /* The slot of a hash; NOTHING32: there is no room.  *number: how many were entered before, where this is the first of its
@@ -117,7 +135,10 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
 KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, u64 mask, u32 slots,
                     u32 most, GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *found, GLOBAL u32 *class_of, GLOBAL idx_t *first_of)
 {
+    STATIC_SHARED u64 recent[RECENT];
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
+    for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
+    BARRIER();
     for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += (u64)block_count() * teams) {
         const u32 r = (u32)i;
         const ptr_t begin = b_ptr[r], end = b_ptr[r + 1], length = end - begin;
@@ -128,8 +149,14 @@ KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_
             for (ptr_t p = begin + lane; p < end; p += team)
                 sum += motif_mix(((u64)(p - begin) << 44 ^ (u64)(b_col[p] - first)) + 0x9e3779b97f4a7c15UL);
             sum = motif_mix(team_sum(sum, team) + (u64)length) & mask;
-            u32 number;
-            if (lane == 0u) s = table_enter(keys, reps, &found[0], slots, most, sum, r, &number);
+            if (lane == 0u) {
+                u32 number;
+                s = recent_find(recent, sum);
+                if (s == NOTHING32) {
+                    s = table_enter(keys, reps, &found[0], slots, most, sum, r, &number);
+                    if (s != NOTHING32) recent_keep(recent, sum, s);
+                }
+            }
         }
         if (lane == 0u) {
             class_of[r] = s;
@@ -165,7 +192,10 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
                     GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo, u64 mask, u32 slots, u32 most,
                     GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *found, GLOBAL u32 *list, GLOBAL u32 *motif_of)
 {
+    STATIC_SHARED u64 recent[RECENT];
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
+    for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
+    BARRIER();
     for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += (u64)block_count() * teams) {
         const u32 r = (u32)i, n = products[r];
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
@@ -185,8 +215,12 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
             sum = motif_mix(team_sum(sum, team) + (u64)n) & mask;
             if (known && lane == 0u) {
                 u32 number;
-                s = table_enter(keys, reps, &found[1], slots, most, sum, r, &number);
-                if (number < most) list[number] = s;
+                s = recent_find(recent, sum);
+                if (s == NOTHING32) {
+                    s = table_enter(keys, reps, &found[1], slots, most, sum, r, &number);
+                    if (s != NOTHING32) recent_keep(recent, sum, s);
+                    if (number < most) list[number] = s;
+                }
             }
         }
         if (lane == 0u) motif_of[r] = s;
@@ -354,6 +388,23 @@ KERNEL(motif_take)(u32 rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *span, 
             ATOMIC_ADD64(&summary[SUM_ROWS + c], (u64)0 - (u64)class_rows[c]);
             ATOMIC_ADD64(&summary[SUM_CLASS + c], (u64)0 - ((u64)class_high[c] << 32 | class_low[c]));
         }
+}
+
+/* The rows that are left, those of a block in their order. */
+KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *products, GLOBAL u32 *found, GLOBAL u32 *rest)
+{
+    STATIC_SHARED u32 words[SCAN_WORDS];
+    STATIC_SHARED u32 place;
+    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += (u64)block_count() * thread_count()) {
+        const u64 r = base + thread_id();
+        const bool mine = r < rows && motif_of[r] == NOTHING32 && products[r] > 0u;
+        u32 total;
+        const u32 before = block_scan(mine ? 1u : 0u, words, &total);
+        if (thread_id() == 0u) place = total ? ATOMIC_ADD32(&found[2], total) : 0u;
+        BARRIER();
+        if (mine) rest[place + before] = (u32)r;
+        BARRIER();
+    }
 }
 
 /* Rows without products and motif are nobody's where every other row has a motif. */
