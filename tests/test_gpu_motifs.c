@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_motifs.c - rows of C that repeat each other (src/gpu/motifs.c): found where they are, left alone where one entry
- * differs, and filled with the bits of the CPU.  TULLE_GPU_MOTIFS=on looks for them in products as small as these,
- * "collide-classes" and "collide-motifs" leave two bits of each hash, and a number is how many motifs there is room for. */
+ * test_gpu_motifs.c - rows of C that repeat each other (src/gpu/motifs.c): found where they are, left alone
+ * where one entry differs, and filled with the bits of the CPU.  TULLE_GPU_MOTIFS=on looks for them in
+ * products as small as these, "collide-classes" and "collide-motifs" leave two bits of each hash, and a
+ * number is how many motifs there is room for. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -86,8 +87,8 @@ static int64_t rows_of(const tulle_stats *s, const char *name)
 }
 
 /* Returns how many rows went by motif. */
-static int64_t same_as_the_cpu(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int places,
-                               const char *name)
+static int64_t same_as_the_cpu(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                               int places, const char *name)
 {
     tulle_matrix *C = cpu_product(A, B, o);
     tulle_csr want = tulle_matrix_view(C);
@@ -96,7 +97,8 @@ static int64_t same_as_the_cpu(tulle_ctx *ctx, const tulle_csr *A, const tulle_c
     tulle_ctx_stats(ctx, &s);
     int64_t rows = 0, products = 0;
     for (int k = 0; k < s.shares; k++) rows += s.share[k].rows, products += s.share[k].products;
-    CHECK(rows == A->rows && products == s.products, "%s: shares of %" PRId64 " rows, %" PRId64 " products", name, rows, products);
+    CHECK(rows == A->rows && products == s.products, "%s: shares of %" PRId64 " rows, %" PRId64 " products",
+          name, rows, products);
     tulle_matrix_free(C);
     return rows_of(&s, "motif");
 }
@@ -114,8 +116,9 @@ static int64_t squared(tulle_ctx *ctx, shape s, ref_types t, const char *name)
 static void stencils_in_two_and_three_dimensions(void)
 {
     static const struct { shape s; int64_t least; } cases[] = {
-        {{30, 20, 1, 5, 0, 0}, 500}, {{25, 24, 1, 9, 0, 0}, 500}, {{9, 8, 7, 7, 0, 0}, 300}, {{9, 8, 7, 27, 0, 0}, 300},
-        {{40, 15, 1, 5, 1, 0}, 500}, {{9, 8, 9, 7, 1, 0}, 500}, {{8, 7, 9, 27, 1, 0}, 300}, {{600, 1, 1, 5, 0, 0}, 590}};
+        {{30, 20, 1, 5, 0, 0}, 500}, {{25, 24, 1, 9, 0, 0}, 500}, {{9, 8, 7, 7, 0, 0}, 300},
+        {{9, 8, 7, 27, 0, 0}, 300}, {{40, 15, 1, 5, 1, 0}, 500}, {{9, 8, 9, 7, 1, 0}, 500},
+        {{8, 7, 9, 27, 1, 0}, 300}, {{600, 1, 1, 5, 0, 0}, 590}};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[64];
@@ -135,7 +138,8 @@ static void broken_rows_go_the_ordinary_way(void)
         if (points == 27) s = (shape){10, 9, 8, 27, 0, 211};
         ref A = stencil(s, REF_REALS, f64);
         int64_t rows = same_as_the_cpu(ctx, &A.view, &A.view, NULL, PLACES - 1, "broken rows");
-        CHECK(rows > A.view.rows / 4 && rows < A.view.rows, "%d points: %" PRId64 " of %" PRId64 " rows", points, rows, A.view.rows);
+        CHECK(rows > A.view.rows / 4 && rows < A.view.rows, "%d points: %" PRId64 " of %" PRId64 " rows",
+              points, rows, A.view.rows);
         ref_free(&A);
     }
     tulle_ctx_free(ctx);
@@ -148,7 +152,8 @@ static void the_last_entry_alone_is_different(void)
     const shape s = {.nx = 6, .ny = 1}, four = {.nx = 4, .ny = 1};
     const int64_t n = 300, at = 123;
     for (int which = 0; which < 3; which++) {
-        ref A = build(n, n + 20, stretch_row, &four, REF_REALS, f64), B = build(n + 20, n + 40, stretch_row, &s, REF_REALS, f64);
+        ref A = build(n, n + 20, stretch_row, &four, REF_REALS, f64);
+        ref B = build(n + 20, n + 40, stretch_row, &s, REF_REALS, f64);
         ref *M = which == 1 ? &A : &B;
         const int64_t last = ref_ptr(&M->view, at + 1) - 1;
         if (which) ref_set_col(M, last, ref_col(&M->view, last) + 1);
@@ -161,8 +166,8 @@ static void the_last_entry_alone_is_different(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of B that begin and end alike, and have as many entries, but are of six kinds: nothing but the comparison of all their
- * entries tells them, or the rows of C over them, apart. */
+/* Rows of B that begin and end alike, and have as many entries, but are of six kinds: nothing but the
+ * comparison of all their entries tells them, or the rows of C over them, apart. */
 static int64_t kinds_row(const shape *s, int64_t row, int64_t *columns)
 {
     (void)s;
@@ -172,8 +177,8 @@ static int64_t kinds_row(const shape *s, int64_t row, int64_t *columns)
     return 3;
 }
 
-/* All hashes are one of four: rows are compared, and those that are not what the table says have no motif.  First the kinds are
- * those of rows of B, then rows of B are all alike and begin where the kinds say. */
+/* All hashes are one of four: rows are compared, and those that are not what the table says have no motif.
+ * First the kinds are those of rows of B, then rows of B are all alike and begin where the kinds say. */
 static void hashes_that_collide(void)
 {
     static const char *const ways[] = {"on", "collide-classes", "collide-motifs"};
@@ -182,14 +187,16 @@ static void hashes_that_collide(void)
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", ways[i]);
         for (int k = 0; k < 2; k++) {
             ref A = build(n, n + 20, k ? kinds_row : stretch_row, &(shape){.nx = 3, .ny = 1}, REF_REALS, f64);
-            ref B = build(n + 20, n + 40, k ? stretch_row : kinds_row, &(shape){.nx = 3, .ny = 1}, REF_REALS, f64);
+            ref B = build(n + 20, n + 40, k ? stretch_row : kinds_row, &(shape){.nx = 3, .ny = 1}, REF_REALS,
+                          f64);
             int64_t rows = same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, ways[i]);
             bool all = i == 0 || (i == 1 && k);
             CHECK(rows > 0 && (rows == n) == all, "%s, %d: %" PRId64 " rows", ways[i], k, rows);
             ref_free(&A);
             ref_free(&B);
         }
-        for (int k = 0; k < 4; k++) squared(ctx, (shape){20 + k, 20, 1, k % 2 ? 9 : 5, 0, k / 2 * 37}, f64, ways[i]);
+        for (int k = 0; k < 4; k++)
+            squared(ctx, (shape){20 + k, 20, 1, k % 2 ? 9 : 5, 0, k / 2 * 37}, f64, ways[i]);
         tulle_ctx_free(ctx);
     }
 }
@@ -234,8 +241,9 @@ static void rectangular(void)
         for (int64_t step_b = 0; step_b <= 2; step_b++) {
             const int64_t rows = 150, inner = 480, cols = 2 * inner + 9;
             shape a = {.nx = 5, .ny = step_a % 3, .nz = inner - 6}, b = {.nx = 7, .ny = step_b};
-            ref A = build(rows, inner, step_a == 3 ? backwards_row : stretch_row, &(shape){.nx = a.nx, .ny = step_a == 3 ? 2 : a.ny,
-                          .nz = step_a == 3 ? a.nz : 0}, REF_REALS, f64);
+            ref A = build(rows, inner, step_a == 3 ? backwards_row : stretch_row,
+                          &(shape){.nx = a.nx, .ny = step_a == 3 ? 2 : a.ny, .nz = step_a == 3 ? a.nz : 0},
+                          REF_REALS, f64);
             ref B = build(inner, cols, stretch_row, &b, REF_REALS, f64);
             char name[64];
             snprintf(name, sizeof name, "steps %d and %d", (int)step_a, (int)step_b);
@@ -254,31 +262,36 @@ static void empty_rows(void)
     for (int64_t in_a = 0; in_a <= 5; in_a += 5)
         for (int64_t in_b = 0; in_b <= 4; in_b += 2) {
             shape a = {.nx = 6, .ny = 1, .nz = in_a}, b = {.nx = 3, .ny = 1, .nz = in_b};
-            ref A = build(200, 210, stretch_row, &a, REF_REALS, f64), B = build(210, 220, stretch_row, &b, REF_REALS, f64);
-            int64_t found = same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, "empty rows"), full = in_a ? 160 : 200;
+            ref A = build(200, 210, stretch_row, &a, REF_REALS, f64);
+            ref B = build(210, 220, stretch_row, &b, REF_REALS, f64);
+            int64_t found = same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, "empty rows");
+            int64_t full = in_a ? 160 : 200;
             CHECK(found == full, "every %d, every %d: %" PRId64 " rows", (int)in_a, (int)in_b, found);
             ref_free(&A);
             ref_free(&B);
         }
-    ref A = build(50, 60, stretch_row, &(shape){.nx = 4, .ny = 1}, REF_REALS, f64), B = ref_new(60, 70, 0, f64);
+    ref A = build(50, 60, stretch_row, &(shape){.nx = 4, .ny = 1}, REF_REALS, f64);
+    ref B = ref_new(60, 70, 0, f64);
     CHECK(same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, "no entries in B") == 0, "motifs of nothing");
     ref_free(&A);
     ref_free(&B);
     tulle_ctx_free(ctx);
 }
 
-/* Rows of A and of B longer than a team, than a block, and than what is short; single entries; more products than a motif has. */
+/* Rows of A and of B longer than a team, than a block, and than what is short; single entries; more products
+ * than a motif has. */
 static void rows_of_every_length(void)
 {
     static const struct { int64_t a, b, b_step; bool motif; } cases[] = {
-        {1, 1, 1, true}, {1, 40, 1, true}, {40, 1, 1, true}, {33, 7, 1, true}, {16, 16, 2, true}, {8, 33, 1, true}, {32, 8, 3, true},
-        {45, 50, 1, true}, {70, 31, 5, true}, {3, 600, 1, true}, {300, 5, 1, true}, {2, 3000, 1, false}};
+        {1, 1, 1, true}, {1, 40, 1, true}, {40, 1, 1, true}, {33, 7, 1, true}, {16, 16, 2, true},
+        {8, 33, 1, true}, {32, 8, 3, true}, {45, 50, 1, true}, {70, 31, 5, true}, {3, 600, 1, true},
+        {300, 5, 1, true}, {2, 3000, 1, false}};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t rows = 40, inner = rows + cases[i].a;
         ref A = build(rows, inner, stretch_row, &(shape){.nx = cases[i].a, .ny = 1}, REF_REALS, f64);
-        ref B = build(inner, inner * cases[i].b_step + cases[i].b, stretch_row, &(shape){.nx = cases[i].b, .ny = cases[i].b_step},
-                      REF_REALS, f64);
+        ref B = build(inner, inner * cases[i].b_step + cases[i].b, stretch_row,
+                      &(shape){.nx = cases[i].b, .ny = cases[i].b_step}, REF_REALS, f64);
         char name[64];
         snprintf(name, sizeof name, "%d times %d", (int)cases[i].a, (int)cases[i].b);
         int64_t found = same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, name);
@@ -310,7 +323,8 @@ static void far_columns_and_signs_of_zero(void)
     for (int kind = 0; kind < 2; kind++) {
         ref S = stencil((shape){20, 10, 1, 5, 0, 0}, REF_CANCELLING, f64);
         for (int64_t k = 0; kind && k < S.view.nnz; k += 2) ref_set_val(&S, k, (ref_value){-0.0, 0});
-        CHECK(same_as_the_cpu(ctx, &S.view, &S.view, &(tulle_options){.drop_zeros = kind}, 0, "zeros") > 100, "few rows");
+        CHECK(same_as_the_cpu(ctx, &S.view, &S.view, &(tulle_options){.drop_zeros = kind}, 0, "zeros") > 100,
+              "few rows");
         ref_free(&S);
     }
     tulle_ctx_free(ctx);
@@ -322,10 +336,12 @@ static void plans_run_with_new_values(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
     for (int i = 0; i < 4; i++) {
-        ref A = stencil(i % 2 ? (shape){7, 8, 6, 27, 0, 0} : (shape){20, 15, 1, 5, 0, 31}, REF_REALS, i < 2 ? f64 : f64_i64);
+        const shape shapes[] = {{20, 15, 1, 5, 0, 31}, {7, 8, 6, 27, 0, 0}};
+        ref A = stencil(shapes[i % 2], REF_REALS, i < 2 ? f64 : f64_i64);
         tulle_plan *plan = NULL;
         tulle_stats s;
-        REQUIRE(tulle_plan_create(ctx, &A.view, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        REQUIRE(tulle_plan_create(ctx, &A.view, &A.view, NULL, &plan) == TULLE_OK, "%s",
+                tulle_ctx_error(ctx));
         tulle_plan_stats(plan, &s);
         CHECK(rows_of(&s, "motif") > 90, "%" PRId64 " rows", rows_of(&s, "motif"));
         tulle_csr c = tulle_plan_pattern(plan);
@@ -334,7 +350,8 @@ static void plans_run_with_new_values(void)
             ref_fill(&A, REF_REALS, 20 + (uint64_t)run);
             tulle_matrix *W = cpu_product(&A.view, &A.view, NULL);
             tulle_csr want = tulle_matrix_view(W);
-            squared(ctx, (shape){11, 9 + run, 1, 9, 0, 0}, f64, "in between");          /* the board is another product's */
+            /* the board is another product's */
+            squared(ctx, (shape){11, 9 + run, 1, 9, 0, 0}, f64, "in between");
             CHECK(tulle_plan_run(plan, A.values, A.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             c.values = values;
             CHECK(ref_same(&c, &want, "plan"), "plan %d, run %d", i, run);
@@ -356,7 +373,8 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* Under any limit: kept, or refused with a number that is enough (or the next one is); motifs only where there is much. */
+/* Under any limit: kept, or refused with a number that is enough (or the next one is); motifs only where
+ * there is much. */
 static void limits_are_kept(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -373,7 +391,8 @@ static void limits_are_kept(void)
             tulle_options o = {.memory_limit = limit};
             tl_dmem_peak(gpu, true);
             status = tulle_multiply(ctx, &A.view, &A.view, &o, &C);
-            CHECK(status == TULLE_OK || status == TULLE_ELIMIT, "%" PRIu64 ": %s", limit, tulle_ctx_error(ctx));
+            CHECK(status == TULLE_OK || status == TULLE_ELIMIT, "%" PRIu64 ": %s", limit,
+                  tulle_ctx_error(ctx));
             CHECK(tl_dmem_peak(gpu, false) - held <= limit, "%" PRIu64 ": too much was taken", limit);
             tulle_csr c = tulle_matrix_view(C);
             if (C) CHECK(ref_same(&c, &want, "under a limit"), "limit %" PRIu64, limit);
@@ -410,7 +429,8 @@ static void every_allocation_fails_once(void)
         tulle_status status = tulle_multiply(ctx, &A.view, &A.view, NULL, &C);
         through = ctx->gpu->requests < (uint64_t)n;
         ctx->gpu->fail_at = 0;
-        CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !C), "request %d: %s", n, tulle_ctx_error(ctx));
+        CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !C), "request %d: %s", n,
+              tulle_ctx_error(ctx));
         tulle_stats s;
         tulle_ctx_stats(ctx, &s);
         tulle_csr c = tulle_matrix_view(C);
@@ -436,7 +456,8 @@ static void little_shared_memory(void)
         unsetenv("TULLE_GPU_MOTIFS");
         int64_t small = squared(ctx, (shape){20, 15, 1, 5, 0, 0}, f64, shared[i]);
         int64_t large = squared(ctx, (shape){8, 7, 7, 27, 0, 0}, ref_types_at(15), shared[i]);
-        CHECK(small > 250 && (large > 100) == (i == 2), "%s bytes: %" PRId64 " and %" PRId64 " rows", shared[i], small, large);
+        CHECK(small > 250 && (large > 100) == (i == 2), "%s bytes: %" PRId64 " and %" PRId64 " rows",
+              shared[i], small, large);
         tulle_ctx_free(ctx);
     }
 }
@@ -447,7 +468,8 @@ static void a_sample_decides(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *off = gpu_ctx_env("TULLE_GPU_MOTIFS", "off");
     tulle_stats s, plain;
-    ref grid = stencil((shape){200, 140, 1, 5, 0, 0}, REF_REALS, f64), wild = ref_random(5, 27500, 27500, 5, REF_REALS, f64);
+    ref grid = stencil((shape){200, 140, 1, 5, 0, 0}, REF_REALS, f64);
+    ref wild = ref_random(5, 27500, 27500, 5, REF_REALS, f64);
     int64_t rows = same_as_the_cpu(ctx, &grid.view, &grid.view, NULL, 0, "a grid");
     CHECK(rows > 27000, "%" PRId64 " rows of a grid", rows);
     CHECK(same_as_the_cpu(off, &grid.view, &grid.view, NULL, 0, "a grid, off") == 0, "off is not off");
@@ -469,7 +491,8 @@ static void other_policies_do_not_look(void)
     ref A = stencil((shape){20, 15, 1, 5, 0, 0}, REF_INTEGERS, f64);
     for (int i = 0; i < 3; i++) {
         tulle_options o = {.policy = policies[i]};
-        CHECK(same_as_the_cpu(ctx, &A.view, &A.view, &o, 0, policies[i]) == 0, "%s takes motifs", policies[i]);
+        CHECK(same_as_the_cpu(ctx, &A.view, &A.view, &o, 0, policies[i]) == 0, "%s takes motifs",
+              policies[i]);
     }
     ref_free(&A);
     tulle_ctx_free(ctx);
@@ -487,8 +510,9 @@ static void beside_every_other_class(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(stencils_in_two_and_three_dimensions), TEST(broken_rows_go_the_ordinary_way), TEST(the_last_entry_alone_is_different),
-          TEST(hashes_that_collide), TEST(room_for_a_few_motifs_only), TEST(every_type), TEST(rectangular), TEST(empty_rows),
-          TEST(rows_of_every_length), TEST(far_columns_and_signs_of_zero), TEST(plans_run_with_new_values), TEST(limits_are_kept),
-          TEST(every_allocation_fails_once), TEST(little_shared_memory), TEST(a_sample_decides), TEST(other_policies_do_not_look),
-          TEST(beside_every_other_class))
+TEST_MAIN(TEST(stencils_in_two_and_three_dimensions), TEST(broken_rows_go_the_ordinary_way),
+          TEST(the_last_entry_alone_is_different), TEST(hashes_that_collide),
+          TEST(room_for_a_few_motifs_only), TEST(every_type), TEST(rectangular), TEST(empty_rows),
+          TEST(rows_of_every_length), TEST(far_columns_and_signs_of_zero), TEST(plans_run_with_new_values),
+          TEST(limits_are_kept), TEST(every_allocation_fails_once), TEST(little_shared_memory),
+          TEST(a_sample_decides), TEST(other_policies_do_not_look), TEST(beside_every_other_class))

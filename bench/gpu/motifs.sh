@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# motifs.sh FOLDER [ANCHORS] - motifs on a GPU, confirmed and measured in one call (docs/gpu-next.md): the tests of motifs
-# through CUDA, compute-sanitizer on every motif kernel, then auto with and without motifs on the matrices of a folder, double
-# and float, with runs of plans.  Ends with a table: where motifs are faster, where they are slower, and what looking for them
-# costs where there are none.
+# motifs.sh FOLDER [ANCHORS] - motifs on a GPU, confirmed and measured in one call (docs/gpu-next.md): the
+# tests of motifs through CUDA, compute-sanitizer on every motif kernel, then auto with and without motifs on
+# the matrices of a folder, double and float, with runs of plans.  Ends with a table: where motifs are faster,
+# where they are slower, and what looking for them costs where there are none.
 #
 #   FOLDER    of .tpat.xz, .mtx or .tulle files
 #   ANCHORS   a .csv of other codes' times, as bench_gpu takes it
@@ -22,7 +22,9 @@ mkdir -p "$out"
 wrong=0
 
 echo "== build"
-if ! { cmake -S . -B "$build" && cmake --build "$build" --parallel "$jobs" --target bench_gpu tulle_command test_gpu_motifs test_gpu_small; } \
+targets="bench_gpu tulle_command test_gpu_motifs test_gpu_small"
+# shellcheck disable=SC2086  # several targets
+if ! { cmake -S . -B "$build" && cmake --build "$build" --parallel "$jobs" --target $targets; } \
     >"$out/build.log" 2>&1; then
     tail -n 40 "$out/build.log"
     exit 1
@@ -41,8 +43,8 @@ for tool in memcheck racecheck synccheck; do
     extra=
     [ $tool != memcheck ] || extra="--report-api-errors no"
     # shellcheck disable=SC2086  # two words or none
-    TULLE_TEST_DEVICE=$device timeout 150 "$sanitizer" --tool $tool $extra --error-exitcode 77 --print-limit 20 \
-        "$build/tests/test_gpu_small" motifs >"$out/$tool.log" 2>&1 || wrong=1
+    TULLE_TEST_DEVICE=$device timeout 150 "$sanitizer" --tool $tool $extra --error-exitcode 77 \
+        --print-limit 20 "$build/tests/test_gpu_small" motifs >"$out/$tool.log" 2>&1 || wrong=1
     echo "$tool: $(grep -aE 'SUMMARY' "$out/$tool.log" | tail -n 1)"
 done
 
@@ -77,11 +79,13 @@ for kind in ("f64", "f32"):
         stages = a["stages"]
         (found if "motifs" in stages else none).append(b["ms"] / a["ms"])
         plans = b.get("plan_ms", 0) / a["plan_ms"] if a.get("plan_ms") else 0
-        print(f"{name:22} {a['ms']:9.4f} {b['ms']:9.4f} {b['ms'] / a['ms']:6.2f} {a.get('plan_ms', 0):9.4f} {plans:6.2f}  "
+        print(f"{name:22} {a['ms']:9.4f} {b['ms']:9.4f} {b['ms'] / a['ms']:6.2f} "
+              f"{a.get('plan_ms', 0):9.4f} {plans:6.2f}  "
               + ", ".join(f"{k} {v:.3f}" for k, v in stages.items()))
     mean = lambda v: math.exp(sum(map(math.log, v)) / len(v)) if v else float("nan")
-    print(f"{kind}: looked for on {len(found)} matrices, gain {mean(found):.2f} (least {min(found, default=0):.2f}); sample alone on "
-          f"{len(none)}, {mean(none):.3f} (least {min(none, default=0):.3f}: the bar is 0.95)")
+    print(f"{kind}: looked for on {len(found)} matrices, gain {mean(found):.2f} (least "
+          f"{min(found, default=0):.2f}); sample alone on {len(none)}, {mean(none):.3f} (least "
+          f"{min(none, default=0):.3f}: the bar is 0.95)")
 PY
 [ $wrong -eq 0 ] || echo "something FAILED: see $out"
 exit $wrong

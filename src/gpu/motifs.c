@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * motifs.c - rows of C that repeat each other's structure, relative to their place: stencils, regular meshes, operators of
- * multigrid.  The places of their products are found once for all of them.
+ * motifs.c - rows of C that repeat each other's structure, relative to their place: stencils, regular meshes,
+ * operators of multigrid.  The places of their products are found once for all of them.
  *
  *   sample    beside the analysis: do rows of A repeat at all?  No wait of its own
- *   find      classes of rows of B, motifs of rows of C, those that are used (kernels/motif_find.cl): one wait.  Their rows
- *             leave the classes of the other accumulators
+ *   find      classes of rows of B, motifs of rows of C, those that are used (kernels/motif_find.cl): one
+ *             wait.  Their rows leave the classes of the other accumulators
  *   map       once for each motif (motif_map.cl); its entries of C are the count of all its rows
- *   fill      columns and values (motif_fill.cl), in a plan again and again; short motifs by gather, others by scatter
+ *   fill      columns and values (motif_fill.cl), in a plan again and again; short motifs by gather, others
+ *             by scatter
  *
  * Rows without a motif go the ordinary way in the same product.  Only `auto` looks for motifs.
  *
- * Memory: while they are found 8 bytes a row of B (12 with 64-bit columns) and tables of at most 1.2 MiB; then 4 bytes a row of A,
- * 4 for each row without a motif, and 12 for each product of each motif, at most a quarter of A and B.  Under a limit they are looked for only where all of that
- * fits beside the largest C that there can be; where the device has no room, rows go the ordinary way. */
+ * Memory: while they are found 8 bytes a row of B (12 with 64-bit columns) and tables of at most 1.2 MiB;
+ * then 4 bytes a row of A, 4 for each row without a motif, and 12 for each product of each motif, at most a
+ * quarter of A and B.  Under a limit they are looked for only where all of that fits beside the largest C
+ * that there can be; where the device has no room, rows go the ordinary way. */
 #include "gpu/product.h"
 #include <inttypes.h>
 #include <string.h>
 
 static const tl_dmem nothing = {0, 0};
 
-/* Which products, rows and motifs.  Guesses but for what the sketches of the design measured: short up to 256 products, 64
- * rows a motif. */
+/* Which products, rows and motifs.  Guesses but for what the sketches of the design measured: short up to 256
+ * products, 64 rows a motif. */
 static const struct {
     int64_t  rows, entries;             /* of A at least; smaller products are launches and waits alone */
     uint32_t repeat;                    /* of 100 rows of a sample, so many are like another one        */
@@ -29,14 +31,14 @@ static const struct {
     uint32_t least;                     /* rows of a motif                                              */
     uint32_t products, a_entries;       /* of a motif, at most                                          */
     uint32_t short_products, short_entries;     /* of one whose entries are gathered                    */
-    uint32_t walk, walk_alone;          /* entries that a thread of a team, one without a team, goes through at most */
+    uint32_t walk, walk_alone;          /* entries that a thread of a team, or alone, goes through      */
 } limits = {
-    .rows = 4096, .entries = 131072, .repeat = 30, .share = 20, 
-    .least = 64, .products = 16384,
-    .a_entries = 1024, .short_products = 256, .short_entries = 32, .walk = 64, .walk_alone = 1024,
+    .rows = 4096, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
+    .products = 16384, .a_entries = 1024, .short_products = 256, .short_entries = 32,
+    .walk = 64, .walk_alone = 1024,
 };
 
-enum { LEAST_FORCED = 2, FIND_THREADS = 128, FIND_THREADS_CPU = 32 };
+enum { BLOCKS = 16, LEAST_FORCED = 2, FIND_THREADS = 128, FIND_THREADS_CPU = 32 };
 
 /* ---- which products */
 
@@ -48,12 +50,14 @@ bool tl_motifs_forced(const tl_product *p)
 /* Lists of rows have no room for more than 2^27. */
 static bool wanted(const tl_product *p)
 {
-    if (!p->request.recipe->alike || p->gpu->motifs == 0 || p->motifs.off || p->rows == 0 || p->rows >= (uint32_t)1 << 27)
-        return false;
+    const uint32_t most = (uint32_t)1 << 27;
+    if (!p->request.recipe->alike || p->gpu->motifs == 0 || p->motifs.off) return false;
+    if (p->rows == 0 || p->rows >= most) return false;
     return p->gpu->motifs > 0 || (p->rows >= limits.rows && p->a_nnz >= limits.entries);
 }
 
-/* The most products of a motif that shared memory has room for, while its map is made and while sums are taken; 0: none. */
+/* The most products of a motif that shared memory has room for, while its map is made and while sums are
+ * taken; 0: none. */
 static uint32_t products_most(const tl_product *p)
 {
     const uint64_t all = tl_dynamic_bytes(&p->gpu->caps), val = tl_type_size((tulle_type)p->types.val);
@@ -86,7 +90,8 @@ static uint32_t find_threads(const tl_product *p)
 /* Blocks for `rows` rows, but no more than there are at once: a block remembers what it found. */
 static uint64_t find_blocks(const tl_product *p, uint64_t rows, uint32_t team)
 {
-    const uint64_t each = find_threads(p) >> team, blocks = (rows + each - 1) / each, most = (uint64_t)p->gpu->caps.processors * 16;
+    const uint64_t each = find_threads(p) >> team, blocks = (rows + each - 1) / each;
+    const uint64_t most = (uint64_t)p->gpu->caps.processors * BLOCKS;
     return blocks < most ? blocks : most;
 }
 
@@ -97,12 +102,14 @@ tulle_status tl_motifs_sample(tl_product *p)
     tulle_status status = TULLE_OK;
     if (!wanted(p)) return TULLE_OK;
     const tl_kernel_id id = TL_K_MOTIF_SAMPLE;
-    const uint32_t samples = p->rows < SAMPLE_ROWS ? p->rows : SAMPLE_ROWS, team = team_of(p, p->a_nnz, p->rows);
+    const uint32_t samples = p->rows < SAMPLE_ROWS ? p->rows : SAMPLE_ROWS;
+    const uint32_t team = team_of(p, p->a_nnz, p->rows);
     const uint32_t threads = find_threads(p), each = threads >> team;
     const tl_dmem table = {p->gpu->board.handle, TL_BOARD_SAMPLE};
     TRY(tl_product_need(p, p->types, &id, 1));
-    tl_arg args[] = {TL_U32(samples), TL_U32(p->rows / samples), TL_U32(team), TL_MEM(p->bad), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
-                     TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo), TL_MEM(table), TL_MEM(p->sum[0])};
+    tl_arg args[] = {TL_U32(samples), TL_U32(p->rows / samples), TL_U32(team), TL_MEM(p->bad),
+                     TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo),
+                     TL_MEM(table), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, id, (samples + each - 1) / each, threads, 0, 0, args, TL_COUNT(args)));
 done:
     return status;
@@ -111,7 +118,8 @@ done:
 /* ---- find */
 
 /* Memory while motifs are looked for, one block; what begins as zeros is first. */
-enum { CLASS_KEYS, MOTIF_KEYS, COUNTS, NUMBERS, ZEROS, CLASS_REPS = ZEROS, MOTIF_REPS, LIST, RECORDS, CLASS_OF, FIRST_OF, PARTS };
+enum { CLASS_KEYS, MOTIF_KEYS, COUNTS, NUMBERS, ZEROS, CLASS_REPS = ZEROS, MOTIF_REPS, LIST, RECORDS,
+       CLASS_OF, FIRST_OF, PARTS };
 typedef struct search {
     tl_dmem  memory, part[PARTS];
     uint64_t zeros, bytes;
@@ -126,8 +134,9 @@ static void lay(const tl_product *p, search *s)
     while (s->slots < 2 * s->most) s->slots *= 2;
     const uint64_t most = s->most, slots = s->slots;
     const uint64_t bytes[PARTS] = {
-        [CLASS_KEYS] = slots * 8, [MOTIF_KEYS] = slots * 8, [COUNTS] = slots * 4, [NUMBERS] = 12, [CLASS_REPS] = slots * 4,
-        [MOTIF_REPS] = slots * 4, [LIST] = most * 4, [RECORDS] = most * MOTIF_WORDS * 4, [CLASS_OF] = rows * 4,
+        [CLASS_KEYS] = slots * 8, [MOTIF_KEYS] = slots * 8, [COUNTS] = slots * 4, [NUMBERS] = 12,
+        [CLASS_REPS] = slots * 4, [MOTIF_REPS] = slots * 4, [LIST] = most * 4,
+        [RECORDS] = most * MOTIF_WORDS * 4, [CLASS_OF] = rows * 4,
         [FIRST_OF] = rows * (uint64_t)p->types.idx / 8};
     s->bytes = 0;
     for (int i = 0; i < PARTS; i++) {
@@ -140,7 +149,8 @@ static void lay(const tl_product *p, search *s)
 /* Bytes of maps with so many products, of so many motifs. */
 static uint64_t map_bytes(uint64_t products, uint64_t motifs)
 {
-    return tl_dmem_round(motifs * MOTIF_WORDS * 4) + 2 * tl_dmem_round(products * 4) + tl_dmem_round((products + motifs) * 4);
+    return tl_dmem_round(motifs * MOTIF_WORDS * 4) + 2 * tl_dmem_round(products * 4)
+         + tl_dmem_round((products + motifs) * 4);
 }
 
 /* Products that maps have room for; 0: not even the search has. */
@@ -148,7 +158,8 @@ static uint32_t room_for(tl_product *p, uint64_t search_bytes)
 {
     const uint64_t limit = p->request.memory_limit, of = 2 * tl_dmem_round((uint64_t)p->rows * 4);
     const uint64_t entry = (uint64_t)p->types.idx / 8 + tl_type_size((tulle_type)p->types.val);
-    uint64_t maps = ((uint64_t)p->a_nnz + (uint64_t)p->request.B->nnz) * entry / 4 + ((uint64_t)1 << 20), products = 0;
+    const uint64_t entries = (uint64_t)p->a_nnz + (uint64_t)p->request.B->nnz;
+    uint64_t maps = entries * entry / 4 + ((uint64_t)1 << 20), products = 0;
     if (limit) {
         const uint64_t most = tl_product_most(p), spare = limit > most ? limit - most : 0;
         if (spare < of + search_bytes) return 0;
@@ -171,11 +182,12 @@ static tulle_status find_classes(tl_product *p, search *s)
     const tulle_csr *B = p->request.B;
     const uint32_t team = team_of(p, B->nnz, B->rows), threads = find_threads(p);
     const uint64_t blocks = find_blocks(p, (uint64_t)B->rows, team);
-    tl_arg enter[] = {TL_U32(B->rows), TL_U32(team), TL_U32(walk_of(p, team)), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                      TL_U64(p->gpu->motif_hash[0]), TL_U32(s->slots), TL_U32(s->most), TL_MEM(s->part[CLASS_KEYS]),
-                      TL_MEM(s->part[CLASS_REPS]), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
-    tl_arg verify[] = {TL_U32(B->rows), TL_U32(team), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(s->part[CLASS_REPS]),
-                       TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
+    tl_arg enter[] = {TL_U32(B->rows), TL_U32(team), TL_U32(walk_of(p, team)), TL_MEM(p->B.ptr),
+                      TL_MEM(p->B.col), TL_U64(p->gpu->motif_hash[0]), TL_U32(s->slots), TL_U32(s->most),
+                      TL_MEM(s->part[CLASS_KEYS]), TL_MEM(s->part[CLASS_REPS]), TL_MEM(s->part[NUMBERS]),
+                      TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
+    tl_arg verify[] = {TL_U32(B->rows), TL_U32(team), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
+                       TL_MEM(s->part[CLASS_REPS]), TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF])};
     TRY(tl_product_launch(p, p->types, TL_K_CLASS_ENTER, blocks, threads, 0, 0, enter, TL_COUNT(enter)));
     TRY(tl_product_launch(p, p->types, TL_K_CLASS_VERIFY, blocks, threads, 0, 0, verify, TL_COUNT(verify)));
 done:
@@ -190,23 +202,29 @@ static tulle_status find_motifs(tl_product *p, search *s, uint32_t room)
     const uint32_t walk = walk_of(p, team), entries = entries_most(most) < walk ? entries_most(most) : walk;
     const bool forced = gpu->motifs > 0;
     const uint64_t blocks = find_blocks(p, p->rows, team), stretch = (p->rows + blocks - 1) / blocks;
-    tl_arg enter[] = {TL_U32(p->rows), TL_U32(team), TL_U32(most), TL_U32(entries), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
-                      TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]), TL_MEM(p->products), TL_MEM(p->span), TL_MEM(p->lo),
-                      TL_U64(gpu->motif_hash[1]), TL_U32(s->slots), TL_U32(most_of(p, s)), TL_MEM(s->part[MOTIF_KEYS]),
-                      TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[LIST]), TL_MEM(p->motifs.of)};
+    tl_arg enter[] = {TL_U32(p->rows), TL_U32(team), TL_U32(most), TL_U32(entries), TL_MEM(p->A.ptr),
+                      TL_MEM(p->A.col), TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]),
+                      TL_MEM(p->products), TL_MEM(p->span), TL_MEM(p->lo), TL_U64(gpu->motif_hash[1]),
+                      TL_U32(s->slots), TL_U32(most_of(p, s)), TL_MEM(s->part[MOTIF_KEYS]),
+                      TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[LIST]),
+                      TL_MEM(p->motifs.of)};
     tl_arg verify[] = {TL_U32(p->rows), TL_U32(stretch), TL_U32(team), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
-                       TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]), TL_MEM(p->lo), TL_MEM(s->part[MOTIF_REPS]),
-                       TL_MEM(s->part[COUNTS]), TL_MEM(p->motifs.of)};
-    tl_arg select[] = {TL_U32(most_of(p, s)), TL_U32(forced ? LEAST_FORCED : limits.least), TL_U32(forced ? 0 : limits.share),
-                       TL_U32(room), TL_U32(limits.short_products), TL_U32(limits.short_entries), TL_MEM(s->part[NUMBERS]),
-                       TL_MEM(s->part[LIST]), TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[COUNTS]), TL_MEM(p->A.ptr),
+                       TL_MEM(s->part[CLASS_OF]), TL_MEM(s->part[FIRST_OF]), TL_MEM(p->lo),
+                       TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[COUNTS]), TL_MEM(p->motifs.of)};
+    tl_arg select[] = {TL_U32(most_of(p, s)), TL_U32(forced ? LEAST_FORCED : limits.least),
+                       TL_U32(forced ? 0 : limits.share), TL_U32(room), TL_U32(limits.short_products),
+                       TL_U32(limits.short_entries), TL_MEM(s->part[NUMBERS]), TL_MEM(s->part[LIST]),
+                       TL_MEM(s->part[MOTIF_REPS]), TL_MEM(s->part[COUNTS]), TL_MEM(p->A.ptr),
                        TL_MEM(p->products), TL_MEM(s->part[RECORDS]), TL_MEM(p->sum[0])};
-    tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]), TL_MEM(s->part[COUNTS]),
-                     TL_MEM(p->products), TL_MEM(p->motifs.of), TL_MEM(p->sum[0])};
+    tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]),
+                     TL_MEM(s->part[COUNTS]), TL_MEM(p->products), TL_MEM(p->motifs.of), TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_ENTER, blocks, threads, 0, 0, enter, TL_COUNT(enter)));
-    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_VERIFY, (p->rows + stretch - 1) / stretch, threads, 0, 0, verify, TL_COUNT(verify)));
-    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_SELECT, 1, gpu->caps.cpu ? threads : 256, 0, 0, select, TL_COUNT(select)));
-    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_TAKE, find_blocks(p, p->rows, 0), threads, 0, 0, take, TL_COUNT(take)));
+    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_VERIFY, (p->rows + stretch - 1) / stretch, threads, 0, 0,
+                          verify, TL_COUNT(verify)));
+    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_SELECT, 1, gpu->caps.cpu ? threads : 256, 0, 0, select,
+                          TL_COUNT(select)));
+    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_TAKE, find_blocks(p, p->rows, 0), threads, 0, 0, take,
+                          TL_COUNT(take)));
     TRY(tl_product_mark(p, "motifs"));
     TRY(tl_product_read(p, 0));
 done:
@@ -216,8 +234,8 @@ done:
 static void tell(const tl_product *p)
 {
     const uint64_t *m = p->note[0] + SUM_MOTIF;
-    tl_trace(p->b, "motifs: %" PRIu64 " of %" PRIu64 ", over %" PRIu64 " classes of rows of B, take %" PRIu64 " of %" PRIu32
-             " rows (%" PRIu64 " of %" PRIu64 " products), %" PRIu64 " of them short",
+    tl_trace(p->b, "motifs: %" PRIu64 " of %" PRIu64 ", over %" PRIu64 " classes of rows of B, take %" PRIu64
+             " of %" PRIu32 " rows (%" PRIu64 " of %" PRIu64 " products), %" PRIu64 " of them short",
              m[MOTIF_USED], m[MOTIF_FOUND], m[MOTIF_CLASSES], m[MOTIF_ROWS], p->rows, m[MOTIF_PRODUCTS],
              p->note[0][SUM_PRODUCTS], m[MOTIF_SHORT_ROWS]);
 }
@@ -251,7 +269,8 @@ static tulle_status make_maps(tl_product *p, const search *s)
     tl_motifs *m = &p->motifs;
     uint64_t at = 0;
     uint32_t room = 2, threads;
-    TRY(tl_dmem_alloc(p->b, p->gpu, tl_dmem_round((uint64_t)m->others * 4) + map_bytes(products, used), "maps of motifs", &m->maps));
+    TRY(tl_dmem_alloc(p->b, p->gpu, tl_dmem_round((uint64_t)m->others * 4) + map_bytes(products, used),
+                      "maps of motifs", &m->maps));
     m->rest = part(m->maps, &at, (uint64_t)m->others * 4);
     m->motif = part(m->maps, &at, used * MOTIF_WORDS * 4);
     m->columns = part(m->maps, &at, products * 4);
@@ -261,12 +280,15 @@ static tulle_status make_maps(tl_product *p, const search *s)
     threads = caps->cpu ? 32 : room < 128 ? 64 : room < 2048 ? room / 2 : 1024;
     if (threads > caps->threads_block) threads = caps->threads_block;
     uint32_t shared = (room * 8 + (uint32_t)sums[MOTIF_ENTRIES] * 4 + 15) / 16 * 16;
-    tl_arg args[] = {TL_U32(room), TL_U32(m->shorts), TL_MEM(s->part[RECORDS]), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
-                     TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo), TL_MEM(m->motif), TL_MEM(m->columns), TL_MEM(m->starts),
-                     TL_MEM(m->places), TL_MEM(p->sum[1])};
-    tl_arg rest[] = {TL_U32(p->rows), TL_MEM(m->of), TL_MEM(p->products), TL_MEM(s->part[NUMBERS]), TL_MEM(m->rest)};
+    tl_arg args[] = {TL_U32(room), TL_U32(m->shorts), TL_MEM(s->part[RECORDS]), TL_MEM(p->A.ptr),
+                     TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo), TL_MEM(m->motif),
+                     TL_MEM(m->columns), TL_MEM(m->starts), TL_MEM(m->places), TL_MEM(p->sum[1])};
+    tl_arg rest[] = {TL_U32(p->rows), TL_MEM(m->of), TL_MEM(p->products), TL_MEM(s->part[NUMBERS]),
+                     TL_MEM(m->rest)};
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_MAP, used, threads, shared, 0, args, TL_COUNT(args)));
-    if (m->others) TRY(tl_product_launch(p, p->types, TL_K_MOTIF_REST, find_blocks(p, p->rows, 0), find_threads(p), 0, 0, rest, TL_COUNT(rest)));
+    if (m->others)
+        TRY(tl_product_launch(p, p->types, TL_K_MOTIF_REST, find_blocks(p, p->rows, 0), find_threads(p), 0, 0,
+                              rest, TL_COUNT(rest)));
     TRY(tl_product_mark(p, "motif maps"));
 done:
     return status;
@@ -291,8 +313,9 @@ static bool no_room(tl_product *p, tulle_status status)
 static tulle_status look(tl_product *p, search *s, bool *taken)
 {
     tulle_status status = TULLE_OK;
-    static const tl_kernel_id need[] = {TL_K_CLASS_ENTER, TL_K_MOTIF_MAP, TL_K_MOTIF_SELECT, TL_K_MOTIF_TAKE, TL_K_MOTIF_COUNT, TL_K_MOTIF_REST,
-                                        TL_K_CLASS_VERIFY, TL_K_MOTIF_ENTER, TL_K_MOTIF_VERIFY};
+    static const tl_kernel_id need[] = {TL_K_CLASS_ENTER, TL_K_MOTIF_MAP, TL_K_MOTIF_SELECT, TL_K_MOTIF_TAKE,
+                                        TL_K_MOTIF_COUNT, TL_K_MOTIF_REST, TL_K_CLASS_VERIFY,
+                                        TL_K_MOTIF_ENTER, TL_K_MOTIF_VERIFY};
     lay(p, s);
     const uint32_t room = products_most(p) ? room_for(p, s->bytes) : 0;
     if (!room) {
@@ -317,7 +340,8 @@ done:
 tulle_status tl_motifs_find(tl_product *p, bool *again)
 {
     tulle_status status = TULLE_OK;
-    const uint64_t seen = p->note[0][SUM_MOTIF + MOTIF_SAMPLED], kinds = p->note[0][SUM_MOTIF + MOTIF_DIFFERENT];
+    const uint64_t seen = p->note[0][SUM_MOTIF + MOTIF_SAMPLED];
+    const uint64_t kinds = p->note[0][SUM_MOTIF + MOTIF_DIFFERENT];
     search s = {.memory = nothing};
     bool taken = false;
     *again = false;
@@ -349,9 +373,11 @@ static uint64_t fill_blocks(const tl_product *p, uint64_t rows_block)
 tulle_status tl_motifs_count(tl_product *p)
 {
     const uint32_t threads = find_threads(p);
-    tl_arg args[] = {TL_U32(p->rows), TL_MEM(p->motifs.of), TL_MEM(p->motifs.motif), TL_MEM(p->products), TL_MEM(p->c_ptr)};
+    tl_arg args[] = {TL_U32(p->rows), TL_MEM(p->motifs.of), TL_MEM(p->motifs.motif), TL_MEM(p->products),
+                     TL_MEM(p->c_ptr)};
     if (!p->motifs.used) return TULLE_OK;
-    return tl_product_launch(p, p->types, TL_K_MOTIF_COUNT, fill_blocks(p, threads), threads, 0, 0, args, TL_COUNT(args));
+    return tl_product_launch(p, p->types, TL_K_MOTIF_COUNT, fill_blocks(p, threads), threads, 0, 0, args,
+                             TL_COUNT(args));
 }
 
 static tulle_status gather(tl_product *p)
@@ -359,14 +385,17 @@ static tulle_status gather(tl_product *p)
     const tl_caps *caps = &p->gpu->caps;
     const tl_motifs *m = &p->motifs;
     const uint64_t entry = tl_type_size((tulle_type)p->types.val) + (uint64_t)p->types.ptr / 8;
-    uint32_t threads = caps->cpu ? 32 : caps->threads_block < 256 ? caps->threads_block : 256, per = caps->cpu ? 32 : 64, each = 0;
+    const uint32_t threads = caps->cpu ? 32 : caps->threads_block < 256 ? caps->threads_block : 256;
+    uint32_t per = caps->cpu ? 32 : 64, each = 0;
     while (1u << each < m->short_entries) each++;
     while (per > 1 && (entry * per << each) > tl_dynamic_bytes(caps)) per /= 2;
     const uint32_t shared = (uint32_t)((entry * per << each) + 15) / 16 * 16;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(per), TL_U32(each), TL_U32(m->shorts), TL_MEM(m->of), TL_MEM(m->motif),
-                     TL_MEM(m->columns), TL_MEM(m->starts), TL_MEM(m->places), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
-                     TL_MEM(p->B.ptr), TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-    return tl_product_launch(p, p->types, TL_K_MOTIF_GATHER, fill_blocks(p, per), threads, shared, 0, args, TL_COUNT(args));
+    tl_arg args[] = {TL_U32(p->rows), TL_U32(per), TL_U32(each), TL_U32(m->shorts), TL_MEM(m->of),
+                     TL_MEM(m->motif), TL_MEM(m->columns), TL_MEM(m->starts), TL_MEM(m->places),
+                     TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.val),
+                     TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+    return tl_product_launch(p, p->types, TL_K_MOTIF_GATHER, fill_blocks(p, per), threads, shared, 0, args,
+                             TL_COUNT(args));
 }
 
 static tulle_status scatter(tl_product *p)
@@ -375,15 +404,16 @@ static tulle_status scatter(tl_product *p)
     const tl_motifs *m = &p->motifs;
     const uint32_t val = (uint32_t)tl_type_size((tulle_type)p->types.val), most = (m->most + 1) / 2 * 2;
     uint32_t team = caps->cpu ? 8 : 32, log2 = 0;
-    const uint64_t mean = p->a_nnz ? p->note[0][SUM_PRODUCTS] / (uint64_t)p->a_nnz : 0;        /* of rows of B */
+    const uint64_t mean = p->a_nnz ? p->note[0][SUM_PRODUCTS] / (uint64_t)p->a_nnz : 0;  /* of rows of B */
     while (caps->warp && team > 4 && team / 2 >= mean) team /= 2;
     const tl_size s = tl_size_teams(p->gpu, TL_K_MOTIF_SCATTER, 128, team, (uint64_t)most * val, most);
     while (1u << log2 < s.team) log2++;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(log2), TL_U32(most), TL_U32(m->shorts), TL_MEM(m->of), TL_MEM(m->motif),
-                     TL_MEM(m->columns), TL_MEM(m->places), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr),
-                     TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-    return tl_product_launch(p, p->types, TL_K_MOTIF_SCATTER, fill_blocks(p, s.threads / s.team), s.threads, s.shared, 0, args,
-                             TL_COUNT(args));
+    tl_arg args[] = {TL_U32(p->rows), TL_U32(log2), TL_U32(most), TL_U32(m->shorts), TL_MEM(m->of),
+                     TL_MEM(m->motif), TL_MEM(m->columns), TL_MEM(m->places), TL_MEM(p->A.ptr),
+                     TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.val), TL_MEM(p->lo),
+                     TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+    return tl_product_launch(p, p->types, TL_K_MOTIF_SCATTER, fill_blocks(p, s.threads / s.team), s.threads,
+                             s.shared, 0, args, TL_COUNT(args));
 }
 
 tulle_status tl_motifs_fill(tl_product *p)

@@ -2,24 +2,29 @@
  *
  * motif_fill.cl - rows of C with a motif: columns and values by its map (motif_map.cl), without a search.
  *
- *   gather    short motifs: a thread an entry of C adds up its products.  A block takes `per` rows after each other, has
- *             factors and places of their rows of B in shared memory, and deals the entries of all of them to its threads.
- *   scatter   the others: a team a row.  It takes the entries of A one after the other, its threads walk along the row of B
- *             and add where the map says; they hold different columns, so that adds are plain.
+ *   gather    short motifs: a thread an entry of C adds up its products.  A block takes `per` rows after each
+ *             other, has factors and places of their rows of B in shared memory, and deals the entries of all
+ *             of them to its threads.
+ *   scatter   the others: a team a row.  It takes the entries of A one after the other, its threads walk
+ *             along the row of B and add where the map says; they hold different columns, so that adds are
+ *             plain.
  *
- * Both add from zero in the order of A: the bits of the CPU.  The first `shorts` motifs are short.  Rows without a motif are
- * left to others.
+ * Both add from zero in the order of A: the bits of the CPU.  The first `shorts` motifs are short.  Rows
+ * without a motif are left to others.
  *
- * Shared memory: gather a value and a row pointer for each of `per` * 2^each_log2 entries of A; scatter `most` values a team. */
+ * Shared memory: gather a value and a row pointer for each of `per` * 2^each_log2 entries of A; scatter
+ * `most` values a team. */
 
 #define GATHER_ROWS     64
 
-KERNEL(motif_gather)(SHARED_ARG u32 rows, u32 per, u32 each_log2, u32 shorts, GLOBAL const u32 *RESTRICT motif_of,
-                     GLOBAL const u32 *RESTRICT motifs, GLOBAL const u32 *RESTRICT columns, GLOBAL const u32 *RESTRICT starts,
-                     GLOBAL const u32 *RESTRICT places, GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
-                     GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const val_t *RESTRICT b_val,
-                     GLOBAL const idx_t *RESTRICT lo, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *RESTRICT c_col,
-                     GLOBAL val_t *RESTRICT c_val)
+KERNEL(motif_gather)(SHARED_ARG u32 rows, u32 per, u32 each_log2, u32 shorts,
+                     GLOBAL const u32 *RESTRICT motif_of, GLOBAL const u32 *RESTRICT motifs,
+                     GLOBAL const u32 *RESTRICT columns, GLOBAL const u32 *RESTRICT starts,
+                     GLOBAL const u32 *RESTRICT places, GLOBAL const ptr_t *RESTRICT a_ptr,
+                     GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                     GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const val_t *RESTRICT b_val,
+                     GLOBAL const idx_t *RESTRICT lo, GLOBAL const ptr_t *RESTRICT c_ptr,
+                     GLOBAL idx_t *RESTRICT c_col, GLOBAL val_t *RESTRICT c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -62,7 +67,8 @@ KERNEL(motif_gather)(SHARED_ARG u32 rows, u32 per, u32 each_log2, u32 shorts, GL
             u32 row = 0;                            /* the last that begins up to here: it is not empty */
             for (u32 d = per >> 1; d > 0u; d >>= 1)
                 if (first[row + d] <= q) row += d;
-            const u32 j = q - first[row], at = map[row], s = at + motif[row] + j, end = starts[s + 1u], stage = row << each_log2;
+            const u32 j = q - first[row], at = map[row], stage = row << each_log2;
+            const u32 s = at + motif[row] + j, end = starts[s + 1u];
             val_t sum = VAL_ZERO;
             for (u32 x = starts[s]; x < end; x++) {
                 const u32 place = places[at + x], i = stage + (place >> 16);
@@ -75,11 +81,14 @@ KERNEL(motif_gather)(SHARED_ARG u32 rows, u32 per, u32 each_log2, u32 shorts, GL
     }
 }
 
-KERNEL(motif_scatter)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 shorts, GLOBAL const u32 *RESTRICT motif_of,
-                      GLOBAL const u32 *RESTRICT motifs, GLOBAL const u32 *RESTRICT columns, GLOBAL const u32 *RESTRICT places,
-                      GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-                      GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,
-                      GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *RESTRICT c_col, GLOBAL val_t *RESTRICT c_val)
+KERNEL(motif_scatter)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 shorts,
+                      GLOBAL const u32 *RESTRICT motif_of, GLOBAL const u32 *RESTRICT motifs,
+                      GLOBAL const u32 *RESTRICT columns, GLOBAL const u32 *RESTRICT places,
+                      GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                      GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+                      GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,
+                      GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *RESTRICT c_col,
+                      GLOBAL val_t *RESTRICT c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * motif_find.cl - rows of C that repeat each other: the same products in the same places, counted from the first column of
- * the row.
+ * motif_find.cl - rows of C that repeat each other: the same products in the same places, counted from the
+ * first column of the row.
  *
  *   class    of a row of B: its columns, less the first of them.  Shifted rows have one class.
- *   motif    of a row of C: for each entry of its row of A the class of the row of B, and where that begins, less the first
- *            column of the row of C (lo).  Whatever two rows of A look like, where these agree the rows of C are the same.
+ *   motif    of a row of C: for each entry of its row of A the class of the row of B, and where that begins,
+ *            less the first column of the row of C (lo).  Whatever two rows of A look like, where these agree
+ *            the rows of C are the same.
  *
- * Both are found alike: a hash of each row (enter) goes into a table, whoever enters one first stands for it, and each row is
- * compared with that one, entry by entry (verify): a hash decides nothing.  A class is called by the row that stands for it.
- * Rows of which the comparison fails, for which the table has no room, or that are far longer than usual, have none.
+ * Both are found alike: a hash of each row (enter) goes into a table, whoever enters one first stands for it,
+ * and each row is compared with that one, entry by entry (verify): a hash decides nothing.  A class is called
+ * by the row that stands for it.  Rows of which the comparison fails, for which the table has no room, or
+ * that are far longer than usual, have none.
  *
  *   sample   a few rows of A by what the bounds of rows of B tell; where most differ the search ends here
- *   select   motifs with rows enough become those that are used: short ones first, a place for each in the maps
+ *   select   motifs with rows enough become those that are used: short ones first, a place for each in the
+ *            maps
  *   take     their rows leave the other classes: no products are left there
  *   rest     a list of those that are left
  *   count    the entries of C of rows with a motif, once maps are made (motif_map.cl)
  *
- * found: how many classes and motifs were entered, how many rows are left.  A team of 2^team_log2 threads takes a row; where there are no lanes a thread does. */
+ * found: how many classes and motifs were entered, how many rows are left.  A team of 2^team_log2 threads
+ * takes a row; where there are no lanes a thread does. */
 
 #define CLASS_OF_NONE   NOTHING32
 #define CLASS_OF_EMPTY  0xfffffffeu     /* a row of B without entries: it begins nowhere */
@@ -45,8 +49,9 @@ INLINE bool team_all(bool yes, u32 team)
     return lanes_vote(yes, team) == (team >= 32u ? 0xffffffffu : (1u << team) - 1u);
 }
 
-/* What a block found last, in shared memory: most rows are like one of a few, and all of them would read the same slots.  A
- * word is 48 bits of the hash and the slot; where it is another hash's the comparison will tell. */
+/* What a block found last, in shared memory: most rows are like one of a few, and all of them would read the
+ * same slots.  A word is 48 bits of the hash and the slot; where it is another hash's the comparison will
+ * tell. */
 #define RECENT          64u
 
 INLINE u32 recent_find(SHARED u64 *recent, u64 hash)
@@ -62,9 +67,10 @@ INLINE void recent_keep(SHARED u64 *recent, u64 hash, u32 slot)
     if (hash >> 16 != 0u) ATOMIC_CAS64(to, was, hash >> 16 << 16 | slot);
 }
 
-/* The slot of a hash; NOTHING32: there is no room.  *number: how many were entered before, where this is the first of its
- * kind, else NOTHING32. */
-INLINE u32 table_enter(GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *count, u32 slots, u32 most, u64 hash, u32 row, u32 *number)
+/* The slot of a hash; NOTHING32: there is no room.  *number: how many were entered before, where this is the
+ * first of its kind, else NOTHING32. */
+INLINE u32 table_enter(GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *count, u32 slots, u32 most, u64 hash,
+                       u32 row, u32 *number)
 {
     const u64 key = hash | 1u;
     u32 s = (u32)(hash >> 32) & (slots - 1u);
@@ -87,8 +93,8 @@ INLINE u32 table_enter(GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *count, u3
 }
 
 KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr,
-                     GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const idx_t *lo,
-                     GLOBAL u32 *table, GLOBAL u64 *summary)
+                     GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                     GLOBAL const idx_t *lo, GLOBAL u32 *table, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 seen, different;
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u);
@@ -99,8 +105,10 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
     }
     BARRIER();
     if (bad[0] == NOTHING32 && i < samples) {       /* else the views did not pass their check */
-        const u32 r = (u32)i * step + mulhi32((u32)i * 0x9e3779b1u, step);      /* no period of the matrix is met */
-        const ptr_t begin = a_ptr[r], length = a_ptr[r + 1] - begin, end = begin + (length < SAMPLE_LONG ? length : SAMPLE_LONG);
+        /* no period of the matrix is met */
+        const u32 r = (u32)i * step + mulhi32((u32)i * 0x9e3779b1u, step);
+        const ptr_t begin = a_ptr[r], length = a_ptr[r + 1] - begin;
+        const ptr_t end = begin + (length < SAMPLE_LONG ? length : SAMPLE_LONG);
         const idx_t low = lo[r];
         u64 sum = 0;
         for (ptr_t p = begin + lane; p < end; p += team) {
@@ -132,14 +140,16 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
 
 /* ---- classes of rows of B.  class_of is a slot of the table between the two. */
 
-KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, u64 mask, u32 slots,
-                    u32 most, GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *found, GLOBAL u32 *class_of, GLOBAL idx_t *first_of)
+KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_ptr,
+                    GLOBAL const idx_t *b_col, u64 mask, u32 slots, u32 most, GLOBAL u64 *keys,
+                    GLOBAL u32 *reps, GLOBAL u32 *found, GLOBAL u32 *class_of, GLOBAL idx_t *first_of)
 {
     STATIC_SHARED u64 recent[RECENT];
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
     for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
     BARRIER();
-    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += (u64)block_count() * teams) {
+    const u64 stride = (u64)block_count() * teams;
+    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += stride) {
         const u32 r = (u32)i;
         const ptr_t begin = b_ptr[r], end = b_ptr[r + 1], length = end - begin;
         const idx_t first = length ? b_col[begin] : 0;
@@ -165,11 +175,12 @@ KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_
     }
 }
 
-KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *reps,
-                     GLOBAL u32 *class_of, GLOBAL const idx_t *first_of)
+KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                     GLOBAL const u32 *reps, GLOBAL u32 *class_of, GLOBAL const idx_t *first_of)
 {
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
-    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += (u64)block_count() * teams) {
+    const u64 stride = (u64)block_count() * teams;
+    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += stride) {
         const u32 r = (u32)i, s = class_of[r];
         if (s >= CLASS_OF_EMPTY) continue;
         const u32 q = reps[s];
@@ -178,7 +189,8 @@ KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL 
             const ptr_t begin = b_ptr[r], length = b_ptr[r + 1] - begin, other = b_ptr[q];
             const idx_t first = first_of[r], its = first_of[q];
             same = b_ptr[q + 1] - other == length;
-            for (ptr_t j = lane; same && j < length; j += team) same = b_col[begin + j] - first == b_col[other + j] - its;
+            for (ptr_t j = lane; same && j < length; j += team)
+                same = b_col[begin + j] - first == b_col[other + j] - its;
         }
         same = team_all(same, team);
         if (lane == 0u) class_of[r] = same ? q : CLASS_OF_NONE;
@@ -189,14 +201,16 @@ KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL 
 
 KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries, GLOBAL const ptr_t *a_ptr,
                     GLOBAL const idx_t *a_col, GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of,
-                    GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo, u64 mask, u32 slots, u32 most,
-                    GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *found, GLOBAL u32 *list, GLOBAL u32 *motif_of)
+                    GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo, u64 mask,
+                    u32 slots, u32 most, GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *found,
+                    GLOBAL u32 *list, GLOBAL u32 *motif_of)
 {
     STATIC_SHARED u64 recent[RECENT];
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
     for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
     BARRIER();
-    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += (u64)block_count() * teams) {
+    const u64 stride = (u64)block_count() * teams;
+    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += stride) {
         const u32 r = (u32)i, n = products[r];
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
         u32 s = NOTHING32;
@@ -227,10 +241,11 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
     }
 }
 
-/* A block has a stretch of rows; most of them have the motif of the first of them, and are counted together. */
-KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                     GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of, GLOBAL const idx_t *lo, GLOBAL const u32 *reps,
-                     GLOBAL u32 *counts, GLOBAL u32 *motif_of)
+/* A block has a stretch of rows; most of them have the motif of the first one, and are counted together. */
+KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a_ptr,
+                     GLOBAL const idx_t *a_col, GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of,
+                     GLOBAL const idx_t *lo, GLOBAL const u32 *reps, GLOBAL u32 *counts,
+                     GLOBAL u32 *motif_of)
 {
     STATIC_SHARED u32 usual, votes;
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
@@ -267,9 +282,10 @@ KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a
 }
 
 /* One block.  counts: rows of each slot, in the end the number of its motif.  motifs: MOTIF_WORDS each. */
-KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries, GLOBAL const u32 *found,
-                     GLOBAL const u32 *list, GLOBAL const u32 *reps, GLOBAL u32 *counts, GLOBAL const ptr_t *a_ptr,
-                     GLOBAL const u32 *products, GLOBAL u32 *motifs, GLOBAL u64 *summary)
+KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries,
+                     GLOBAL const u32 *found, GLOBAL const u32 *list, GLOBAL const u32 *reps,
+                     GLOBAL u32 *counts, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
+                     GLOBAL u32 *motifs, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
     STATIC_SHARED u32 low, high, rows, short_rows, entries_short, entries_all, longest, end;
@@ -391,11 +407,13 @@ KERNEL(motif_take)(u32 rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *span, 
 }
 
 /* The rows that are left, those of a block in their order. */
-KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *products, GLOBAL u32 *found, GLOBAL u32 *rest)
+KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *products, GLOBAL u32 *found,
+                   GLOBAL u32 *rest)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
     STATIC_SHARED u32 place;
-    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += (u64)block_count() * thread_count()) {
+    const u64 stride = (u64)block_count() * thread_count();
+    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += stride) {
         const u64 r = base + thread_id();
         const bool mine = r < rows && motif_of[r] == NOTHING32 && products[r] > 0u;
         u32 total;
@@ -408,9 +426,11 @@ KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *produ
 }
 
 /* Rows without products and motif are nobody's where every other row has a motif. */
-KERNEL(motif_count)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *motifs, GLOBAL const u32 *products, GLOBAL ptr_t *c_count)
+KERNEL(motif_count)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *motifs,
+                    GLOBAL const u32 *products, GLOBAL ptr_t *c_count)
 {
-    for (u64 r = (u64)block_id() * thread_count() + thread_id(); r < rows; r += (u64)block_count() * thread_count()) {
+    const u64 stride = (u64)block_count() * thread_count();
+    for (u64 r = (u64)block_id() * thread_count() + thread_id(); r < rows; r += stride) {
         const u32 m = motif_of[r];
         if (m != NOTHING32) c_count[r] = (ptr_t)motifs[MOTIF_WORDS * m + MOTIF_NNZ];
         else if (products[r] == 0u) c_count[r] = 0;

@@ -2,22 +2,23 @@
  *
  * motif_map.cl - for each motif, once: where in the row of C each of its products belongs.
  *
- * A block a motif.  The products of the row that stands for it are sorted by column, those of one column in the order of A;
- * that order is the map.  For motif m, whose products begin at `at`:
+ * A block a motif.  The products of the row that stands for it are sorted by column, those of one column in
+ * the order of A; that order is the map.  For motif m, whose products begin at `at`:
  *
  *   columns   at + j       column j of the row of C, less the first
  *   starts    at + m + j   short motifs: the first product of entry j of C, one more at the end
- *   places    at           short motifs: a word a product, by entry of C: entry of A and place in its row of B, 16 bits each;
- *                          else 16 bits a product, in the order of A: its entry of C
+ *   places    at           short motifs: a word a product, by entry of C: entry of A and place in its row of
+ *                          B, 16 bits each; else 16 bits a product, in the order of A: its entry of C
  *
  * Shared memory: a word of 8 bytes a product, a power of two, and 4 bytes for each entry of A. */
 
 CREW_SORT(word_sort, u64)
 
-KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT found, GLOBAL const ptr_t *RESTRICT a_ptr,
-                  GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
-                  GLOBAL const idx_t *RESTRICT lo, GLOBAL u32 *motifs, GLOBAL u32 *columns, GLOBAL u32 *starts, GLOBAL u32 *places,
-                  GLOBAL u64 *summary)
+KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT found,
+                  GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                  GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                  GLOBAL const idx_t *RESTRICT lo, GLOBAL u32 *motifs, GLOBAL u32 *columns,
+                  GLOBAL u32 *starts, GLOBAL u32 *places, GLOBAL u64 *summary)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -46,7 +47,7 @@ KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT fo
     for (u32 q = t; q < whole; q += threads) {
         u64 word = 0xffffffffffffffffUL;
         if (q < size) {
-            u32 i = 0;                                          /* the last entry that begins up to here: it is not empty */
+            u32 i = 0;  /* the last entry that begins up to here: it is not empty */
             for (u32 d = top; d > 0u; d >>= 1)
                 if (i + d < entries && begins[i + d] <= q) i += d;
             const u32 j = q - begins[i];
@@ -63,7 +64,7 @@ KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT fo
         const u32 q = base + t;
         const u64 word = q < size ? words[q] : 0;
         const bool head = q < size && (q == 0u || (u32)(words[q - 1u] >> 32) != (u32)(word >> 32));
-        const u32 before = block_scan(head ? 1u : 0u, scan, &total), place = sum + before + (head ? 1u : 0u) - 1u;
+        const u32 one = head ? 1u : 0u, place = sum + block_scan(one, scan, &total) + one - 1u;
         if (head) columns[at + place] = (u32)(word >> 32);
         if (head && m < shorts) starts[at + m + place] = q;
         if (q < size) {
