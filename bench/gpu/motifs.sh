@@ -15,7 +15,7 @@ set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: motifs.sh FOLDER [ANCHORS]" >&2; exit 2; }
 folder=$(realpath "$1") anchors=()
 [ $# -lt 2 ] || anchors=(--anchors "$(realpath "$2")")
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 build=${BUILD:-build} device=${DEVICE:-cuda:0} jobs=${JOBS:-$(nproc)}
 out=${OUT:-build/motifs}
 mkdir -p "$out"
