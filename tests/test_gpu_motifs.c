@@ -413,14 +413,14 @@ static void limits_are_kept(void)
     tulle_ctx_free(ctx);
 }
 
-/* Each request for memory fails once: the product goes the ordinary way, or fails and leaves nothing. */
+/* Each request for memory fails once: the product goes the ordinary way, or on in blocks, and leaves nothing. */
 static void every_allocation_fails_once(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
     ref A = stencil((shape){20, 20, 1, 5, 0, 41}, REF_REALS, f64);
     tulle_matrix *W = cpu_product(&A.view, &A.view, NULL);
     tulle_csr want = tulle_matrix_view(W);
-    int ordinary = 0, failed = 0;
+    int ordinary = 0;
     bool through = false;
     for (int n = 1; n < 40 && !through; n++) {
         tulle_matrix *C = NULL;
@@ -429,18 +429,16 @@ static void every_allocation_fails_once(void)
         tulle_status status = tulle_multiply(ctx, &A.view, &A.view, NULL, &C);
         through = ctx->gpu->requests < (uint64_t)n;
         ctx->gpu->fail_at = 0;
-        CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !C), "request %d: %s", n,
-              tulle_ctx_error(ctx));
+        CHECK(status == TULLE_OK && C, "request %d: %s", n, tulle_ctx_error(ctx));
         tulle_stats s;
         tulle_ctx_stats(ctx, &s);
         tulle_csr c = tulle_matrix_view(C);
         if (C) CHECK(ref_same(&c, &want, "without some memory"), "request %d", n);
         if (C && !rows_of(&s, "motif")) ordinary++;
-        if (!C) failed++;
         tulle_matrix_free(C);
         CHECK(tl_dmem_held(ctx->gpu) == held, "request %d: something stayed", n);
     }
-    CHECK(through && ordinary >= 1 && failed > 0, "%d the ordinary way, %d failed", ordinary, failed);
+    CHECK(through && ordinary >= 1, "%d the ordinary way", ordinary);
     tulle_matrix_free(W);
     ref_free(&A);
     tulle_ctx_free(ctx);
