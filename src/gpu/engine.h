@@ -5,7 +5,8 @@
 #include "gpu/gpu.h"
 #include "kernels/classes.cl"
 
-/* ---- programs.c: files of src/kernels with their largest block and whether they know keys and values; kernels by number */
+/* ---- programs.c: files of src/kernels with their largest block and whether they know keys and values;
+ * kernels by number */
 
 #define TL_FILE_LIST(X)                                                                           \
     X(analyze,            256,  false, false)                                                     \
@@ -175,7 +176,8 @@ enum {
     TL_BOARD_BYTES   = TL_BOARD_SAMPLE + SAMPLE_SLOTS * 4,
     TL_NOTE_BYTES    = 3 * TL_BOARD_SUM /* both sums come to the host, and a bad row */
 };
-_Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN, "a part of the board is too small");
+_Static_assert(SUM_ALL * 8 <= TL_BOARD_SUM && LIMITS * 4 <= TL_ALIGN && 2 * CLASSES * 4 <= TL_ALIGN,
+               "a part of the board is too small");
 
 typedef struct tl_block {
     uint64_t handle, bytes;
@@ -199,7 +201,8 @@ struct tl_gpu {
     uint64_t         held, peak, waiting, requests, fail_at;
     uint64_t         keep_most;         /* bytes that may wait                       */
     uint64_t         frees;
-    uint64_t         product, taken, most, limit, refused;     /* of the product under way: see tl_dmem_begin */
+    uint64_t         product, taken, most, limit, refused;     /* of the product under way: see
+                                                                * tl_dmem_begin */
     /* programs.c */
     tl_module       *module[TL_FILES][TL_VARIANTS];
     tl_kernel       *kernel[TL_KERNELS][TL_VARIANTS];
@@ -222,6 +225,19 @@ struct tl_gpu {
     uint32_t         motif_most;        /* how many there may be     */
 };
 
+/* The smaller of two; powers of two, rounded up. */
+static inline uint32_t tl_least(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+static inline uint32_t tl_log2_up(uint64_t n)
+{
+    uint32_t log2 = 0;
+    while (log2 < 63 && (uint64_t)1 << log2 < n) log2++;
+    return log2;
+}
+
 /* Arguments of a launch. */
 #define TL_MEM(m) {.kind = TL_ARG_MEM, .as.mem = (m)}
 #define TL_U32(x) {.kind = TL_ARG_U32, .as.u32 = (uint32_t)(x)}
@@ -243,7 +259,8 @@ bool         tl_program_ahead(int i, tl_program *p);
 uint32_t     tl_team_log2(const tl_gpu *gpu, int64_t nnz, int64_t rows);
 tl_types     tl_check_types(const tulle_csr *M);                /* that its check is built for */
 /* The first bad row to bad[0], in the queue. */
-tulle_status tl_check_launch(tl_base *b, tl_gpu *gpu, const tulle_csr *M, int64_t rows, tl_dmem ptr, tl_dmem col, tl_dmem bad);
+tulle_status tl_check_launch(tl_base *b, tl_gpu *gpu, const tulle_csr *M, int64_t rows, tl_dmem ptr,
+                             tl_dmem col, tl_dmem bad);
 /* The sentence about a bad view; no error: this view is not the bad one. */
 tulle_status tl_check_tell(tl_base *b, tl_gpu *gpu, const tulle_csr *M, const char *name);
 
@@ -252,12 +269,13 @@ tulle_status tl_check_tell(tl_base *b, tl_gpu *gpu, const tulle_csr *M, const ch
 typedef struct tl_size {
     tl_kernel_id kernel;
     uint32_t     threads, shared;
-    uint32_t     slots;                 /* or words, columns, bytes: of a block, or of a team for CLASS_BITS */
+    uint32_t     slots;                 /* or words, columns, bytes: of a block, or of a team for
+                                         * CLASS_BITS */
     uint32_t     team;                  /* threads of a team, CLASS_BITS and CLASS_DIRECT */
     uint32_t     teams, entry;          /* teams of a block, bytes of a slot, CLASS_ROWS */
     uint32_t     resident;              /* blocks on the whole device                */
-    uint32_t     slab, bits;            /* CLASS_FEW: 8-byte words of a warp's shared memory, bits of a place; entry: what a
-                                           thread has in registers                   */
+    uint32_t     slab, bits;            /* CLASS_FEW: 8-byte words of a warp's shared memory, bits of a place;
+                                         * entry: what a thread has in registers */
 } tl_size;
 
 typedef struct tl_sizes {
@@ -266,16 +284,17 @@ typedef struct tl_sizes {
 } tl_sizes;
 
 /* mean: products for each entry of A, the average length of a row of B. */
-void     tl_sizes_symbolic(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
-void     tl_sizes_numeric(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, tl_sizes *sizes);
-/* A bin of CLASS_FEW: rows of at most `entries` entries of A, `mean` on average, and of `span` columns; TL_DIRECT: the
- * symbolic step. */
-tl_size  tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries, uint64_t mean,
-                     uint64_t span);
+void     tl_sizes_make(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, int step,
+                       tl_sizes *sizes);
+/* A bin of CLASS_FEW: rows of at most `entries` entries of A, `mean` on average, and of `span` columns;
+ * TL_DIRECT: the symbolic step. */
+tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int bin, uint64_t entries,
+                    uint64_t mean, uint64_t span);
 /* The same arithmetic for the sort of rows of at most `room` entries. */
 tl_size  tl_size_sort(const tl_gpu *gpu, tl_types types, uint32_t room);
 /* Teams of `bytes` each; fewer threads where that is much. */
-tl_size  tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, uint32_t team, uint64_t bytes, uint32_t slots);
+tl_size tl_size_teams(const tl_gpu *gpu, tl_kernel_id kernel, uint32_t threads, uint32_t team, uint64_t bytes,
+                      uint32_t slots);
 /* Another number of slots for a class of short rows. */
 void     tl_size_rows(const tl_gpu *gpu, tl_size *size, uint64_t slots);
 /* Shared memory that a block can be given at its start. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * operands.c - A and B on the device, in the widths that the kernels were chosen for.  What lies there already is used as it
- * is; what lies on the host is copied, and forgotten with the product. */
+ * operands.c - A and B on the device, in the widths that the kernels were chosen for.  What lies there
+ * already is used as it is; what lies on the host is copied, and forgotten with the product. */
 #include "gpu/product.h"
 #include <stdio.h>
 #include <string.h>
@@ -31,10 +31,12 @@ done:
 }
 
 /* Rows row0..row1 of a view on the device, in the widths of p->types. */
-tulle_status tl_operand_bring(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows, tl_operand *x)
+tulle_status tl_operand_bring(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows,
+                              tl_operand *x)
 {
     tulle_status status = TULLE_OK;
-    size_t ptr = tl_index_size(M->ptr_type), idx = tl_index_size(M->idx_type), val = tl_type_size(M->val_type);
+    size_t ptr = tl_index_size(M->ptr_type), idx = tl_index_size(M->idx_type),
+           val = tl_type_size(M->val_type);
     const void *slice = (const char *)M->row_ptr + (size_t)row0 * ptr;
     bool all = rows == M->rows, values = p->request.values && M->nnz > 0;
     char what[64];
@@ -62,8 +64,8 @@ done:
     return status;
 }
 
-/* Row pointers and columns in the widths that the kernels were chosen for; after the check, which wants them as they
- * came. */
+/* Row pointers and columns in the widths that the kernels were chosen for; after the check, which wants them
+ * as they came. */
 tulle_status tl_operand_columns(tl_product *p, const tulle_csr *M, tl_operand *x)
 {
     tulle_status status = TULLE_OK;

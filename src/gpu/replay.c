@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * replay.c - the same product again with new values: operands' patterns, row pointers, classes of rows and room for C
- * stay on the device; a run uploads values where they come from the host and goes straight to the numeric step. */
+ * replay.c - the same product again with new values: operands' patterns, row pointers, classes of rows and
+ * room for C stay on the device; a run uploads values where they come from the host and goes straight to the
+ * numeric step. */
 #include "gpu/product.h"
 #include <string.h>
 
@@ -33,8 +34,8 @@ static tulle_status count_runs(tl_gpu_replay *r, uint64_t c_bytes, tulle_stats *
     return TULLE_OK;
 }
 
-/* Room for values that come from the host or go there.  Those of the device are the caller's in a run; to find the columns
- * of C there are others for once (spare). */
+/* Room for values that come from the host or go there.  Those of the device are the caller's in a run; to
+ * find the columns of C there are others for once (spare). */
 static tulle_status take_values(tl_gpu_replay *r, tl_dmem spare[3])
 {
     tulle_status status = TULLE_OK;
@@ -57,7 +58,8 @@ done:
 }
 
 /* All that runs start from, and C's columns by a run with zeros for values. */
-static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_matrix **C, tulle_stats *stats)
+static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_matrix **C,
+                         tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     tl_product *p = &r->p;
@@ -101,8 +103,8 @@ done:
     return status;
 }
 
-tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **pattern,
-                                tl_gpu_replay **out, tulle_stats *stats)
+tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request,
+                                tulle_matrix **pattern, tl_gpu_replay **out, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     tl_gpu_replay *r = NULL;
@@ -132,7 +134,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     C = NULL;
     r = NULL;
 done:
-    if (r && status == TULLE_ELIMIT) status = tl_product_refused(&r->p, NULL);
+    if (r && status == TULLE_ELIMIT) status = tl_product_refused(&r->p);
     tl_matrix_free(b, C);
     if (r) {
         drop_values(gpu, r);
@@ -144,7 +146,8 @@ done:
     return status;
 }
 
-tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, const void *b_val, void *c_val)
+tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, const void *b_val,
+                               void *c_val)
 {
     tulle_status status = TULLE_OK;
     tl_product *p = &r->p;
@@ -153,8 +156,10 @@ tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, 
     p->A.val = r->a_val.handle ? r->a_val : (tl_dmem){(uint64_t)(uintptr_t)a_val, 0};
     p->B.val = r->b_val.handle ? r->b_val : (tl_dmem){(uint64_t)(uintptr_t)b_val, 0};
     p->c_val = r->c_val.handle ? r->c_val : (tl_dmem){(uint64_t)(uintptr_t)c_val, 0};
-    if (r->a_val.handle && r->A.nnz) TRY(p->driver->upload(b, p->device, r->a_val, a_val, (uint64_t)r->A.nnz * r->size));
-    if (r->b_val.handle && r->B.nnz) TRY(p->driver->upload(b, p->device, r->b_val, b_val, (uint64_t)r->B.nnz * r->size));
+    if (r->a_val.handle && r->A.nnz)
+        TRY(p->driver->upload(b, p->device, r->a_val, a_val, (uint64_t)r->A.nnz * r->size));
+    if (r->b_val.handle && r->B.nnz)
+        TRY(p->driver->upload(b, p->device, r->b_val, b_val, (uint64_t)r->B.nnz * r->size));
     if (p->c_nnz) TRY(tl_step_numeric(p));
     if (r->c_val.handle && p->c_nnz)
         TRY(p->driver->download(b, p->device, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));

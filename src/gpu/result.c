@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * result.c - C as the caller wants it: without entries that came out as zero, in the widths asked for, on the device or on
- * the host. */
+ * result.c - C as the caller wants it: without entries that came out as zero, in the widths asked for, on the
+ * device or on the host. */
 #include "gpu/product.h"
 #include <string.h>
 
@@ -16,7 +16,8 @@ tulle_status tl_result_drop(tl_product *p)
     tl_kernel_id need[] = {TL_K_DROP_COUNT, TL_K_DROP_COPY, TL_K_TILES, TL_K_OFFSETS};
     if (p->c_nnz == 0) return TULLE_OK;
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
-    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8), "row pointers of C", &ptr));
+    TRY(tl_dmem_alloc(p->b, p->gpu, ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8),
+                      "row pointers of C", &ptr));
     TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
     tl_arg count[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_val), TL_MEM(ptr)};
     uint64_t blocks = ((uint64_t)p->rows + 127) / 128;
@@ -25,10 +26,12 @@ tulle_status tl_result_drop(tl_product *p)
     TRY(tl_product_read(p, 1));
     int64_t nnz = (int64_t)p->note[1][SUM_NNZ];
     if (nnz < p->c_nnz) {
-        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * (uint64_t)(p->types.idx / 8), "column indices of C", &col));
-        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * tl_type_size((tulle_type)p->types.val), "values of C", &val));
-        tl_arg copy[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val), TL_MEM(ptr), TL_MEM(col),
-                         TL_MEM(val)};
+        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * (uint64_t)(p->types.idx / 8), "column indices of C",
+                          &col));
+        TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)nnz * tl_type_size((tulle_type)p->types.val), "values of C",
+                          &val));
+        tl_arg copy[] = {TL_U32(p->rows), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val),
+                         TL_MEM(ptr),     TL_MEM(col),      TL_MEM(val)};
         TRY(tl_product_launch(p, p->types, TL_K_DROP_COPY, blocks, 128, 0, 0, copy, TL_COUNT(copy)));
         tl_dmem swap[3] = {p->c_ptr, p->c_col, p->c_val};
         p->c_ptr = ptr;
@@ -69,7 +72,8 @@ tulle_status tl_result_fit(tl_product *p)
     for (int i = 0; i < 2; i++) {
         if (parts[i].now == parts[i].then) continue;
         tl_dmem other;
-        TRY(tl_product_resize(p, parts[i].then == 64 ? TL_K_WIDEN : TL_K_NARROW, parts[i].count, *parts[i].mem, &other));
+        TRY(tl_product_resize(p, parts[i].then == 64 ? TL_K_WIDEN : TL_K_NARROW, parts[i].count,
+                              *parts[i].mem, &other));
         tl_dmem_free(p->gpu, *parts[i].mem);
         *parts[i].mem = other;
     }
@@ -106,25 +110,38 @@ tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out)
     tulle_status status = TULLE_OK;
     tulle_matrix *C = NULL;
     const tl_gpu_request *r = &p->request;
-    tulle_index ptr = p->types.ptr == 64 ? TULLE_I64 : TULLE_I32, idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
+    tulle_index ptr = p->types.ptr == 64 ? TULLE_I64 : TULLE_I32,
+                idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
     if (!r->values) {
         tl_dmem_free(p->gpu, p->c_val);
         p->c_val = nothing;
     }
-    tulle_csr view = {.rows = p->rows, .cols = r->B->cols, .nnz = p->c_nnz, .row_ptr = (void *)(uintptr_t)p->c_ptr.handle,
-                      .col_idx = (void *)(uintptr_t)p->c_col.handle, .values = (void *)(uintptr_t)p->c_val.handle,
-                      .ptr_type = ptr, .idx_type = idx, .val_type = r->A->val_type, .place = TULLE_DEVICE};
+    tulle_csr view = {.rows = p->rows,
+                      .cols = r->B->cols,
+                      .nnz = p->c_nnz,
+                      .row_ptr = (void *)(uintptr_t)p->c_ptr.handle,
+                      .col_idx = (void *)(uintptr_t)p->c_col.handle,
+                      .values = (void *)(uintptr_t)p->c_val.handle,
+                      .ptr_type = ptr,
+                      .idx_type = idx,
+                      .val_type = r->A->val_type,
+                      .place = TULLE_DEVICE};
     if (r->place == TULLE_DEVICE) {
         TRY(tl_matrix_on_device(p->b, p->gpu, view, out));
         p->c_ptr = p->c_col = p->c_val = nothing;
         goto done;
     }
-    TRY(tl_matrix_create(p->b, p->rows, r->B->cols, p->c_nnz, ptr, idx, r->values ? (int)r->A->val_type : 0, &C));
+    TRY(tl_matrix_create(p->b, p->rows, r->B->cols, p->c_nnz, ptr, idx, r->values ? (int)r->A->val_type : 0,
+                         &C));
     C->view.val_type = r->A->val_type;
-    TRY(p->driver->download(p->b, p->device, C->row_ptr, p->c_ptr, ((uint64_t)p->rows + 1) * tl_index_size(ptr)));
-    if (p->c_nnz) TRY(p->driver->download(p->b, p->device, C->col_idx, p->c_col, (uint64_t)p->c_nnz * tl_index_size(idx)));
+    TRY(p->driver->download(p->b, p->device, C->row_ptr, p->c_ptr,
+                            ((uint64_t)p->rows + 1) * tl_index_size(ptr)));
+    if (p->c_nnz)
+        TRY(p->driver->download(p->b, p->device, C->col_idx, p->c_col,
+                                (uint64_t)p->c_nnz * tl_index_size(idx)));
     if (p->c_nnz && r->values)
-        TRY(p->driver->download(p->b, p->device, C->values, p->c_val, (uint64_t)p->c_nnz * tl_type_size(r->A->val_type)));
+        TRY(p->driver->download(p->b, p->device, C->values, p->c_val,
+                                (uint64_t)p->c_nnz * tl_type_size(r->A->val_type)));
     *out = C;
     C = NULL;
 done:
@@ -153,7 +170,8 @@ uint64_t tl_result_pattern_bytes(const tl_product *p, int64_t nnz)
     const tl_types end = tl_product_c_types(p, nnz);
     const bool there = p->request.place == TULLE_DEVICE;
     uint64_t bytes = 0;
-    if (there || end.ptr != p->types.ptr) bytes += tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)end.ptr / 8);
+    if (there || end.ptr != p->types.ptr)
+        bytes += tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)end.ptr / 8);
     if (there || end.idx != p->types.idx) bytes += tl_dmem_round((uint64_t)nnz * (uint64_t)end.idx / 8);
     return bytes;
 }

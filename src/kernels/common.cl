@@ -3,7 +3,8 @@
  * common.cl - types and small functions that every kernel file sees.
  *
  *   PTR   32 or 64   width of row pointers of A, B and C          ptr_t
- *   IDX   32 or 64   width of column indices                      idx_t (unsigned: columns are never negative)
+ *   IDX   32 or 64   width of column indices                      idx_t (unsigned: columns are never
+ *         negative)
  *   KEY   32 or 64   width of a key in a hash table               key_t
  *   VAL   0..4       none, f32, f64, c32, c64                     val_t
  *   THREADS_MAX      the largest block any kernel of the file is started with
@@ -47,7 +48,8 @@ typedef u32 key_t;
 /* The first slot of a key in a table of `slots`: any size will do. */
 #define KEY_SLOT(k, slots) mulhi32(KEY_HASH(k), slots)
 
-/* The slot of a key, by linear probing; an empty slot is taken for it, and *fresh says whether that was done. */
+/* The slot of a key, by linear probing; an empty slot is taken for it, and *fresh says whether that was
+ * done. */
 INLINE u32 key_claim(SHARED key_t *keys, u32 slots, key_t key, bool *fresh)
 {
     u32 s = KEY_SLOT(key, slots);
@@ -106,7 +108,11 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #define VAL_MUL(a, b)   val_mul(a, b)
 #define VAL_ADD(a, b)   val_add(a, b)
 #define VAL_FROM(v, j, width)       val_make(LANE_FROM((v).re, j, width), LANE_FROM((v).im, j, width))
-#define VAL_ATOMIC_ADD(p, v)        do { REAL_ADD_SHARED(&(p)->re, (v).re); REAL_ADD_SHARED(&(p)->im, (v).im); } while (0)
+#define VAL_ATOMIC_ADD(p, v) \
+    do { \
+        REAL_ADD_SHARED(&(p)->re, (v).re); \
+        REAL_ADD_SHARED(&(p)->im, (v).im); \
+    } while (0)
 #endif
 
 #if VAL
@@ -121,17 +127,20 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #else
 INLINE val_t val_fma(val_t a, val_t b, val_t c)
 {
-    return val_make(REAL_FMA(-a.im, b.im, REAL_FMA(a.re, b.re, c.re)), REAL_FMA(a.im, b.re, REAL_FMA(a.re, b.im, c.im)));
+    return val_make(REAL_FMA(-a.im, b.im, REAL_FMA(a.re, b.re, c.re)),
+                    REAL_FMA(a.im, b.re, REAL_FMA(a.re, b.im, c.im)));
 }
 #define VAL_FMA(a, b, c)    val_fma(a, b, c)
 #endif
-/* alpha*sum + beta*was; was is not looked at where beta is 0, and a factor without imaginary part multiplies both parts. */
+/* alpha*sum + beta*was; was is not looked at where beta is 0, and a factor without imaginary part multiplies
+ * both parts. */
 INLINE val_t val_scale(double re, double im, val_t v)
 {
 #if VAL == 1 || VAL == 2
     return (real_t)re * v;
 #else
-    return im == 0.0 ? val_make((real_t)re * v.re, (real_t)re * v.im) : val_mul(val_make((real_t)re, (real_t)im), v);
+    return im == 0.0 ? val_make((real_t)re * v.re, (real_t)re * v.im)
+                     : val_mul(val_make((real_t)re, (real_t)im), v);
 #endif
 }
 INLINE val_t spmm_end(double alpha_re, double alpha_im, double beta_re, double beta_im, val_t sum, val_t was)
@@ -178,7 +187,9 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
     if (g > threads) g = threads;
     if (g > most) g = most;
     u32 down = log2_floor(g);               /* to the nearest power of two */
-    return (g - (1u << down)) * 2u > (1u << down) && (2u << down) <= most && (2u << down) <= threads ? down + 1u : down;
+    return (g - (1u << down)) * 2u > (1u << down) && (2u << down) <= most && (2u << down) <= threads
+               ? down + 1u
+               : down;
 }
 
 /* ---- which class takes a row: two small functions of what is known about it */
@@ -210,7 +221,8 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u3
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
     if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
-    if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX] && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
+    if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX]
+        && (u64)span <= (u64)nnz * limits[LIMIT_BITS_PER])
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (bytes <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
@@ -223,7 +235,8 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u3
     return nnz <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
-/* What decides how much shared memory a row of the class takes: the host gives no more than the largest needs. */
+/* What decides how much shared memory a row of the class takes: the host gives no more than the largest
+ * needs. */
 INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
 {
     if (c >= CLASS_FEW) return need;
@@ -233,13 +246,16 @@ INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
     return bits || blocks ? (u32)RANK_BYTES((u64)span, (u64)need, value) : need;
 }
 
-/* Counts of classes in a block: rows, products (two words), the most of what the class is measured by.  Every thread of a
- * warp comes here; c is NOTHING32 for those that have no row.  Threads with the same class speak with one voice. */
-INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, u32 c, u64 products, u32 measure)
+/* Counts of classes in a block: rows, products (two words), the most of what the class is measured by.  Every
+ * thread of a warp comes here; c is NOTHING32 for those that have no row.  Threads with the same class speak
+ * with one voice. */
+INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, u32 c,
+                        u64 products, u32 measure)
 {
 #if TULLE_CUDA
     const u32 same = lanes_match(c), lane = thread_id() & 31u;
-    const u32 p0 = lanes_sum_of(same, (u32)products & 0xffffu), p1 = lanes_sum_of(same, (u32)(products >> 16) & 0xffffu);
+    const u32 p0 = lanes_sum_of(same, (u32)products & 0xffffu),
+              p1 = lanes_sum_of(same, (u32)(products >> 16) & 0xffffu);
     const u32 p2 = lanes_sum_of(same, (u32)(products >> 32)), m = lanes_max_of(same, measure);
     if (c == NOTHING32 || (same & ((1u << lane) - 1u))) return;
     ATOMIC_ADD32(&rows[c], popcount32(same));
@@ -254,7 +270,8 @@ INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHA
 }
 
 /* The counts of a block go to the summary. */
-INLINE void class_report(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, GLOBAL u64 *summary)
+INLINE void class_report(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most,
+                         GLOBAL u64 *summary)
 {
     if (thread_id() == 0u)
         for (u32 c = 0; c < CLASSES; c++)
@@ -279,7 +296,8 @@ INLINE void class_clear(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHA
 /* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
 #if TULLE_CUDA
 #define SCAN_WORDS 33
-INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)     /* the sum of x of the threads before this one */
+INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)     /* the sum of x of the threads before this
+                                                                 * one */
 {
     const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, warps = (thread_count() + 31u) >> 5;
     u32 sum = x;
@@ -337,9 +355,9 @@ INLINE u32 block_sum(u32 x, SHARED u32 *words)
 }
 #endif
 
-/* ---- sorting by a crew: a warp of its own, or the whole block.  `size` words of shared memory, a power of two; all of the
- * crew come here, and may read them afterwards.  Basic bitonic sort (Batcher); a warp's pairs lie side by side, so that
- * near exchanges need no barrier of the block. */
+/* ---- sorting by a crew: a warp of its own, or the whole block.  `size` words of shared memory, a power of
+ * two; all of the crew come here, and may read them afterwards.  Basic bitonic sort (Batcher); a warp's pairs
+ * lie side by side, so that near exchanges need no barrier of the block. */
 #if TULLE_CUDA
 #define CREW_STEP(g, j, before, each)                                                                   \
     do {                                                                                                \
@@ -377,9 +395,9 @@ CREW_SORT(crew_sort, key_t)
 
 /* ---- a block walks the rows of B that a row of A names.
  *
- * Groups of `size` threads take the entries of A in turn: entry e belongs to group e mod groups, in round e / groups.
- * The lanes of a group fetch `width` rounds at once, each one entry, so that the loads on the way to so many rows of B
- * overlap; then they hand each other what they found (LANE_FROM). */
+ * Groups of `size` threads take the entries of A in turn: entry e belongs to group e mod groups, in round e /
+ * groups. The lanes of a group fetch `width` rounds at once, each one entry, so that the loads on the way to
+ * so many rows of B overlap; then they hand each other what they found (LANE_FROM). */
 typedef struct walk_t {
     u32 size, groups, group, lane;      /* lane: this thread's place in its group */
     u32 rounds, width;
@@ -397,7 +415,10 @@ INLINE walk_t walk_make(u32 size_log2, u32 entries)
     return w;
 }
 /* The entry of A that this thread fetches, where rounds [first, first + width) are up. */
-INLINE u32 walk_entry(walk_t w, u32 first) { return (first + (w.lane & (w.width - 1u))) * w.groups + w.group; }
+INLINE u32 walk_entry(walk_t w, u32 first)
+{
+    return (first + (w.lane & (w.width - 1u))) * w.groups + w.group;
+}
 
 /* ---- ranks: a pair of words for 32 columns, their bits and how many come before */
 INLINE void rank_mark(SHARED u32 *pairs, u32 column)
@@ -420,11 +441,12 @@ INLINE u32 rank_of(SHARED const u32 *pairs, u32 column)
 
 /* ---- the products of a row, spread evenly over a team (reg_*.cl)
  *
- * A crew is a team that owns a row: `size` neighbouring threads, a power of two up to 32; where there are no lanes the work
- * group.  The crews of a warp share a slab of shared memory and keep step.  What is the crew's i-th lies at crew_at(i), so
- * that threads side by side, of one crew or of several, touch different banks, whether they take every size-th or pieces. */
-/* Blocks on a processor that a kernel should leave registers for; wide types, and chips it was not measured on, take what
- * they want. */
+ * A crew is a team that owns a row: `size` neighbouring threads, a power of two up to 32; where there are no
+ * lanes the work group.  The crews of a warp share a slab of shared memory and keep step.  What is the crew's
+ * i-th lies at crew_at(i), so that threads side by side, of one crew or of several, touch different banks,
+ * whether they take every size-th or pieces. */
+/* Blocks on a processor that a kernel should leave registers for; wide types, and chips it was not measured
+ * on, take what they want. */
 #define CREW_BLOCKS(n)  (KEY == 64 || PTR == 64 || VAL == 4 || __CUDA_ARCH__ >= 1000 ? 1 : (n))
 typedef struct crew_t {
     u32 log2, size, lane, stage, pitch; /* stage: first thread of the crew within its warp */
@@ -451,11 +473,11 @@ INLINE crew_t crew_make(u32 size_log2)
 }
 INLINE u32 crew_at(crew_t c, u32 i) { return (i >> c.log2) * c.pitch + c.stage + (i & (c.size - 1u)); }
 
-/* The rows of B that have entries, in the order of A: where the products of each start, what to add to the number of a
- * product to have its place in B, and the factor.  Returns how many there are, times 65536, plus the products; both at most
- * 512.  Every thread of the warp comes here. */
-INLINE u32 crew_segments(crew_t c, ptr_t begin, u32 entries, GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr,
-                         SHARED u32 *starts, SHARED ptr_t *deltas,
+/* The rows of B that have entries, in the order of A: where the products of each start, what to add to the
+ * number of a product to have its place in B, and the factor.  Returns how many there are, times 65536, plus
+ * the products; both at most 512.  Every thread of the warp comes here. */
+INLINE u32 crew_segments(crew_t c, ptr_t begin, u32 entries, GLOBAL const idx_t *a_col,
+                         GLOBAL const ptr_t *b_ptr, SHARED u32 *starts, SHARED ptr_t *deltas,
 #if VAL
                          GLOBAL const val_t *a_val, SHARED val_t *factors,
 #endif
@@ -503,43 +525,46 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
     return crew_at(c, i);
 }
 
-/* A kernel for the values of such rows, a crew a row: SETUP once, beside what a row of B takes in shared memory; then ROW for
- * each row (those beyond the last have nothing in them), with its products laid out by crew_segments. */
-#define CREW_KERNEL(kernel, blocks, SETUP, ROW)                                                                         \
-    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,                      \
-        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                                         \
-        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,     \
-        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                            \
-        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,                 \
-        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                                       \
-    {                                                                                                                   \
-        SHARED_MEMORY                                                                                                   \
-        LANE_MEMORY                                                                                                     \
-        const crew_t c = crew_make(team_log2);                                                                          \
-        const u32 spread = c.pitch << each_log2, crews = thread_count() >> team_log2;                                   \
-        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                                        \
-        SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + spread);                                                      \
-        SHARED u32 *starts = (SHARED u32 *)(deltas + spread);                                                           \
-        (void)room;                                                                                                     \
-        (void)bits;                                                                                                     \
-        SETUP                                                                                                           \
-        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {                 \
-            const u64 i = first + c.mine;                                                                               \
-            u32 r = 0, entries = 0, nnz = 0;                                                                            \
-            ptr_t begin = 0, to = 0;                                                                                    \
-            idx_t low = 0;                                                                                              \
-            if (i < count) {                                                                                            \
-                r = GIVEN(rows) ? rows[i] : (u32)i;                                                                     \
-                begin = a_ptr[r];                                                                                       \
-                entries = (u32)(a_ptr[r + 1] - begin);                                                                  \
-                to = c_ptr[r];                                                                                          \
-                nnz = (u32)(c_ptr[r + 1] - to);                                                                         \
-                low = lo[r];                                                                                            \
-            }                                                                                                           \
-            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val, factors, pass);     \
-            ROW                                                                                                         \
-            OWN_SYNC(32u);                                                                                              \
-        }                                                                                                               \
+/* A kernel for the values of such rows, a crew a row: SETUP once, beside what a row of B takes in shared
+ * memory; then ROW for each row (those beyond the last have nothing in them), with its products laid out by
+ * crew_segments. */
+#define CREW_KERNEL(kernel, blocks, SETUP, ROW)                                                              \
+    KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,           \
+        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                              \
+        GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,                              \
+            GLOBAL const idx_t *RESTRICT b_col,                                                              \
+        GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo,                                 \
+        u32 team_log2, u32 each_log2, u32 room, u32 slab, u32 bits, GLOBAL const ptr_t *RESTRICT c_ptr,      \
+        GLOBAL idx_t *c_col, GLOBAL val_t *c_val)                                                            \
+    {                                                                                                        \
+        SHARED_MEMORY                                                                                        \
+        LANE_MEMORY                                                                                          \
+        const crew_t c = crew_make(team_log2);                                                               \
+        const u32 spread = c.pitch << each_log2, crews = thread_count() >> team_log2;                        \
+        SHARED val_t *factors = (SHARED val_t *)(shared_memory + slab * c.slab);                             \
+        SHARED ptr_t *deltas = (SHARED ptr_t *)(factors + spread);                                           \
+        SHARED u32 *starts = (SHARED u32 *)(deltas + spread);                                                \
+        (void)room;                                                                                          \
+        (void)bits;                                                                                          \
+        SETUP                                                                                                \
+        for (u64 first = (u64)block_id() * crews; first < count; first += (u64)block_count() * crews) {      \
+            const u64 i = first + c.mine;                                                                    \
+            u32 r = 0, entries = 0, nnz = 0;                                                                 \
+            ptr_t begin = 0, to = 0;                                                                         \
+            idx_t low = 0;                                                                                   \
+            if (i < count) {                                                                                 \
+                r = GIVEN(rows) ? rows[i] : (u32)i;                                                          \
+                begin = a_ptr[r];                                                                            \
+                entries = (u32)(a_ptr[r + 1] - begin);                                                       \
+                to = c_ptr[r];                                                                               \
+                nnz = (u32)(c_ptr[r + 1] - to);                                                              \
+                low = lo[r];                                                                                 \
+            }                                                                                                \
+            const u32 found = crew_segments(c, begin, entries, a_col, b_ptr, starts, deltas, a_val,          \
+                                            factors, pass);                                                  \
+            ROW                                                                                              \
+            OWN_SYNC(32u);                                                                                   \
+        }                                                                                                    \
     }
 
 #if VAL
@@ -561,7 +586,8 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
 
 /* ---- words of a key and a place, sorted in registers
  *
- * narrow: 32 bits, the place in the lowest `bits`; wide: whatever it takes.  What is no word is larger than all. */
+ * narrow: 32 bits, the place in the lowest `bits`; wide: whatever it takes.  What is no word is larger than
+ * all. */
 typedef u32 narrow_t;
 #define narrow_none                     0xffffffffu
 #define narrow_less(a, b)               ((a) < (b))
@@ -605,8 +631,8 @@ INLINE wide_t wide_pair(key_t key, u32 place)
     } while (0)
 #endif
 
-/* The N-to-M sorting network (bitonic): E words a thread, in the end thread by thread.  Steps of less than E stay within
- * a thread's registers, the others go from thread to thread. */
+/* The N-to-M sorting network (bitonic): E words a thread, in the end thread by thread.  Steps of less than E
+ * stay within a thread's registers, the others go from thread to thread. */
 #define SORTS_PAIR(W, x, e, j, up)                                                                      \
     do {                                                                                                \
         const W##_t tl_a = x[e], tl_b = x[(e) | (j)];                                                   \

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_rank.cl - the dense accumulator with a slot for every column that occurs, not for every column there is; a team
- * of threads a row.
+ * numeric_rank.cl - the dense accumulator with a slot for every column that occurs, not for every column
+ * there is; a team of threads a row.
  *
- * A first walk over the rows of B sets a bit for each column; counting the bits before each word gives every column its
- * place in the row (its rank); a second walk adds the products up there.  No probing, no sort, no slack: C's
- * columns are read off the bits in order.  Threads of a team hold different columns, so adds are plain and in the
- * order of A: the bits of the CPU.  There is no barrier of the block on CUDA.
+ * A first walk over the rows of B sets a bit for each column; counting the bits before each word gives every
+ * column its place in the row (its rank); a second walk adds the products up there.  No probing, no sort, no
+ * slack: C's columns are read off the bits in order.  Threads of a team hold different columns, so adds are
+ * plain and in the order of A: the bits of the CPU.  There is no barrier of the block on CUDA.
  *
- * Shared memory: for each team `bytes`, a multiple of 16: 8 bytes for each 32 columns of the span (bits, and how many come
- * before), a multiple of 16, then a value for each entry of the row. */
+ * Shared memory: for each team `bytes`, a multiple of 16: 8 bytes for each 32 columns of the span (bits, and
+ * how many come before), a multiple of 16, then a value for each entry of the row. */
 
-KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                     GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-                     GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
-                     GLOBAL const val_t *RESTRICT b_val, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
-                     u32 team_log2, u32 bytes, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                     GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                     GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+                     GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val,
+                     GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span, u32 team_log2,
+                     u32 bytes, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED ptr_t begins[THREADS_MAX];            /* rows of B that the teams are at */
@@ -31,7 +32,8 @@ KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOB
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
         const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
-        const u32 entries = (u32)(a_ptr[r + 1] - a_begin), n = (u32)(c_ptr[r + 1] - to), used = (span[r] + 31u) >> 5;
+        const u32 entries = (u32)(a_ptr[r + 1] - a_begin), n = (u32)(c_ptr[r + 1] - to),
+                  used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];
         SHARED val_t *sums = (SHARED val_t *)(pairs + 4u * ((used + 1u) >> 1));
         SHARED u32 *columns = (SHARED u32 *)sums;       /* before there are sums */
@@ -71,7 +73,8 @@ KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOB
         }
         OWN_SYNC(team);
 
-        /* How many come before each word: a thread has a piece of the words, of odd length because of the banks. */
+        /* How many come before each word: a thread has a piece of the words, of odd length because of the
+         * banks. */
         const u32 piece = ((used + team - 1u) >> team_log2) | 1u;
         const u32 w0 = lane * piece < used ? lane * piece : used, w1 = w0 + piece < used ? w0 + piece : used;
         u32 own = 0;

@@ -2,14 +2,14 @@
  *
  * numeric_rows.cl - short rows of C, up to 32 a block, each with its own hash table in shared memory.
  *
- * A team of threads owns a row.  It takes the entries of A one after the other, its threads walk along the row of B:
- * they hold different columns, so keys are claimed by compare-and-swap but values are added without atomics,
- * and every sum is taken in the order of A: the bits of the CPU.  Then entries move together, and are sorted: on CUDA
- * by a bitonic network in registers over words of key and place; elsewhere each key counts the smaller ones, as in
- * spECK.  The row is written in order.
+ * A team of threads owns a row.  It takes the entries of A one after the other, its threads walk along the
+ * row of B: they hold different columns, so keys are claimed by compare-and-swap but values are added without
+ * atomics, and every sum is taken in the order of A: the bits of the CPU.  Then entries move together, and
+ * are sorted: on CUDA by a bitonic network in registers over words of key and place; elsewhere each key
+ * counts the smaller ones, as in spECK.  The row is written in order.
  *
- * Shared memory: slots values, slots keys.  No barrier of the block stands between the first look at its rows and the
- * end. */
+ * Shared memory: slots values, slots keys.  No barrier of the block stands between the first look at its rows
+ * and the end. */
 
 #if TULLE_CUDA
 /* Sorts E keys a thread, thread by thread, over a team of g threads. */
@@ -57,11 +57,11 @@ SORT_TEAM(16)
 #endif
 
 KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
-                     GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                     GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
-                     GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const u16 *longest,
-                     GLOBAL const idx_t *lo, GLOBAL const u32 *span, u32 slots, GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col,
-                     GLOBAL val_t *c_val)
+                     GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr,
+                     GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
+                     GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, GLOBAL const u32 *products,
+                     GLOBAL const u16 *longest, GLOBAL const idx_t *lo, GLOBAL const u32 *span, u32 slots,
+                     GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */
@@ -176,7 +176,8 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
             }
 #if TULLE_CUDA
             /* Key and place in one word where they fit: they nearly always do. */
-            if (entries <= 16u * g && span[r] != NOTHING32 && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {
+            if (entries <= 16u * g && span[r] != NOTHING32
+                && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {
                 const u32 mask = team_mask(g);
                 for (u32 j = lane; j < entries; j += g) keys[j] = keys[j] << bits | (key_t)j;
                 __syncwarp(mask);

@@ -3,8 +3,8 @@
  * symbolic_block.cl - counts the entries of a row of C with a hash table in shared memory, a block a row.
  *
  *   symbolic_block   the table has a slot for every product, or for every column of the row
- *   symbolic_spill   it may not: what it holds is moved to a table in global memory whenever it is nearly full,
- *                    and it starts again empty (spECK, section 4.3)
+ *   symbolic_spill   it may not: what it holds is moved to a table in global memory whenever it is nearly
+ *                    full, and it starts again empty (spECK, section 4.3)
  *
  * Keys are columns counted from the first of the row; slots are found by linear probing.
  *
@@ -13,10 +13,11 @@
 
 #define AHEAD 2u                /* rows of B that a group has under way at once */
 
-KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                       GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                       GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -85,11 +86,12 @@ INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
     }
 }
 
-KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps,
-                       u64 map_slots, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                       GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                       GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps, u64 map_slots,
+                       GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 used, busy;       /* keys in the table; the last round that left something to do */
@@ -106,7 +108,9 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
         const walk_t w = walk_make(group_log2(threads, entries, most, longest[r], threads), entries);
         const idx_t from = lo[r];
         /* A short row takes only the front of the map, which must be wiped again. */
-        const u64 far = most != NOTHING32 && (u64)most + most / 2u + 1u < map_slots ? (u64)most + most / 2u + 1u : map_slots;
+        const u64 far = most != NOTHING32 && (u64)most + most / 2u + 1u < map_slots
+                            ? (u64)most + most / 2u + 1u
+                            : map_slots;
         u32 e = w.group, round = 0, fill = 0;
         ptr_t at = 0, stop = 0;
         bool spilled = false, more = true;
