@@ -3,7 +3,7 @@
  * accumulators.c - the accumulators of both steps as tables, and the one function that starts their kernels.
  *
  * A new one is its kernel file and a line here; which rows it gets is its class (kernels/classes.cl,
- * common.cl) and the numbers of a policy.  CONTRIBUTING.md follows one of them from line to line. */
+ * choose.cl) and the numbers of a policy.  CONTRIBUTING.md follows one of them from line to line. */
 #include "gpu/accumulators.h"
 
 #define ROWS_OF     ARG_ROWS, ARG_LIST

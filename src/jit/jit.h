@@ -2,7 +2,7 @@
  *
  * jit.h - from a kernel file and its defines to a ready image, without waiting where that can be avoided.
  *
- *   source    the prelude of the dialect, the defines, common.cl and the kernel file, as one text
+ *   source    the prelude of the dialect, the defines, what all kernels share and the kernel file: one text
  *   key       a hash of that text, the options, the compiler's and driver's version and the device
  *   image     found among those built ahead of time, else on disk, else compiled and put there
  *

@@ -14,7 +14,7 @@ KERNEL(direct)(u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *R
     const u32 teams = thread_count() / team, lane = thread_id() & (team - 1u);
     const u64 step = (u64)block_count() * teams;
     for (u64 i = (u64)block_id() * teams + thread_id() / team; i < count; i += step) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t p = a_ptr[r], to = c_ptr[r];
         const idx_t k = a_col[p];
         const val_t a = a_val[p];

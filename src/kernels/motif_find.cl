@@ -291,14 +291,8 @@ KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_product
     STATIC_SHARED u32 low, high, rows, short_rows, entries_short, entries_all, longest, end;
     const u32 t = thread_id(), threads = thread_count(), all = found[1] < most ? found[1] : most;
     if (t == 0u) {
-        low = 0u;
-        high = 0u;
-        rows = 0u;
-        short_rows = 0u;
-        entries_short = 0u;
-        entries_all = 0u;
-        longest = 0u;
-        end = 0u;
+        low = 0u, high = 0u, rows = 0u, short_rows = 0u;
+        entries_short = 0u, entries_all = 0u, longest = 0u, end = 0u;
     }
     BARRIER();
     for (u32 i = t; i < all; i += threads) {

@@ -52,41 +52,14 @@ INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a,
 }
 
 /* The same by a group among others, with atomic adds and AHEAD rows at once. */
-INLINE void share_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a,
+INLINE void share_rows(u32 left, walk_t w, ptr_t begin, ptr_t end, val_t a,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
                        SHARED val_t *sums, SHARED key_t *keys, u32 slots)
 {
-    for (u32 j = 0; j < rounds; j += AHEAD) {
-        ptr_t at[AHEAD], stop[AHEAD];
-        val_t factor[AHEAD];
-        UNROLL for (u32 q = 0; q < AHEAD; q++) {
-            const u32 k = j + q < rounds ? j + q : j;
-            at[q] = LANE_FROM(begin, k, w.width) + w.lane;
-            stop[q] = LANE_FROM(end, k, w.width);
-            factor[q] = VAL_FROM(a, k, w.width);
-            if (j + q >= rounds) stop[q] = at[q];
-        }
-        bool more = true;
-        while (more) {
-            val_t value[AHEAD];
-            idx_t column[AHEAD];
-            UNROLL for (u32 q = 0; q < AHEAD; q++)
-                if (at[q] < stop[q]) {
-                    column[q] = b_col[at[q]];
-                    value[q] = b_val[at[q]];
-                }
-            more = false;
-            UNROLL for (u32 q = 0; q < AHEAD; q++)
-                if (at[q] < stop[q]) {
-                    const val_t v = VAL_MUL(factor[q], value[q]);
-                    bool fresh;
-                    const u32 s = key_claim(keys, slots, (key_t)(column[q] - from), &fresh);
-                    VAL_ATOMIC_ADD(sums + s, v);
-                    at[q] += w.size;
-                    if (at[q] < stop[q]) more = true;
-                }
-        }
-    }
+    WALK_VALUES(const val_t v = VAL_MUL(factor[q], value[q]);
+                bool fresh;
+                const u32 s = key_claim(keys, slots, (key_t)(column[q] - from), &fresh);
+                VAL_ATOMIC_ADD(sums + s, v);)
 }
 
 /* All products of row r into the table, by all threads of the block; a barrier must follow. */
@@ -97,20 +70,9 @@ INLINE void add_row(ptr_t a_begin, u32 entries, u32 products, u32 longest, idx_t
 {
     const walk_t w =
         walk_make(group_log2(thread_count(), entries, products, longest, thread_count()), entries);
-    for (u32 first = 0; first < w.rounds; first += w.width) {
-        const u32 e = walk_entry(w, first);
-        const u32 left = w.rounds - first < w.width ? w.rounds - first : w.width;
-        ptr_t begin = 0, end = 0;
-        val_t a = VAL_ZERO;
-        if (e < entries) {
-            const idx_t k = a_col[a_begin + e];
-            a = a_val[a_begin + e];
-            begin = b_ptr[k];
-            end = b_ptr[k + 1];
-        }
+    WALK_PRODUCTS(
         if (w.groups == 1u) own_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);
-        else share_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);
-    }
+        else share_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);)
 }
 
 KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
@@ -133,7 +95,7 @@ KERNEL(numeric_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
         sums[s] = VAL_ZERO;
     }
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
         const idx_t from = lo[r];
         if (t == 0) written = 0;

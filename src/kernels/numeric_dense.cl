@@ -191,7 +191,7 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
 
     for (u32 s = t; s < slots; s += threads) sums[s] = UNTOUCHED;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), width = span[r];
         const bool resumed = width > slots;

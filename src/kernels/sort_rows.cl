@@ -37,7 +37,7 @@ KERNEL(sort_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL 
     const u32 teams = threads / LANES, team = t / LANES, lane = t & (LANES - 1u);
 
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t to = c_ptr[r];
         const u32 n = (u32)(c_ptr[r + 1] - to), width = span[r];
         const idx_t from = lo[r];

@@ -25,7 +25,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
     const u32 t = thread_id(), threads = thread_count();
 
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
         const walk_t w = walk_make(group_log2(threads, entries, products[r], longest[r], threads), entries);
@@ -33,38 +33,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
         u32 found = 0;
         for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
         BARRIER();
-        for (u32 first = 0; first < w.rounds; first += w.width) {
-            const u32 e = walk_entry(w, first);
-            const u32 left = w.rounds - first < w.width ? w.rounds - first : w.width;
-            ptr_t begin = 0, end = 0;
-            if (e < entries) {
-                const idx_t k = a_col[a_begin + e];
-                begin = b_ptr[k];
-                end = b_ptr[k + 1];
-            }
-            for (u32 j = 0; j < left; j += AHEAD) {
-                ptr_t at[AHEAD], stop[AHEAD];
-                UNROLL for (u32 q = 0; q < AHEAD; q++) {
-                    const u32 k = j + q < left ? j + q : j;
-                    at[q] = LANE_FROM(begin, k, w.width) + w.lane;
-                    stop[q] = LANE_FROM(end, k, w.width);
-                    if (j + q >= left) stop[q] = at[q];
-                }
-                bool more = true;
-                while (more) {
-                    idx_t column[AHEAD];
-                    UNROLL for (u32 q = 0; q < AHEAD; q++)
-                        if (at[q] < stop[q]) column[q] = b_col[at[q]];
-                    more = false;
-                    UNROLL for (u32 q = 0; q < AHEAD; q++)
-                        if (at[q] < stop[q]) {
-                            if (key_insert(keys, slots, (key_t)(column[q] - from))) found++;
-                            at[q] += w.size;
-                            if (at[q] < stop[q]) more = true;
-                        }
-                }
-            }
-        }
+        WALK_COLUMNS(if (key_insert(keys, slots, (key_t)(column[q] - from))) found++;)
         found = block_sum(found, scan);
         if (t == 0) c_count[r] = (ptr_t)found;
         BARRIER();
@@ -102,7 +71,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
 
     for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), most = products[r];
         const walk_t w = walk_make(group_log2(threads, entries, most, longest[r], threads), entries);

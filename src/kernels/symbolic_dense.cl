@@ -85,7 +85,7 @@ KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
 
     for (u32 s = t; s < words; s += threads) bits[s] = 0u;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), width = span[r];
         const bool resumed = width > window;
@@ -151,7 +151,7 @@ KERNEL(symbolic_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT row
     for (u32 s = lane; s < words; s += team) bits[s] = 0u;
     CREW_SYNC(team);
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];

@@ -29,8 +29,8 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
     const u32 total = listed ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = listed ? groups[block] >> 5 : block * per;
-        const u32 n = listed ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
+        const pack_t pack = pack_of(groups, block, rows, per);
+        const u32 first = pack.first, n = pack.count;
         BARRIER();
         if (t == 0) {
             sum_entries = 0;

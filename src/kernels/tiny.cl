@@ -44,10 +44,8 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
         if (first < least) least = first;
         if (final > last) last = final;
     }
-    sums[t] = sum;
-    mosts[t] = most;
-    leasts[t] = least;
-    lasts[t] = last;
+    sums[t] = sum, mosts[t] = most;
+    leasts[t] = least, lasts[t] = last;
     for (u32 d = team >> 1; d > 0u; d >>= 1) {
         OWN_SYNC(team);
         if (lane < d) {
@@ -112,8 +110,7 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
         need_sum = 0;
     }
     BARRIER();
-    /* A thread has `items` rows that follow each other; at most 2^13 rows of 2^9 products: sums fit 32
-     * bits. */
+    /* A thread has `items` rows that follow each other; at most 2^13 of 2^9 products: sums fit 32 bits. */
     u32 sum = 0, all = 0, need = 0, max_products = 0, max_entries = 0, max_span = 0, max_longest = 0,
         max_need = 0, max_nnz = 0;
     for (u32 i = 0; i < items; i++) {
