@@ -193,6 +193,43 @@ static void plans_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
+/* A plan whose operands and C are on the device; the limit is the plan's, C of a run is the caller's. */
+static tulle_status plan_there(job *j)
+{
+    tulle_plan *plan = NULL;
+    tulle_status status = tulle_plan_create(j->ctx, j->A, j->B, &j->o, &plan);
+    if (status == TULLE_OK) {
+        tulle_csr c = tulle_plan_pattern(plan);
+        tulle_matrix *host = gpu_moved(j->ctx, &c, TULLE_HOST);
+        tulle_csr h = tulle_matrix_view(host), want = *j->want;
+        h.values = want.values = NULL;
+        j->good = ref_same(&h, &want, j->name);
+        tulle_matrix_free(host);
+    }
+    tulle_plan_free(plan);
+    return status;
+}
+
+static void plans_there_keep_their_limit(void)
+{
+    static const int pairs[] = {9, 19, GPU_PAIR(5)};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
+    for (int n = 0; n < (int)(sizeof pairs / sizeof *pairs); n++) {
+        pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        tulle_matrix *A = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *B = gpu_moved(ctx, &p.B.view, TULLE_DEVICE);
+        tulle_csr a = tulle_matrix_view(A), b = tulle_matrix_view(B);
+        job j = {.ctx = ctx, .A = &a, .B = &b, .want = &want.view, .name = p.name,
+                 .o = {.c_place = TULLE_DEVICE, .c_ptr_type = n == 1 ? TULLE_I64 : 0}};
+        search(&j, plan_there, 2, true);
+        tulle_matrix_free(A);
+        tulle_matrix_free(B);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
 /* Room for A and B, to begin with a row, and for the longest row: a refusal for each. */
 static void blocks_keep_their_limit(void)
 {
@@ -287,6 +324,6 @@ static void what_others_free_is_not_counted(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit),
+TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit), TEST(plans_there_keep_their_limit),
           TEST(blocks_keep_their_limit), TEST(kept_memory_has_an_end), TEST(kept_memory_goes_back_before_a_request_fails),
           TEST(what_others_free_is_not_counted))

@@ -44,6 +44,32 @@ static void plans_run_with_new_values(void)
     tulle_ctx_free(ctx);
 }
 
+static void count_analyses(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "analysis:") != NULL;
+}
+
+/* Making a plan goes one way: operands travel once, rows are looked at once. */
+static void plans_analyse_once(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = gpu_pair(GPU_PAIR(5), REF_INTEGERS, f64, f64);
+    int analyses = 0;
+    tulle_ctx_set_trace(ctx, count_analyses, &analyses);
+    tulle_plan *plan = NULL;
+    REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan", analyses);
+    tulle_csr c = tulle_plan_pattern(plan);
+    double *values = malloc(((size_t)c.nnz + 1) * sizeof *values);
+    CHECK(tulle_plan_run(plan, p.A.values, p.B.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan and a run", analyses);
+    tulle_ctx_set_trace(ctx, NULL, NULL);
+    free(values);
+    tulle_plan_free(plan);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* Without values, to the host and to the device. */
 static void patterns_alone_are_multiplied(void)
 {
@@ -760,7 +786,7 @@ static void estimates_and_checks(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(plans_run_with_new_values), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
+TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_analyse_once), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
           TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),

@@ -7,7 +7,7 @@
  *     --device NAME       cuda:0 (default), opencl:1, ...
  *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash and
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
- *                         balancing always, never
+ *                         balancing always, never; auto+plain: motifs never
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least so many (7) after 2 that are not counted
  *     --anchors FILE      to compare with: lines
@@ -15,6 +15,7 @@
  *     --pieces FILE       one JSON object a product is added, for record.c
  *     --only PART         of a folder, matrices whose name has it (or one of several, between commas)
  *     --no-check --no-cusparse --trace
+ *     --plans             also a plan's run with values on the device, and its ratio to the whole product
  *     --first             only the first product of a fresh process: seconds from start to C
  *     --small             only products of at most 20,000 products, in microseconds
  *
@@ -38,17 +39,20 @@ typedef struct settings {
     const char *device, *type, *anchors, *only;
     FILE       *pieces;
     int         runs, ways;
-    bool        check, cusparse, first, small, trace;
+    bool        check, cusparse, first, small, trace, plans;
     const char *way[MAX_WAYS];
     suite       matrices;
 } settings;
 
-static const struct { const char *name, *policy, *accumulator, *balance; } known_ways[] = {
-    {"speck", "speck", NULL, NULL},          {"auto", "auto", NULL, NULL},
-    {"speck+hash", "speck", "hash", NULL},   {"bhsparse", "bhsparse", NULL, NULL},
-    {"regsort", "regsort", NULL, NULL},      {"regmerge", "regmerge", NULL, NULL},
-    {"reghash", "reghash", NULL, NULL},      {"speck+dense", "speck", "dense", NULL},
-    {"speck+balance", "speck", NULL, "on"},  {"speck+plain", "speck", NULL, "off"},
+/* A variable that is set while a context is made: that way has one of its own. */
+static const struct { const char *name, *policy, *accumulator, *variable, *value; } known_ways[] = {
+    {"speck", "speck", NULL, NULL, NULL},        {"auto", "auto", NULL, NULL, NULL},
+    {"speck+hash", "speck", "hash", NULL, NULL}, {"bhsparse", "bhsparse", NULL, NULL, NULL},
+    {"regsort", "regsort", NULL, NULL, NULL},    {"regmerge", "regmerge", NULL, NULL, NULL},
+    {"reghash", "reghash", NULL, NULL, NULL},    {"speck+dense", "speck", "dense", NULL, NULL},
+    {"speck+balance", "speck", NULL, "TULLE_GPU_BALANCE", "on"},
+    {"speck+plain", "speck", NULL, "TULLE_GPU_BALANCE", "off"},
+    {"auto+plain", "auto", NULL, "TULLE_GPU_MOTIFS", "off"},
 };
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };
@@ -167,7 +171,7 @@ static bool time_cusparse(tulle_ctx *gpu, const settings *s, problem *p)
 }
 
 typedef struct timing {
-    double      ms, least, checked_ms;
+    double      ms, least, checked_ms, plan_ms;
     int         runs;
     tulle_stats stats, staged;
     uint64_t    a_bytes, c_bytes;
@@ -177,6 +181,32 @@ static void print_trace(void *user, const char *line)
 {
     (void)user;
     printf("    %s\n", line);
+}
+
+/* Runs of a plan, values of all three on the device. */
+static bool measure_plan(tulle_ctx *gpu, const tulle_csr *A, const tulle_csr *B, const char *policy,
+                         timing *t)
+{
+    tulle_plan *plan = NULL;
+    tulle_matrix *C = NULL;
+    double sec[MAX_RUNS], total = 0;
+    int runs = 0;
+    tulle_options o = {.policy = policy, .c_place = TULLE_DEVICE, .trust_inputs = 1};
+    bool good = tulle_plan_create(gpu, A, B, &o, &plan) == TULLE_OK
+             && tulle_plan_multiply(plan, A->values, B->values, &C) == TULLE_OK;
+    void *values = (void *)(uintptr_t)tulle_matrix_view(C).values;
+    for (int i = -WARM; good && i < MAX_RUNS && (i < 7 || total < 0.05); i++) {
+        double start = suite_now();
+        good = tulle_plan_run(plan, A->values, B->values, values) == TULLE_OK;
+        if (i < 0) continue;
+        sec[i] = suite_now() - start;
+        total += sec[i];
+        runs = i + 1;
+    }
+    if (good) t->plan_ms = 1e3 * suite_median(sec, runs);
+    tulle_matrix_free(C);
+    tulle_plan_free(plan);
+    return good;
 }
 
 /* Warm-ups and runs; *t.  False: it was wrong or failed, and that was said. */
@@ -226,6 +256,7 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
         C = NULL;
     }
     tulle_ctx_stats(gpu, &t->staged);
+    if (s->plans && !measure_plan(gpu, &va, &vb, o.policy, t)) goto failed;
     good = true;
     goto done;
 failed:
@@ -256,6 +287,7 @@ static void write_piece(const settings *s, const problem *p, int way, const timi
     else fputs("null", f);
     fprintf(f, ", \"products\": %" PRId64 ", \"a_nnz\": %" PRId64 ", \"c_nnz\": %" PRId64, t->stats.products,
             p->A.nnz, t->stats.c_nnz);
+    if (t->plan_ms > 0) fprintf(f, ", \"plan_ms\": %.5g", t->plan_ms);
     fprintf(f, ", \"peak_bytes\": %" PRIu64 ", \"a_bytes\": %" PRIu64 ", \"c_bytes\": %" PRIu64
             ", \"waits\": %d, \"runs\": %d}\n", t->stats.peak_bytes, t->a_bytes, t->c_bytes, t->stats.waits,
             t->runs);
@@ -280,6 +312,11 @@ static void print_line(const problem *p, int way, const timing *t, const anchor 
     number(a ? a->cusparse / t->ms : 0, " %8.2f");
     number(a ? a->best_peer / t->ms : 0, " %8.2f");
     printf(" %6.3f %2d |", memory, t->stats.waits);
+    if (t->plan_ms > 0) printf(" plan %.4f (%.2f) |", t->plan_ms, t->ms / t->plan_ms);
+    for (int i = 0; i < t->stats.shares; i++)
+        printf(" %s %.1f%%", t->stats.share[i].name,
+               100.0 * (double)t->stats.share[i].rows / (double)(p->A.rows > 0 ? p->A.rows : 1));
+    printf(" |");
     for (int i = 0; i < t->staged.stages; i++)
         printf(" %s %.3f", t->staged.stage[i].name, 1e3 * t->staged.stage[i].seconds);
     printf("\n");
@@ -401,13 +438,13 @@ static int all_matrices(const settings *s)
     tally all[WAYS] = {{.done = 0}};
     tulle_ctx *ctx[WAYS] = {NULL}, *cpu = suite_open("cpu");
     int known = read_anchors(s->anchors, anchors, SUITE_MATRICES), wrong = 0;
-    for (int w = 0; w < WAYS; w++) { /* one context serves all but the balanced ones */
-        if (known_ways[w].balance) setenv("TULLE_GPU_BALANCE", known_ways[w].balance, 1);
+    for (int w = 0; w < WAYS; w++) { /* one context serves all that set nothing */
+        if (known_ways[w].variable) setenv(known_ways[w].variable, known_ways[w].value, 1);
         for (int k = 0; k < s->ways; k++)
-            if (strcmp(s->way[k], known_ways[w].name) == 0 && (known_ways[w].balance || !ctx[0])) {
-                ctx[known_ways[w].balance ? w : 0] = suite_open(s->device);
+            if (strcmp(s->way[k], known_ways[w].name) == 0 && (known_ways[w].variable || !ctx[0])) {
+                ctx[known_ways[w].variable ? w : 0] = suite_open(s->device);
             }
-        unsetenv("TULLE_GPU_BALANCE");
+        if (known_ways[w].variable) unsetenv(known_ways[w].variable);
     }
     bool rival = s->cusparse;
     printf("%-20s %-14s %11s %9s %9s %8s %8s %8s %8s %8s %8s %6s\n", "matrix", "way", "products", "ms",
@@ -430,7 +467,7 @@ static int all_matrices(const settings *s)
             for (int w = 0; w < WAYS; w++) {
                 if (strcmp(s->way[k], known_ways[w].name) != 0) continue;
                 timing t;
-                if (measure(ctx[known_ways[w].balance ? w : 0], cpu, s, &p, w, &t)) {
+                if (measure(ctx[known_ways[w].variable ? w : 0], cpu, s, &p, w, &t)) {
                     print_line(&p, w, &t, a, &all[w]);
                     write_piece(s, &p, w, &t);
                     all[w].done++;
@@ -471,7 +508,7 @@ int main(int argc, char **argv)
         {"--runs", .runs = &s.runs},
         {"--anchors", .word = &s.anchors}, {"--pieces", .file = &s.pieces}, {"--only", .word = &s.only},
         {"--no-check", .off = &s.check}, {"--no-cusparse", .off = &s.cusparse}, {"--trace", .on = &s.trace},
-        {"--first", .on = &s.first}, {"--small", .on = &s.small}};
+        {"--first", .on = &s.first}, {"--small", .on = &s.small}, {"--plans", .on = &s.plans}};
     suite_options(argc, argv, options, sizeof options / sizeof *options, &s.only, &s.matrices);
     if (ways) add_ways(&s, ways);
     suite_type(s.type);

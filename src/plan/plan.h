@@ -82,8 +82,6 @@ typedef struct tl_gpu_steps {
     tl_gpu_step symbolic, numeric;
 } tl_gpu_steps;
 
-extern const tl_gpu_steps tl_gpu_speck;
-
 /* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
  * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
@@ -95,7 +93,7 @@ typedef struct tl_policy {
     bool        alike;                  /* look for rows like the row before them    */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
     /* on a GPU */
-    const tl_gpu_steps *gpu;
+    const tl_gpu_steps *gpu;            /* a table of the policy's own file          */
     bool        once;                   /* one step over upper bounds, as bhSPARSE does */
     tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
                                          * the numbers of `gpu` say                  */
