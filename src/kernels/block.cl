@@ -210,7 +210,8 @@ INLINE u32 walk_entry(walk_t w, u32 first)
 #define WALK_VALUES(TAKE)                                                                                    \
     WALK_AHEAD(val_t factor[AHEAD]; val_t value[AHEAD];, factor[q] = VAL_FROM(a, k, w.width);,               \
                value[q] = b_val[at[q]];, TAKE)
-#define WALK_PRODUCTS(BODY) WALK_ENTRIES(val_t a = VAL_ZERO;, a = a_val[a_begin + e];, BODY)
+#define WALK_FACTORS(BODY) WALK_ENTRIES(val_t a = VAL_ZERO;, a = a_val[a_begin + e];, BODY)
+#define WALK_PRODUCTS(TAKE) WALK_ENTRIES(val_t a = VAL_ZERO;, a = a_val[a_begin + e];, WALK_VALUES(TAKE))
 
 /* The same by a team that owns a row of C (a block has several): `here` entries of A, from number `from_a`
  * on; their rows of B one after the other, in the order of A.  begins, lengths, factors: shared memory, a

@@ -70,7 +70,7 @@ INLINE void add_row(ptr_t a_begin, u32 entries, u32 products, u32 longest, idx_t
 {
     const walk_t w =
         walk_make(group_log2(thread_count(), entries, products, longest, thread_count()), entries);
-    WALK_PRODUCTS(
+    WALK_FACTORS(
         if (w.groups == 1u) own_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);
         else share_rows(left, w, begin, end, a, b_col, b_val, from, sums, keys, slots);)
 }

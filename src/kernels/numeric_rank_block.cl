@@ -58,9 +58,9 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
         for (u32 j = t; j < n; j += threads) sums[j] = VAL_ZERO;
         BARRIER();
 
-        WALK_PRODUCTS(WALK_VALUES(const val_t v = VAL_MUL(factor[q], value[q]);
-                                  const u32 place = rank_of(pairs, (u32)(column[q] - from));
-                                  VAL_ATOMIC_ADD(sums + place, v);))
+        WALK_PRODUCTS(const val_t v = VAL_MUL(factor[q], value[q]);
+                      const u32 place = rank_of(pairs, (u32)(column[q] - from));
+                      VAL_ATOMIC_ADD(sums + place, v);)
         BARRIER();
         for (u32 j = t; j < n; j += threads) c_val[to + j] = sums[j];
         BARRIER();
