@@ -230,7 +230,7 @@ struct tl_gpu {
     int              motifs;            /* TULLE_GPU_MOTIFS: -1 where a sample says so, 0 never, 1 always */
     uint64_t         motif_hash[2];     /* bits that count of hashes of classes, of motifs */
     uint32_t         motif_most;        /* how many there may be     */
-    int              twins;             /* TULLE_GPU_TWINS: -1 where enough rows have them, 0 never, 1 always */
+    int              twins;             /* TULLE_GPU_TWINS: -1 where most rows have them, 0 never, 1 always */
 };
 
 /* The smaller of two; powers of two, rounded up. */

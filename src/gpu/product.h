@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * product.h - one product on its way through the GPU, for product.c (the road), operands.c and result.c (its
- * ends), steps.c (symbolic and numeric), motifs.c (rows that repeat each other), twins.c (rows in bundles), split.c (heavy rows), once.c
- * (both steps in one) and replay.c (the numeric step again). */
+ * ends), steps.c (symbolic and numeric), motifs.c (rows that repeat each other), twins.c (rows in bundles),
+ * split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"

@@ -10,8 +10,8 @@
  *             the classes of the other accumulators.  One wait
  *   fill      columns and values, in a plan again and again
  *
- * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, and it does before it looks
- * for motifs.
+ * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs, and only
+ * where TULLE_GPU_TWINS says so: no time of a GPU stands behind the limits yet.
  *
  * Memory: a bit a row of A and of B, 20 bytes a row of A.  Under a limit they are looked for only where that
  * fits beside the largest C that there can be; where the device has no room, rows go the ordinary way. */
@@ -46,6 +46,8 @@ static uint32_t threads_of(const tl_product *p)
     return p->gpu->caps.cpu ? THREADS_CPU : THREADS;
 }
 
+static uint32_t team_of(const tl_product *p) { return p->gpu->caps.cpu ? TEAM_CPU : 32; }
+
 static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 {
     const uint64_t blocks = (rows + each - 1) / each, most = (uint64_t)p->gpu->caps.processors * BLOCKS;
@@ -54,8 +56,8 @@ static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 
 /* ---- memory */
 
-/* Of the sample: bits of A and of B, then what is not wanted afterwards.  Of the search: a motif for all rows that
- * are taken, entries and words of bundles, first rows, rows that are left; counters. */
+/* Of the sample: bits of A and of B, then what is not wanted afterwards.  Of the search: a motif for all rows
+ * that are taken, entries and words of bundles, first rows, rows that are left; counters. */
 enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, SAMPLE_PARTS };
 enum { OF, SIZES, LIST, REST, FOUND, FIND_PARTS };
 
@@ -77,7 +79,8 @@ static uint64_t lay(tl_dmem memory, const uint64_t *bytes, int parts, tl_dmem *p
 static uint64_t lay_sample(const tl_product *p, tl_dmem part[SAMPLE_PARTS])
 {
     const uint64_t a = bundle_blocks(p->rows), b = p->same ? 0 : bundle_blocks(p->request.B->rows);
-    const uint64_t bytes[SAMPLE_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4, 256};
+    const uint64_t bytes[SAMPLE_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4,
+                                          256};
     const uint64_t all = lay(p->twins.bits, bytes, SAMPLE_PARTS, part);
     if (p->same) part[B_FIRSTS] = part[A_FIRSTS];
     return all;
@@ -172,22 +175,25 @@ static bool enough(const tl_product *p)
 {
     const uint64_t *t = p->note[0] + SUM_TWIN, share = p->gpu->twins > 0 ? 0 : limits.share;
     tl_trace(p->b, "twins: %" PRIu64 " of %" PRIu64 " products and %" PRIu64 " of %" PRId64
-             " entries of B are in bundles", t[TWIN_A], p->note[0][SUM_PRODUCTS], t[TWIN_B], p->request.B->nnz);
-    return t[TWIN_A] * 100 >= p->note[0][SUM_PRODUCTS] * share && t[TWIN_B] * 100 >= (uint64_t)p->request.B->nnz * share;
+             " entries of B are in bundles",
+             t[TWIN_A], p->note[0][SUM_PRODUCTS], t[TWIN_B], p->request.B->nnz);
+    return t[TWIN_A] * 100 >= p->note[0][SUM_PRODUCTS] * share
+           && t[TWIN_B] * 100 >= (uint64_t)p->request.B->nnz * share;
 }
 
 static tl_size count_size(const tl_product *p)
 {
-    return tl_size_teams(p->gpu, TL_K_TWIN_COUNT, THREADS, p->gpu->caps.cpu ? TEAM_CPU : 32, TWIN_SLOTS * 8, 0);
+    return tl_size_teams(p->gpu, TL_K_TWIN_COUNT, THREADS, team_of(p), TWIN_SLOTS * 8, 0);
 }
 
-static tulle_status launch_find(tl_product *p, const tl_dmem bits[SAMPLE_PARTS], const tl_dmem part[FIND_PARTS])
+static tulle_status launch_find(tl_product *p, const tl_dmem bits[SAMPLE_PARTS],
+                                const tl_dmem part[FIND_PARTS])
 {
     tulle_status status = TULLE_OK;
     const uint32_t threads = threads_of(p), most = tl_dynamic_bytes(&p->gpu->caps);
     const uint64_t blocks = blocks_for(p, p->rows, threads);
     const tl_size s = count_size(p);
-    /* motif_take and motif_rest know rows of one motif, the number of which is 0: a word behind the counters */
+    /* for motif_take and motif_rest all have one motif, of number 0: a word behind the counters */
     const tl_dmem zero = {part[FOUND].handle, part[FOUND].offset + TL_ALIGN};
     tl_arg list[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(part[FOUND]),
                      TL_MEM(part[LIST])};
@@ -231,8 +237,8 @@ static void keep(tl_product *p, const tl_dmem bits[SAMPLE_PARTS], const tl_dmem 
     w->sizes = part[SIZES];
     w->list = part[LIST];
     w->rest = part[REST];
-    tl_trace(p->b, "twins: %" PRId64 " of %" PRIu32 " rows in bundles, %" PRId64 " of %" PRIu64 " products", w->rows,
-             p->rows, w->products, p->note[0][SUM_PRODUCTS]);
+    tl_trace(p->b, "twins: %" PRId64 " of %" PRIu32 " rows in bundles, %" PRId64 " of %" PRIu64 " products",
+             w->rows, p->rows, w->products, p->note[0][SUM_PRODUCTS]);
 }
 
 static tulle_status look(tl_product *p)
@@ -277,11 +283,11 @@ tulle_status tl_twins_give(tl_product *p)
 {
     const tl_twins *w = &p->twins;
     const uint32_t threads = threads_of(p);
-    tl_arg args[] = {TL_U32(p->rows), TL_MEM(w->a_firsts), TL_MEM(w->sizes), TL_MEM(w->of), TL_MEM(p->products),
-                     TL_MEM(p->c_ptr)};
+    tl_arg args[] = {TL_U32(p->rows), TL_MEM(w->a_firsts), TL_MEM(w->sizes), TL_MEM(w->of),
+                     TL_MEM(p->products), TL_MEM(p->c_ptr)};
     if (!w->used) return TULLE_OK;
-    return tl_product_launch(p, p->types, TL_K_TWIN_GIVE, blocks_for(p, p->rows, threads), threads, 0, 0, args,
-                             TL_COUNT(args));
+    return tl_product_launch(p, p->types, TL_K_TWIN_GIVE, blocks_for(p, p->rows, threads), threads, 0, 0,
+                             args, TL_COUNT(args));
 }
 
 tulle_status tl_twins_fill(tl_product *p)
@@ -293,13 +299,13 @@ tulle_status tl_twins_fill(tl_product *p)
     TRY(tl_product_need(p, p->types, &need, 1));
     for (uint32_t i = TWIN_SIZES; i-- > 0;) {
         if (!w->room[i]) continue;
-        const tl_size s = tl_size_teams(p->gpu, need, THREADS, p->gpu->caps.cpu ? TEAM_CPU : 32, w->room[i], 0);
+        const tl_size s = tl_size_teams(p->gpu, need, THREADS, team_of(p), w->room[i], 0);
         const uint32_t each = s.threads / s.team;
         tl_arg args[] = {TL_U32(w->listed), TL_U32(p->rows), TL_U32(i), TL_U32(tl_log2_up(s.team)),
                          TL_U32(w->room[i]), TL_MEM(w->list), TL_MEM(w->sizes), TL_MEM(w->a_firsts),
                          TL_MEM(w->b_firsts), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
-                         TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr),
-                         TL_MEM(p->c_col), TL_MEM(p->c_val)};
+                         TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo),
+                         TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
         TRY(tl_product_launch(p, p->types, need, (w->listed + each - 1) / each, s.threads, s.shared, 0, args,
                               TL_COUNT(args)));
     }

@@ -83,7 +83,7 @@
 #define MOTIF_SUMS       14
 /* Twins: rows after each other with the same columns, in bundles of up to TWIN_MOST. */
 #define TWIN_MOST        3
-#define TWIN_A           0      /* products of rows of A, entries of rows of B, in bundles of two rows and more */
+#define TWIN_A           0      /* products of rows of A, entries of B, in bundles of two rows and more */
 #define TWIN_B           1
 #define TWIN_TAKEN       2      /* rows of C that are taken, their products, */
 #define TWIN_TAKEN_PRODUCTS 3
@@ -93,11 +93,11 @@
 #define TWIN_ROOM        (TWIN_GROUPS + TWIN_SIZES)
 #define TWIN_SUMS        (TWIN_ROOM + TWIN_SIZES)
 #define TWIN_SIZE(c)     (6144u << (c))         /* bytes; the last size has no end */
-#define TWIN_SLOTS       512    /* of the table that counts; words that it takes, fewer by a team than slots */
+#define TWIN_SLOTS       512    /* of the table that counts; words that it takes: fewer by a team */
 #define TWIN_WORDS_MOST  384
 #define TWIN_PRODUCTS    (1u << 22)             /* of a row, at most */
 /* A bundle of `high` rows with n entries of C each in w words: slots, words of its table (three a slot, a
- * multiple of 16 bytes), bytes with sums, before which its words are sorted there and columns come of them. */
+ * multiple of 16 bytes), bytes with sums; before there are sums its words are sorted there. */
 #define TWIN_TABLE(w)    ((w) + (w) / 2 + 1)
 #define TWIN_TABLE_WORDS(w) ((3 * TWIN_TABLE(w) + 3) / 4 * 4)
 #define TWIN_LARGER(a, b) ((a) > (b) ? (a) : (b))

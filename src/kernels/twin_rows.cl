@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * twin_rows.cl - the product where rows of A, and rows of B, come in bundles with the same columns (twins.cl).
+ * twin_rows.cl - products where rows of A, and rows of B, come in bundles with the same columns (twins.cl).
  *
- * A team takes a bundle of rows of A, which have one pattern in C, and walks along the rows of B of which it
- * finds a bundle in A one after the other: one column read and looked up, a value of each row of the bundle of B,
- * and a product for each pair of rows.  Sums are added up in the order of A: the bits of the CPU.
+ * A team takes a bundle of rows of A, which have one pattern in C, and walks along bundles of rows of B: one column read and looked up, a value of each row of the bundle of
+ * B, and a product for each pair of rows.  Sums are added up in the order of A: the bits of the CPU.
  *
  * The pattern of a bundle is kept as words of 32 columns in a hash table: columns that come in groups share a
  * word.  The words are sorted once for a bundle; then the place of a column is that of its word and the bits
@@ -75,7 +74,8 @@ INLINE u32 twin_step(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col,
 }
 
 /* A column, its word and its bit; *used, of which there may be `limit`, counts words. */
-INLINE void twin_enter(SHARED u32 *keys, SHARED u32 *masks, u32 slots, u32 limit, SHARED u32 *used, u32 column)
+INLINE void twin_enter(SHARED u32 *keys, SHARED u32 *masks, u32 slots, u32 limit, SHARED u32 *used,
+                       u32 column)
 {
     const u32 word = column >> 5, bit = 1u << (column & 31u);
     u32 s = mulhi32(word * 0x9e3779b1u, slots);
