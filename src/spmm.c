@@ -357,6 +357,7 @@ tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A
     TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
+    p.fresh = is_zero(beta);
     if (!is_zero(alpha)) TRY(prepare(&p, A, y.cols));
     TRY(multiply(&p, alpha, &x, beta, &y));
     end(&p, tl_now() - start);
