@@ -415,7 +415,7 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 /* y = A*x for one dense vector.  x and y have A's value type and must not overlap.  A sum is made in double
  * for every type, its products in the order of the row, and rounded once: the bits are the same for any
  * number of threads, and in a context of a GPU.  After an error y is as it was, unless the progress callback
- * cancelled. */
+ * cancelled or A's pattern is refused, whose rows are checked as they are summed: then y holds anything. */
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy on the host or on the context's device, in the same types.  A matrix on a device is for the context
@@ -594,7 +594,9 @@ TULLE_API void         tulle_plan_free(tulle_plan *plan);
  * beta 0, Y is written only and may hold anything before; with alpha 0, neither X nor the arrays of A are
  * read.  Otherwise infinities and NaN spread as IEEE says; a factor without imaginary part multiplies both
  * parts of a complex number.  X and Y must not overlap.  After an error Y is as it was, unless the progress
- * callback cancelled or a device failed half way.
+ * callback cancelled or a device failed half way, or beta is 0 and it is A's pattern that is refused: on the
+ * CPU a row of A is checked when its turn comes, and what Y holds then is undefined.  Nothing is ever read
+ * outside of X.
  *
  * A sum is (((0 + p1) + p2) + ...), its products in the order of the row of op(A); a row of more than 32768
  * entries is summed in parts of so many, and these sums in their order.  So every column of Y has the same

@@ -354,6 +354,7 @@ static tulle_status compute(tulle_spmm_plan *p, tl_c64 alpha, const tulle_csr *A
 {
     tulle_status status = TULLE_OK;
     *begun = false;
+    p->fresh = is_zero(beta);
     if (!is_zero(alpha)) TRY(prepare(p, A, Y->cols));
     *begun = true;
     TRY(multiply(p, alpha, X, beta, Y));

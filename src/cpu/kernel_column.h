@@ -63,8 +63,8 @@ INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, 
 /* The sums of rows first..end go to sum[0], sum[step] ..., and what is done with them is done elsewhere: all
  * registers are needed here. (Nor may a compiler know that step is 1: gcc 12 would put together what is
  * stored side by side, and take longer for that than for the sums.) */
-INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, int64_t first, int64_t end,
-                        C(sum) *sum, int64_t step)
+INLINE void C(row_sums)(const job_of *job, const bool ptr64, const bool check, const int64_t ld,
+                        int64_t first, int64_t end, C(sum) *sum, int64_t step)
 {
     const job_of here = *job, *const j = &here;         /* which no sum that is written can change */
     const int32_t *p32 = j->ptr32 + first;
@@ -75,6 +75,7 @@ INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, i
     for (; i + 4 <= count; i += 4) {
         int64_t at[5];
         UNROLL for (int r = 0; r < 5; r++) at[r] = ptr64 ? p64[i + r] : p32[i + r];
+        if (check) settle_rows(j, 4, at);
         const int64_t n = at[1] - at[0];
         if ((at[2] - at[1] != n) | (at[3] - at[2] != n) | (at[4] - at[3] != n)) {
             UNROLL for (int r = 0; r < 4; r++) sum[(i + r) * step] = C(row_sum)(j, ld, at[r], at[r + 1]);
@@ -87,15 +88,22 @@ INLINE void C(row_sums)(const job_of *job, const bool ptr64, const int64_t ld, i
             }
         }
     }
-    for (; i < count; i++)
-        sum[i * step] = ptr64 ? C(row_sum)(j, ld, p64[i], p64[i + 1]) : C(row_sum)(j, ld, p32[i], p32[i + 1]);
+    for (; i < count; i++) {
+        int64_t at[2];
+        UNROLL for (int r = 0; r < 2; r++) at[r] = ptr64 ? p64[i + r] : p32[i + r];
+        if (check) settle_rows(j, 1, at);
+        sum[i * step] = C(row_sum)(j, ld, at[0], at[1]);
+    }
 }
 
 static void C(sums)(const job_of *j, int64_t first, int64_t end, C(sum) *sum, int64_t step)
 {
-    if (j->ptr64) C(row_sums)(j, true, j->x_ld, first, end, sum, step);
-    else if (j->x_ld == 1) C(row_sums)(j, false, 1, first, end, sum, step);
-    else C(row_sums)(j, false, j->x_ld, first, end, sum, step);
+    if (j->ptr64 && j->bad) C(row_sums)(j, true, true, j->x_ld, first, end, sum, step);
+    else if (j->ptr64) C(row_sums)(j, true, false, j->x_ld, first, end, sum, step);
+    else if (j->x_ld == 1 && j->bad) C(row_sums)(j, false, true, 1, first, end, sum, step);
+    else if (j->x_ld == 1) C(row_sums)(j, false, false, 1, first, end, sum, step);
+    else if (j->bad) C(row_sums)(j, false, true, j->x_ld, first, end, sum, step);
+    else C(row_sums)(j, false, false, j->x_ld, first, end, sum, step);
 }
 
 #undef WIDE

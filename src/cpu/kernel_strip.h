@@ -136,8 +136,12 @@ INLINE V(entry) V(entry_at)(const int count, const bool far, const job_of *j, in
 {
     V(entry) e = {x + (int64_t)j->col[k] * j->x_ld, V(spread)(j->val[k])};
     if (far) {
-        const char *ahead = (const char *)(x + (int64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * j->x_ld);
-        UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(ahead + b);
+        /* of a row that may not have been looked at yet: any address can be fetched from, but no sum be made
+         * of pointers that leads anywhere */
+        const uint64_t there = (uint64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * (uint64_t)j->x_ld;
+        const uintptr_t ahead = (uintptr_t)x + (uintptr_t)there * sizeof(val);
+        UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64)
+            __builtin_prefetch((const void *)(ahead + (uintptr_t)b));
     }
     return e;
 }
@@ -177,6 +181,7 @@ INLINE void V(four)(const bool far, const bool ahead, const job_of *j, int64_t i
     int64_t at[5], least = INT64_MAX;
     V(vec) sum[4];
     UNROLL for (int r = 0; r < 5; r++) at[r] = row_at(j, i + r);
+    if (j->bad) settle_rows(j, 4, at);
     UNROLL for (int r = 0; r < 4; r++) {
         if (at[r + 1] - at[r] < least) least = at[r + 1] - at[r];
         sum[r] = (V(vec)){0};
@@ -208,14 +213,14 @@ INLINE void V(strip_rows)(const int count, const job_of *j, span rows, const val
         else V(four)(false, false, j, i, x, last, fresh, to);
     }
     for (; i < rows.end; i++) {
-        int64_t begin = rows.alone ? rows.begin : row_at(j, i),
-                end = rows.alone ? rows.stop : row_at(j, i + 1);
+        int64_t at[2];
+        entries_of(j, rows, i, at);
         if (j->coming) {
             const char *next = j->coming + (i - rows.first) * j->coming_step;
             UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64) __builtin_prefetch(next + b, 0, 2);
         }
-        if (j->far) V(strip)(count, true, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
-        else V(strip)(count, false, j, begin, end, x, last, fresh, y + (i - rows.first) * j->y_ld);
+        if (j->far) V(strip)(count, true, j, at[0], at[1], x, last, fresh, y + (i - rows.first) * j->y_ld);
+        else V(strip)(count, false, j, at[0], at[1], x, last, fresh, y + (i - rows.first) * j->y_ld);
     }
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * look.c - what a few places of A tell of how it reads X. */
+ * look.c - what a few places of A tell of how it reads X.
+ *
+ * A may not have been checked before: places that are none are passed over. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <stdlib.h>
@@ -11,6 +13,13 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+/* Rows row..end have their entries within A. */
+static bool within(const tulle_csr *A, int64_t row, int64_t end)
+{
+    int64_t first = tl_row_begin(A, row), stop = tl_row_begin(A, end);
+    return 0 <= first && first <= stop && stop <= A->nnz;
+}
+
 /* ---- do rows that follow each other need the same of it? */
 
 /* How many entries of row i have one of row i - 1 near them, of how many. */
@@ -18,10 +27,12 @@ static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t 
 {
     enum { NEAR = 2, MOST = 256 };
     int64_t k = tl_row_begin(A, i - 1), middle = tl_row_begin(A, i), end = tl_row_begin(A, i + 1);
+    if (!within(A, i - 1, i) || !within(A, i, i + 1)) return;
     if (middle - k > MOST) k = middle - MOST;
     if (end - middle > MOST) end = middle + MOST;
     for (int64_t e = middle; e < end; e++) {
         int64_t c = tl_get(A->col_idx, A->idx_type, e);
+        if (c < 0 || c >= A->cols) return;
         while (k < middle && tl_get(A->col_idx, A->idx_type, k) < c - NEAR) k++;
         *found += k < middle && tl_get(A->col_idx, A->idx_type, k) <= c + NEAR;
         ++*seen;
@@ -61,9 +72,10 @@ int64_t tl_spmm_window(const tulle_csr *A)
             n = groups < TL_SPMM_SAMPLES ? groups : TL_SPMM_SAMPLES;
     int64_t reach[TL_SPMM_SAMPLES];
     for (int64_t s = 0; s < n; s++) {
-        int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo, hi;
-        k->range(&job, row, A->rows - row < TL_SLIDE_ROWS ? A->rows : row + TL_SLIDE_ROWS, &lo, &hi);
-        reach[s] = hi - lo;
+        int64_t row = tl_spmm_sample(groups, (int)s, (int)n) * TL_SLIDE_ROWS, lo = 0, hi = 0,
+                end = A->rows - row < TL_SLIDE_ROWS ? A->rows : row + TL_SLIDE_ROWS;
+        if (within(A, row, end)) k->range(&job, row, end, &lo, &hi);
+        reach[s] = lo < 0 || hi < lo || hi > A->cols ? A->cols : hi - lo;
     }
     if (n == 0) return 0;
     qsort(reach, (size_t)n, sizeof *reach, by_size);

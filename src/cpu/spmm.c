@@ -38,16 +38,39 @@ static tl_spmm_tuning tuning_of(const tl_base *b)
 
 /* ---- pieces */
 
-/* The first row that begins at or behind `target` entries and rows. */
-static int64_t cut(const tulle_csr *A, int64_t from, int64_t target)
+/* Does row i begin before `target` entries and rows?  Whatever stands in row_ptr, which may not have been
+ * checked. */
+static bool begins_before(const tulle_csr *A, int64_t i, int64_t target)
 {
-    int64_t low = from, high = A->rows;
+    return (uint64_t)tl_row_begin(A, i) + (uint64_t)i < (uint64_t)target;
+}
+
+/* The first row that begins at or behind `target` entries and rows: looked for around the place where it
+ * would be if all rows were alike, so that few lines of row_ptr are read. */
+static int64_t cut(const tulle_csr *A, int64_t from, int64_t rows, int64_t target)
+{
+    int64_t low = from, high = A->rows, step = 4, at = rows < high - low ? from + rows : high - 1;
+    if (low < high && begins_before(A, at, target)) {
+        for (low = at + 1; high - low > step && begins_before(A, low + step, target); step *= 2)
+            low += step + 1;
+        if (high - low > step) high = low + step;
+    } else if (low < high) {
+        for (high = at; high - low > step && !begins_before(A, high - step, target); step *= 2) high -= step;
+        if (high - low > step) low = high - step;
+    }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (tl_row_begin(A, middle) + middle < target) low = middle + 1;
+        if (begins_before(A, middle, target)) low = middle + 1;
         else high = middle;
     }
     return low;
+}
+
+/* Rows row..end-1, and the last of them, have their entries one behind the other within A. */
+static bool follow(const tulle_csr *A, int64_t row, int64_t end)
+{
+    int64_t first = tl_row_begin(A, row), last = tl_row_begin(A, end - 1), stop = tl_row_begin(A, end);
+    return 0 <= first && first <= last && last <= stop && stop <= A->nnz;
 }
 
 static int64_t parts_of(const tulle_csr *A, int64_t row, bool whole)
@@ -81,10 +104,15 @@ static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int
     *p = (tl_spmm_pieces){0};
     TRY(tl_alloc(b, &p->piece, 2 * cuts + 2 * longest, sizeof *p->piece, "pieces of a product"));
     TRY(tl_alloc(b, &p->row, longest, sizeof *p->row, "rows in parts"));
+    const int64_t like = work > 0 ? (int64_t)((double)A->rows / (double)work * (double)size) : 0;
     int64_t row = 0;
     for (int64_t target = size; row < A->rows; target += size) {
-        int64_t end = target < work ? cut(A, row, target) : A->rows;
+        int64_t end = target < work ? cut(A, row, like, target) : A->rows;
         if (end == row) continue;       /* a row reaches over several cuts */
+        if (!follow(A, row, end)) {
+            p->doubtful = true;
+            break;
+        }
         int64_t parts = parts_of(A, end - 1, whole);
         put_rows(p, row, parts ? end - 1 : end);
         if (parts) put_long_row(p, A, end - 1, parts);
@@ -144,6 +172,7 @@ typedef struct run {
     int64_t                chunks, at_once;
     char                  *sums;        /* of the parts, a row of Y each                  */
     bool                   in_double;
+    atomic_bool            bad;         /* a row of A is not in order                     */
 } run;
 
 /* The job of the columns of block i. */
@@ -162,12 +191,22 @@ static tl_spmm_job block_of(const run *r, int64_t i)
 static bool report(run *r, int thread, int64_t done)
 {
     if (thread == 0) tl_progress(r->b, "numeric", (double)done / (double)r->all);
-    return !atomic_load_explicit(&r->b->cancelled, memory_order_relaxed);
+    return !atomic_load_explicit(&r->b->cancelled, memory_order_relaxed)
+           && !atomic_load_explicit(&r->bad, memory_order_relaxed);
 }
 
-static void sum_part(const run *r, const tl_spmm_piece *p, int64_t block)
+/* Where A has to be checked: its last entry of the part before has a smaller column. */
+static bool follows(const run *r, const tl_spmm_piece *p)
+{
+    const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;
+    return p->begin <= tl_get(r->job.ptr, type, p->row0)
+           || r->k->ordered(&r->job, p->begin - 1, p->begin + 1);
+}
+
+static void sum_part(run *r, const tl_spmm_piece *p, int64_t block)
 {
     tl_spmm_job job = block_of(r, block);
+    if (job.bad && !follows(r, p)) atomic_store(&r->bad, true);
     r->k->part(&job, p->begin, p->end, r->sums + (size_t)(p->part * r->cols + block * r->block) * r->size);
 }
 
@@ -189,15 +228,28 @@ static void multiply_work(void *arg, int thread, int threads)
     }
 }
 
+/* Rows that a slide is asked for: what they need is looked up before they are multiplied. */
+static bool rows_good(run *r, int64_t row, int64_t end)
+{
+    const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;
+    bool good = true;
+    for (int64_t i = row; i < end && r->job.bad && good; i++)
+        good = r->k->ordered(&r->job, tl_get(r->job.ptr, type, i), tl_get(r->job.ptr, type, i + 1));
+    if (!good) atomic_store(&r->bad, true);
+    return good;
+}
+
 /* A piece, blocks first..end, X by way of the slide. */
-static void slide_piece(const run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slide)
+static void slide_piece(run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slide)
 {
     for (int64_t block = first; block < end && p->begin < p->end; block++) sum_part(r, p, block);
     for (int64_t row = p->row0; row < p->row1 && p->begin == p->end; row += TL_SLIDE_ROWS) {
         int64_t stop = p->row1 - row < TL_SLIDE_ROWS ? p->row1 : row + TL_SLIDE_ROWS;
+        if (!rows_good(r, row, stop)) return;
         bool there = tl_slide_to(slide, &r->job, row, stop);
         for (int64_t block = first; block < end; block++) {
             tl_spmm_job job = block_of(r, block);
+            job.bad = NULL;
             if (there) tl_slide_show(slide, block - first, &job);
             r->k->rows(&job, row, stop);
         }
@@ -369,7 +421,7 @@ static void multiply_blocks(run *r, int threads)
     const bool pack = r->packed, slide = r->slides;
     r->all = r->pieces->count * r->blocks;
     r->tasks = pack ? r->pieces->count : slide ? r->chunks * ((r->blocks - 1) / r->at_once + 1) : r->all;
-    for (int64_t i = 0; i < (pack ? r->blocks : 1) && !atomic_load(&r->b->cancelled); i++) {
+    for (int64_t i = 0; i < (pack ? r->blocks : 1) && report(r, 1, 0); i++) {
         r->first = i;
         if (pack) tl_team_run(r->b->team, threads, pack_work, r);
         atomic_store(&r->next, 0);
@@ -392,6 +444,8 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
                           .val = A->values,
                           .ptr64 = A->ptr_type == TULLE_I64,
                           .nnz = A->nnz,
+                          .a_cols = A->cols,
+                          .bad = q->unchecked ? &r.bad : NULL,
                           .x = X.values,
                           .x_ld = X.ld,
                           .y = Y.values,
@@ -407,6 +461,10 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
     multiply_blocks(&r, q->threads);
     if (atomic_load(&b->cancelled)) {
         status = tl_fail(b, TULLE_ECANCEL, "the product was cancelled");
+        goto done;
+    }
+    if (atomic_load(&r.bad)) {
+        status = tl_csr_refuse(b, A, "A");
         goto done;
     }
     atomic_store(&r.next, 0);

@@ -3,7 +3,7 @@
  * spmm.h - Y = alpha*A*X + beta*Y on the CPU, X and Y dense.
  *
  *   spmm_kernels.c   rows of Y, for one value type, one index type and one instruction set; kernel_strip.h is
- *                    its inner loop, kernel_column.h that for one column
+ *                    its inner loop, kernel_column.h that for one column; kernel_order.h checks rows of A
  *   dispatch.c       picks them
  *   spmm.c           rows cut into pieces, columns into blocks, threads
  *   slide.c          X copied a little ahead of the rows that need it
@@ -20,7 +20,8 @@ enum {
 typedef struct tl_spmm_job {
     const void *ptr, *col, *val;        /* of A                                         */
     bool        ptr64;
-    int64_t     nnz;
+    int64_t     nnz, a_cols;
+    atomic_bool *bad;                   /* NULL: A is in order; or set where a row is not */
     const void *x;                      /* always row by row                            */
     int64_t     x_ld;
     void       *y;
@@ -52,6 +53,8 @@ typedef struct tl_spmm_kernels {
     /* For each entry of some rows, of the index type: (column - base) % room; column - base is less than
      * 2*room. */
     void (*places)(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to);
+    /* The columns of some entries of A are in order, each larger than the one before, and in range. */
+    bool (*ordered)(const tl_spmm_job *job, int64_t begin, int64_t end);
     int64_t     strip;                  /* bytes of a row of Y that are summed at once  */
     const char *isa;
 } tl_spmm_kernels;
@@ -77,6 +80,7 @@ typedef struct tl_spmm_pieces {
     tl_spmm_piece *piece;
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
+    bool           doubtful;            /* row_ptr is none: no pieces of it                                */
     bool           scattered;           /* rows that follow each other have few columns in common or near */
     int64_t window; /* columns over which TL_SLIDE_ROWS rows reach, most of them; where rows of X are long */
 } tl_spmm_pieces;
@@ -102,7 +106,7 @@ int64_t      tl_spmm_window(const tulle_csr *A);
 
 /* ---- spmm.c */
 
-/* For products of at most so many columns. */
+/* For products of at most so many columns.  Of A only its ends need to be checked. */
 tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, int64_t cols,
                                  tl_spmm_pieces *pieces);
 /* For one column, no row in parts. */
@@ -122,7 +126,8 @@ typedef struct tl_spmm_tuning {
 } tl_spmm_tuning;
 
 typedef struct tl_spmm_request {
-    const tulle_csr      *A;            /* transposed already where that is wanted; rows that are in bounds */
+    const tulle_csr      *A;            /* transposed already where that is wanted */
+    bool                  unchecked;    /* only its ends were looked at; it has columns */
     const tl_spmm_pieces *pieces;
     const tulle_dense    *X;            /* ld is never 0                       */
     tulle_dense          *Y;

@@ -103,7 +103,8 @@ typedef struct job_of {
     const idx     *col;
     const val     *val;
     const val     *x;
-    int64_t        x_ld, y_ld, nnz;
+    int64_t        x_ld, y_ld, nnz, a_cols;
+    atomic_bool   *bad;
     bool           far, stream;
     const char    *coming;
     int64_t        coming_step;
@@ -119,6 +120,16 @@ typedef struct span {
 INLINE int64_t row_at(const job_of *j, int64_t i)
 {
     return j->ptr64 ? j->ptr64[i] : j->ptr32[i];
+}
+
+#include "cpu/kernel_order.h"
+
+/* Where row i of the span begins and ends. */
+INLINE void entries_of(const job_of *j, span rows, int64_t i, int64_t *at)
+{
+    at[0] = rows.alone ? rows.begin : row_at(j, i);
+    at[1] = rows.alone ? rows.stop : row_at(j, i + 1);
+    if (j->bad) settle_rows(j, 1, at);
 }
 
 #if defined(__AVX512F__)
@@ -170,7 +181,9 @@ static void one_column(const job_of *j, span rows, val *y)
 {
     val sum[SUMS];
     if (rows.alone) {
-        *sum = own_row_sum(j, j->x_ld, rows.begin, rows.stop);
+        int64_t at[2];
+        entries_of(j, rows, 0, at);
+        *sum = own_row_sum(j, j->x_ld, at[0], at[1]);
         *y = ended(&j->end, *sum, *y);
         return;
     }
@@ -195,11 +208,11 @@ static void single_values(const job_of *j, span rows, int64_t cols, val *y)
         return;
     }
     for (int64_t i = rows.first; i < rows.end; i++) {
-        int64_t begin = rows.alone ? rows.begin : row_at(j, i),
-                end = rows.alone ? rows.stop : row_at(j, i + 1);
+        int64_t at[2];
+        entries_of(j, rows, i, at);
         val *to = y + (i - rows.first) * j->y_ld;
-        if (cols == 2) few_columns(2, j, begin, end, to);
-        else few_columns(3, j, begin, end, to);
+        if (cols == 2) few_columns(2, j, at[0], at[1], to);
+        else few_columns(3, j, at[0], at[1], to);
     }
 }
 #endif
@@ -251,6 +264,8 @@ static job_of typed(const tl_spmm_job *job)
                     .x_ld = job->x_ld,
                     .y_ld = job->y_ld,
                     .nnz = job->nnz,
+                    .a_cols = job->a_cols,
+                    .bad = job->bad,
                     .far = job->far,
                     .stream = job->stream,
                     .coming = job->coming,
@@ -412,7 +427,7 @@ static void range(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *l
         most = c > most ? c : most;
     }
     *lo = least;
-    *hi = (int64_t)most + 1;
+    *hi = (int64_t)((uint64_t)most + 1);        /* in look.c it may be anything */
 }
 
 static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to)
@@ -426,6 +441,12 @@ static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t b
     }
 }
 
+static bool ordered(const tl_spmm_job *job, int64_t begin, int64_t end)
+{
+    const job_of j = {.col = job->col, .nnz = job->nnz, .a_cols = job->a_cols};
+    return row_good(&j, begin, end);
+}
+
 /* ---- what dispatch.c calls */
 
 #define STRING2(x) #x
@@ -436,6 +457,6 @@ const tl_spmm_kernels *NAME(void);
 const tl_spmm_kernels *NAME(void)
 {
     static const tl_spmm_kernels kernels = {rows,  apply, part,   join,       pack,
-                                            scale, range, places, 8 * WIDEST, STRING(TL_ISA)};
+                                            scale, range, places, ordered,    8 * WIDEST, STRING(TL_ISA)};
     return &kernels;
 }

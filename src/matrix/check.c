@@ -340,3 +340,9 @@ tulle_status tl_csr_check_bounds(tl_base *b, const tulle_csr *A, const char *nam
 {
     return check(b, A, name, threads, false);
 }
+
+tulle_status tl_csr_refuse(tl_base *b, const tulle_csr *A, const char *name)
+{
+    tulle_status status = tl_csr_check(b, A, name, 0);
+    return status == TULLE_OK ? tl_fail(b, TULLE_EPATTERN, "%s: changed while it was checked", name) : status;
+}

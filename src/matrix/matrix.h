@@ -88,6 +88,8 @@ tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
+/* The sentence for one that was found wrong on the way. */
+tulle_status tl_csr_refuse(tl_base *b, const tulle_csr *A, const char *name);
 
 /* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else
  * *own, which has pointers of its own, is freed by the caller, and was found without faults in them.  Arrays
