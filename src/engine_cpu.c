@@ -300,6 +300,15 @@ static tulle_status merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge
                    "merge trials need a GPU, and this context computes on the CPU");
 }
 
+static tulle_status schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES])
+{
+    (void)force;
+    (void)was;
+    (void)seen;
+    return tl_fail(&ctx->base, TULLE_EDEVICE,
+                   "trials of policy delta need a GPU, and this context computes on the CPU");
+}
+
 /* A view over device memory does not get past the checks of a context without a device. */
 static tulle_status nowhere(tulle_ctx *ctx)
 {
@@ -352,6 +361,7 @@ const tl_engine tl_engine_cpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = merge,
+    .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
     .memory = memory, .threads = here, .close = nothing,
 };

@@ -69,6 +69,15 @@ static tulle_status merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge
                    ctx->device);
 }
 
+static tulle_status schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES])
+{
+    (void)force;
+    (void)was;
+    (void)seen;
+    return tl_fail(&ctx->base, TULLE_EDEVICE,
+                   "trials of policy delta need a context of one GPU, and this one has %s", ctx->device);
+}
+
 static uint64_t memory(const tulle_ctx *ctx)
 {
     (void)ctx;
@@ -128,6 +137,7 @@ const tl_engine tl_engine_several = {
     .spmm_make = tl_several_spmm_make, .spmm_run = tl_several_spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = tl_several_spmm_values, .spmm_free = tl_several_spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
+    .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
     .memory = memory, .threads = tl_several_threads, .close = tl_several_close,
 };

@@ -5,9 +5,9 @@
  *     bench_gpu [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash and
+ *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash, delta; speck+hash and
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
- *                         balancing always, never
+ *                         balancing always, never; the same of delta
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least so many (7) after 2 that are not counted
  *     --anchors FILE      to compare with: lines
@@ -49,6 +49,8 @@ static const struct { const char *name, *policy, *accumulator, *balance; } known
     {"regsort", "regsort", NULL, NULL},      {"regmerge", "regmerge", NULL, NULL},
     {"reghash", "reghash", NULL, NULL},      {"speck+dense", "speck", "dense", NULL},
     {"speck+balance", "speck", NULL, "on"},  {"speck+plain", "speck", NULL, "off"},
+    {"delta", "delta", NULL, NULL},          {"delta+balance", "delta", NULL, "on"},
+    {"delta+plain", "delta", NULL, "off"},
 };
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };

@@ -301,6 +301,7 @@ static bool looks_tiny(const tl_product *p)
     const tl_gpu_request *r = &p->request;
     const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
     return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX && r->recipe->forced < 0
+           && !r->recipe->delta
            && (r->recipe->few == TL_DIRECT || r->recipe->few_rows[1].first < 512) && p->gpu->balance < 0
            && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS) && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
 }
@@ -470,6 +471,7 @@ void tl_product_done(tl_product *p)
 {
     if (!p->gpu) return;
     forget_pattern(p);
+    tl_delta_done(p);
     operand_done(p, &p->A);
     operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
@@ -705,7 +707,8 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
-    if (two) shares(&p, stats);
+    if (request->recipe->delta) TRY(tl_delta_shares(&p, stats));
+    else if (two) shares(&p, stats);
     else tl_once_shares(&once, stats);
     uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8) + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);

@@ -25,6 +25,22 @@ typedef struct tl_work {
 /* Memory of a step beside C: spill maps, and positions or bits of two classes. */
 enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
 
+/* delta.c: what a step of DeltaSPARSE does with the rows, and its memory. */
+typedef struct tl_delta_step {
+    bool     scheduled;                 /* rows are sorted into bins                      */
+    int      only;                      /* not: the table of all rows, -1: none fits      */
+    uint64_t rows[DELTA_BINS], products[DELTA_BINS];
+} tl_delta_step;
+
+typedef struct tl_delta_work {
+    tl_dmem       mem;                  /* one block: the arrays below                    */
+    tl_dmem       board, cursors;       /* counts of 64 and of 32 bits                    */
+    tl_dmem       hard;                 /* a byte a row: its keys collided                */
+    tl_dmem       list, redo, unsorted; /* rows bin by bin; that were given up; to be sorted */
+    uint32_t      collided;
+    tl_delta_step step[2];
+} tl_delta_work;
+
 typedef struct tl_product {
     tl_base          *b;
     tl_gpu           *gpu;
@@ -44,6 +60,7 @@ typedef struct tl_product {
     tl_dmem           bad;              /* the first bad row; a word that stays "none" where nothing is checked */
     tl_sizes          sizes[2];
     tl_work           work[2];
+    tl_delta_work     delta;
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
@@ -70,6 +87,15 @@ tulle_status tl_product_mark(tl_product *p, const char *name);
 /* Kernels loaded; where that took time, it is a stage of its own. */
 tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
 tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */
+
+/* delta.c: the same for policy delta */
+tulle_status tl_delta_balance(tl_product *p, int step);
+tl_step_need tl_delta_needs(const tl_product *p);
+tulle_status tl_delta_symbolic(tl_product *p);
+tulle_status tl_delta_load(tl_product *p);
+tulle_status tl_delta_numeric(tl_product *p);
+tulle_status tl_delta_shares(tl_product *p, tulle_stats *stats);
+void         tl_delta_done(tl_product *p);
 
 /* split.c: heavy rows, each shared by many blocks; on the queue, not on a lane */
 bool         tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64_t span);

@@ -141,6 +141,7 @@ static uint64_t divide(tl_product *p, int step, uint64_t *groups)
 tulle_status tl_step_balance(tl_product *p, int step)
 {
     tulle_status status = TULLE_OK;
+    if (p->request.recipe->delta) return tl_delta_balance(p, step);
     tl_work *w = &p->work[step];
     uint64_t groups = 0, bytes = divide(p, step, &groups);
     tell(p, step);
@@ -261,6 +262,7 @@ static tulle_status take_room(tl_product *p, const grid *g, const char *what, tl
 
 tl_step_need tl_step_needs(tl_product *p, int step)
 {
+    if (p->request.recipe->delta) return tl_delta_needs(p);
     uint64_t groups, lists = divide(p, step, &groups);
     tl_step_need n = {.lists = lists ? tl_dmem_round(lists) : 0};
     for (int c = CLASS_BITS; c < CLASSES; c++) {
@@ -274,6 +276,7 @@ tl_step_need tl_step_needs(tl_product *p, int step)
 
 tl_step_need tl_step_most(const tl_product *p)
 {
+    if (p->request.recipe->delta) return tl_delta_needs(p);
     const tl_size *s = &p->sizes[1].size[CLASS_DENSE];
     uint32_t resident = s->kernel == TL_K_NUMERIC_DENSE ? tl_resident(&p->gpu->caps, s->threads, 0) : 0;
     uint64_t blocks = p->rows < resident ? p->rows : resident;
@@ -332,6 +335,7 @@ static tulle_status close_lanes(tl_product *p, int lanes)
 
 tulle_status tl_step_symbolic(tl_product *p)
 {
+    if (p->request.recipe->delta) return tl_delta_symbolic(p);
     tulle_status status = TULLE_OK;
     tl_kernel_id ids[CLASSES];
     tl_types compound = p->types, plain = p->types;
@@ -422,6 +426,7 @@ static tulle_status load_numeric(tl_product *p, tl_types types, int *classes, bo
 
 tulle_status tl_step_load(tl_product *p)
 {
+    if (p->request.recipe->delta) return tl_delta_load(p);
     tl_types types = p->types;
     int classes;
     bool sort;
@@ -431,6 +436,7 @@ tulle_status tl_step_load(tl_product *p)
 
 tulle_status tl_step_numeric(tl_product *p)
 {
+    if (p->request.recipe->delta) return tl_delta_numeric(p);
     tulle_status status = TULLE_OK;
     tl_types types = p->types;
     uint64_t span = p->note[0][SUM_MAX_SPAN];
@@ -511,7 +517,7 @@ tulle_status tl_step_numeric(tl_product *p)
         uint32_t rows = rows_of(p, 1, CLASS_HASH, &list), room = p->sizes[1].limits[LIMIT_HASH];
         if (p->note[1][SUM_MAX_NNZ] < room) room = (uint32_t)p->note[1][SUM_MAX_NNZ];
         tl_size s = tl_size_sort(p->gpu, types, room);
-        tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(p->c_ptr), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(s.slots),
+        tl_arg args[] = {TL_U32(rows), TL_MEM(list), TL_MEM(nothing), TL_U32(UINT32_MAX), TL_MEM(p->c_ptr), TL_MEM(p->lo), TL_MEM(p->span), TL_U32(s.slots),
                          TL_MEM(p->c_col), TL_MEM(p->c_val)};
         TRY(tl_product_launch(p, types, TL_K_SORT_ROWS, rows, s.threads, s.shared, 0, args, TL_COUNT(args)));
     }

@@ -394,6 +394,17 @@ INLINE walk_t walk_make(u32 size_log2, u32 entries)
 /* The entry of A that this thread fetches, where rounds [first, first + width) are up. */
 INLINE u32 walk_entry(walk_t w, u32 first) { return (first + (w.lane & (w.width - 1u))) * w.groups + w.group; }
 
+/* Where the columns of a row of B, which ascend, reach `column`. */
+INLINE ptr_t column_from(GLOBAL const idx_t *b_col, ptr_t begin, ptr_t end, idx_t column)
+{
+    while (begin < end) {
+        const ptr_t middle = begin + (end - begin) / 2u;
+        if (b_col[middle] < column) begin = middle + 1u;
+        else end = middle;
+    }
+    return begin;
+}
+
 /* ---- ranks: a pair of words for 32 columns, their bits and how many come before */
 INLINE void rank_mark(SHARED u32 *pairs, u32 column)
 {
