@@ -8,8 +8,9 @@
  * computes its rows as if they were all, with a slice of A and rows of Y, which lie apart in every order of
  * Y.
  *
- * Memory: what each part takes, where X has to be copied a copy for each; a limit is divided evenly.  Where
- * that is too little for one of them, one part on the host does all of it with all of the limit. */
+ * Memory: what each part takes, where X has to be copied a copy for each.  Under a limit one part, on the host
+ * where there is one, does all of it: a refusal must come before anything of Y is written, and one of several
+ * parts could refuse when others have written theirs. */
 #include "several.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -74,14 +75,12 @@ static void cut(const tl_several *v, const tulle_csr *A, parts *k)
 static tulle_spmm_options options_of(const job *j, int i)
 {
     tulle_spmm_options o = j->p->options;
-    uint64_t limit = o.memory_limit, copied = j->p->copied;
+    const uint64_t limit = o.memory_limit, copied = j->p->copied;
     o.op_a = TULLE_KEEP;
     o.trust_inputs = 1;
     o.time_stages = 0;
     o.threads = tl_several_share(j->v, i, o.threads);
-    if (limit) limit = limit > copied ? limit - copied : 1;
-    if (limit && !j->k->alone) limit = limit / (uint64_t)j->v->count + 1;
-    o.memory_limit = limit;
+    if (limit) o.memory_limit = limit > copied ? limit - copied : 1;
     return o;
 }
 
@@ -153,6 +152,7 @@ tulle_status tl_several_spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_
     p->kept = k;
     if (p->options.op_a != TULLE_KEEP) TRY(turn(p, A, k));
     cut(v, &p->A, k);
+    if (p->options.memory_limit) use_one(k, v->count, tl_several_main(v));
     job j = {.v = v, .p = p, .k = k};
     if (p->keeps) TRY(make_plans(&j));
     p->stats.sec_analyze = tl_now() - start;
@@ -231,7 +231,7 @@ tulle_status tl_several_spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_d
     job j = {.v = p->ctx->several, .p = p, .k = p->kept, .alpha = alpha, .beta = beta, .X = X, .Y = Y};
     tulle_status status = run(&j, multiply);
     if (tl_several_short(status) && !j.k->alone && !p->keeps) {
-        /* a limit is refused before anything of Y is written; but other parts may have been done */
+        /* other parts may have written theirs: where beta is 0 what Y was is not wanted */
         if (beta.re != 0 || beta.im != 0) return status;
         use_one(j.k, j.v->count, tl_several_main(j.v));
         status = run(&j, multiply);

@@ -149,7 +149,7 @@ typedef enum tl_file_id {
     X(CLASS_VERIFY,        motif_find,     class_verify)                                          \
     X(MOTIF_ENTER,         motif_find,     motif_enter)                                           \
     X(MOTIF_VERIFY,        motif_find,     motif_verify)                                          \
-    X(MOTIF_SELECT,        motif_find,     motif_select)                                          \
+    X(MOTIF_SELECT,        motif_map,      motif_select)                                          \
     X(MOTIF_TAKE,          motif_find,     motif_take)                                            \
     X(MOTIF_REST,          motif_find,     motif_rest)                                            \
     X(MOTIF_COUNT,         motif_find,     motif_count)                                           \

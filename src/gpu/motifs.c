@@ -32,10 +32,11 @@ static const struct {
     uint32_t products, a_entries;       /* of a motif, at most                                          */
     uint32_t short_products, short_entries;     /* of one whose entries are gathered                    */
     uint32_t walk, walk_alone;          /* entries that a thread of a team, or alone, goes through      */
+    uint64_t gain, row, fixed;          /* picoseconds: saved for a product; lost for a row, and once   */
 } limits = {
-    .rows = 4096, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
+    .rows = 10000, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
     .products = 16384, .a_entries = 1024, .short_products = 256, .short_entries = 32,
-    .walk = 64, .walk_alone = 1024,
+    .walk = 256, .walk_alone = 1024, .gain = 15, .row = 150, .fixed = 120000000,
 };
 
 enum { BLOCKS = 16, LEAST_FORCED = 2, FIND_THREADS = 128, FIND_THREADS_CPU = 32 };
@@ -56,6 +57,16 @@ static bool wanted(const tl_product *p)
     return p->gpu->motifs > 0 || (p->rows >= limits.rows && p->a_nnz >= limits.entries);
 }
 
+/* Is what motifs save more than the search for them takes, if all rows that look alike are?  Measured on an
+ * H200; a slower device is slower at both. */
+static bool worth_looking(const tl_product *p, uint64_t seen, uint64_t kinds)
+{
+    const uint64_t rows = ((uint64_t)p->rows + (uint64_t)p->request.B->rows) / 2;
+    const uint64_t alike = seen ? (seen - kinds) * 100 / seen : 0;
+    const uint64_t products = p->note[0][SUM_PRODUCTS] / 100 * alike;
+    return alike >= limits.repeat && products * limits.gain > rows * limits.row + limits.fixed;
+}
+
 /* The most products of a motif that shared memory has room for, while its map is made and while sums are
  * taken; 0: none. */
 static uint32_t products_most(const tl_product *p)
@@ -71,10 +82,12 @@ static uint32_t entries_most(uint32_t products)
     return products / 4 < limits.a_entries ? products / 4 : limits.a_entries;
 }
 
-/* A team where there are lanes, else a thread: neither needs a barrier. */
+/* A team where there are lanes, else a thread: neither needs a barrier.  Some four entries a thread: their
+ * loads overlap, and the device takes more rows at once. */
 static uint32_t team_of(const tl_product *p, int64_t nnz, int64_t rows)
 {
-    return p->gpu->caps.warp ? tl_team_log2(p->gpu, nnz, rows) : 0;
+    const uint32_t team = p->gpu->caps.warp ? tl_team_log2(p->gpu, nnz, rows) : 0;
+    return team > 2 ? team - 2 : 0;
 }
 
 static uint32_t walk_of(const tl_product *p, uint32_t team)
@@ -85,6 +98,13 @@ static uint32_t walk_of(const tl_product *p, uint32_t team)
 static uint32_t find_threads(const tl_product *p)
 {
     return p->gpu->caps.cpu ? FIND_THREADS_CPU : FIND_THREADS;
+}
+
+/* One block goes over all motifs. */
+static uint32_t select_threads(const tl_product *p)
+{
+    const tl_caps *caps = &p->gpu->caps;
+    return caps->cpu ? FIND_THREADS_CPU : caps->threads_block < 1024 ? caps->threads_block : 1024;
 }
 
 /* Blocks for `rows` rows, but no more than there are at once: a block remembers what it found. */
@@ -221,7 +241,7 @@ static tulle_status find_motifs(tl_product *p, search *s, uint32_t room)
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_ENTER, blocks, threads, 0, 0, enter, TL_COUNT(enter)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_VERIFY, (p->rows + stretch - 1) / stretch, threads, 0, 0,
                           verify, TL_COUNT(verify)));
-    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_SELECT, 1, gpu->caps.cpu ? threads : 256, 0, 0, select,
+    TRY(tl_product_launch(p, p->types, TL_K_MOTIF_SELECT, 1, select_threads(p), 0, 0, select,
                           TL_COUNT(select)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_TAKE, find_blocks(p, p->rows, 0), threads, 0, 0, take,
                           TL_COUNT(take)));
@@ -347,7 +367,7 @@ tulle_status tl_motifs_find(tl_product *p, bool *again)
     *again = false;
     if (!wanted(p)) return TULLE_OK;
     tl_trace(p->b, "motifs: a sample of %" PRIu64 " rows has %" PRIu64 " kinds", seen, kinds);
-    if (p->gpu->motifs < 0 && (seen - kinds) * 100 < seen * limits.repeat) return TULLE_OK;
+    if (p->gpu->motifs < 0 && !worth_looking(p, seen, kinds)) return TULLE_OK;
     status = look(p, &s, &taken);
     if (no_room(p, status)) {
         status = TULLE_OK;

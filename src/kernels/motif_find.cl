@@ -14,8 +14,7 @@
  * that are far longer than usual, have none.
  *
  *   sample   a few rows of A by what the bounds of rows of B tell; where most differ the search ends here
- *   select   motifs with rows enough become those that are used: short ones first, a place for each in the
- *            maps
+ *   select   (motif_map.cl) which motifs are used
  *   take     their rows leave the other classes: no products are left there
  *   rest     a list of those that are left
  *   count    the entries of C of rows with a motif, once maps are made (motif_map.cl)
@@ -27,6 +26,7 @@
 #define CLASS_OF_EMPTY  0xfffffffeu     /* a row of B without entries: it begins nowhere */
 #define TRIES           64u             /* slots looked at for one hash                  */
 #define SAMPLE_LONG     1024u           /* entries of a row of A that a sample looks at  */
+#define USUAL           32u             /* motifs that a block counts before it tells    */
 
 INLINE u64 motif_mix(u64 z)
 {
@@ -66,6 +66,18 @@ INLINE void recent_keep(SHARED u64 *recent, u64 hash, u32 slot)
     const u64 was = PEEK64(to);
     if (hash >> 16 != 0u) ATOMIC_CAS64(to, was, hash >> 16 << 16 | slot);
 }
+
+/* Rows base, base + 1, ..., a team each, and on by `stride`.  Before the others the first team takes its row
+ * alone, so that the rest finds in `recent` what most rows are like: else all teams of a device read one slot
+ * of the table at once, which took four times as long as the hashes. */
+#define FIRST_ALONE(base, i, rows, stride, team_log2)                                                        \
+    for (u32 all = 0; all < 2u; all++) {                                                                     \
+        const u64 stop = all || (rows) < (base) + 1u ? (rows) : (base) + 1u;                                 \
+        for (u64 i = (base) + (thread_id() >> (team_log2)); i < stop; i += (stride)) {
+#define FIRST_ALONE_END                                                                                      \
+        }                                                                                                    \
+        BARRIER();                                                                                           \
+    }
 
 /* The slot of a hash; NOTHING32: there is no room.  *number: how many were entered before, where this is the
  * first of its kind, else NOTHING32. */
@@ -148,8 +160,8 @@ KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
     for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
     BARRIER();
-    const u64 stride = (u64)block_count() * teams;
-    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += stride) {
+    const u64 base = (u64)block_id() * teams, stride = (u64)block_count() * teams;
+    FIRST_ALONE(base, i, rows, stride, team_log2)
         const u32 r = (u32)i;
         const ptr_t begin = b_ptr[r], end = b_ptr[r + 1], length = end - begin;
         const idx_t first = length ? b_col[begin] : 0;
@@ -172,7 +184,7 @@ KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_
             class_of[r] = s;
             first_of[r] = first;
         }
-    }
+    FIRST_ALONE_END
 }
 
 KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
@@ -209,8 +221,8 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
     for (u32 i = thread_id(); i < RECENT; i += thread_count()) recent[i] = 0u;
     BARRIER();
-    const u64 stride = (u64)block_count() * teams;
-    for (u64 i = (u64)block_id() * teams + (thread_id() >> team_log2); i < rows; i += stride) {
+    const u64 base = (u64)block_id() * teams, stride = (u64)block_count() * teams;
+    FIRST_ALONE(base, i, rows, stride, team_log2)
         const u32 r = (u32)i, n = products[r];
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
         u32 s = NOTHING32;
@@ -238,21 +250,21 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
             }
         }
         if (lane == 0u) motif_of[r] = s;
-    }
+    FIRST_ALONE_END
 }
 
-/* A block has a stretch of rows; most of them have the motif of the first one, and are counted together. */
+/* A block has a stretch of rows; most of them have one of a few motifs, and are counted together. */
 KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a_ptr,
                      GLOBAL const idx_t *a_col, GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of,
                      GLOBAL const idx_t *lo, GLOBAL const u32 *reps, GLOBAL u32 *counts,
                      GLOBAL u32 *motif_of)
 {
-    STATIC_SHARED u32 usual, votes;
+    STATIC_SHARED u32 usual[USUAL], votes[USUAL];
     const u32 team = 1u << team_log2, lane = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
     const u64 from = (u64)block_id() * stretch, to = from + stretch < rows ? from + stretch : rows;
-    if (thread_id() == 0u) {
-        usual = motif_of[from];
-        votes = 0u;
+    for (u32 i = thread_id(); i < USUAL; i += thread_count()) {
+        usual[i] = NOTHING32;
+        votes[i] = 0u;
     }
     BARRIER();
     for (u64 i = from + (thread_id() >> team_log2); i < to; i += teams) {
@@ -273,96 +285,16 @@ KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a
         same = team_all(same, team);
         if (lane == 0u) {
             if (!same) motif_of[r] = NOTHING32;
-            else if (s == usual) ATOMIC_ADD32(&votes, 1u);
-            else ATOMIC_ADD32(&counts[s], 1u);
+            else {
+                const u32 u = s & (USUAL - 1u), was = ATOMIC_CAS32(&usual[u], NOTHING32, s);
+                if (was == NOTHING32 || was == s) ATOMIC_ADD32(&votes[u], 1u);
+                else ATOMIC_ADD32(&counts[s], 1u);
+            }
         }
     }
     BARRIER();
-    if (thread_id() == 0u && votes) ATOMIC_ADD32(&counts[usual], votes);
-}
-
-/* One block.  counts: rows of each slot, in the end the number of its motif.  motifs: MOTIF_WORDS each. */
-KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries,
-                     GLOBAL const u32 *found, GLOBAL const u32 *list, GLOBAL const u32 *reps,
-                     GLOBAL u32 *counts, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
-                     GLOBAL u32 *motifs, GLOBAL u64 *summary)
-{
-    STATIC_SHARED u32 words[SCAN_WORDS];
-    STATIC_SHARED u32 low, high, rows, short_rows, entries_short, entries_all, longest, end;
-    const u32 t = thread_id(), threads = thread_count(), all = found[1] < most ? found[1] : most;
-    if (t == 0u) {
-        low = 0u, high = 0u, rows = 0u, short_rows = 0u;
-        entries_short = 0u, entries_all = 0u, longest = 0u, end = 0u;
-    }
-    BARRIER();
-    for (u32 i = t; i < all; i += threads) {
-        const u32 n = counts[list[i]];
-        if (n >= least) ADD_SPLIT(&low, &high, (u64)n * products[reps[list[i]]]);
-    }
-    BARRIER();
-    /* rounded: whole products of which every row has a motif are too many for u64 only past 2^57 */
-    const u64 covered = (u64)PEEK32(&high) << 32 | PEEK32(&low);
-    const bool worth = covered > 0u && covered * 100u >= summary[SUM_PRODUCTS] * share;
-    u32 number = 0, at = 0, shorts = 0;
-    BARRIER();
-    if (t == 0u) {
-        low = 0u;
-        high = 0u;
-    }
-    BARRIER();
-    for (u32 way = 0; way < 2u; way++) {
-        for (u32 base = 0; base < all; base += threads) {
-            const u32 i = base + t;
-            u32 s = 0, q = 0, n = 0, size = 0, entries = 0, total, chosen;
-            bool here = i < all;
-            if (here) {
-                s = list[i];
-                q = reps[s];
-                size = products[q];
-                entries = (u32)(a_ptr[q + 1] - a_ptr[q]);
-                here = (size <= short_products && entries <= short_entries) == (way == 0u);
-                n = counts[s];
-            }
-            bool mine = here && worth && n >= least;
-            const u32 before = at + block_scan(mine ? size : 0u, words, &total);
-            mine = mine && before + size <= room;
-            BARRIER();
-            const u32 id = number + block_scan(mine ? 1u : 0u, words, &chosen);
-            BARRIER();
-            if (here) counts[s] = mine ? id : NOTHING32;
-            if (mine) {
-                GLOBAL u32 *m = motifs + MOTIF_WORDS * id;
-                m[MOTIF_ROW] = q;
-                m[MOTIF_SIZE] = size;
-                m[MOTIF_AT] = before;
-                ADD_SPLIT(&low, &high, (u64)n * size);
-                ATOMIC_ADD32(&rows, n);
-                if (way == 0u) ATOMIC_ADD32(&short_rows, n);
-                if (way == 0u) ATOMIC_MAX32(&entries_short, entries);
-                ATOMIC_MAX32(&entries_all, entries);
-                ATOMIC_MAX32(&longest, size);
-                ATOMIC_MAX32(&end, before + size);
-            }
-            at += total;
-            number += chosen;
-        }
-        if (way == 0u) shorts = number;
-    }
-    BARRIER();
-    if (t == 0u) {
-        GLOBAL u64 *sum = summary + SUM_MOTIF;
-        sum[MOTIF_CLASSES] = found[0];
-        sum[MOTIF_FOUND] = found[1];
-        sum[MOTIF_USED] = number;
-        sum[MOTIF_SHORT] = shorts;
-        sum[MOTIF_ROWS] = rows;
-        sum[MOTIF_PRODUCTS] = (u64)high << 32 | low;
-        sum[MOTIF_SHORT_ROWS] = short_rows;
-        sum[MOTIF_SHORT_ENTRIES] = entries_short;
-        sum[MOTIF_ENTRIES] = entries_all;
-        sum[MOTIF_LONGEST] = longest;
-        sum[MOTIF_ROOM] = end;
-    }
+    for (u32 i = thread_id(); i < USUAL; i += thread_count())
+        if (votes[i]) ATOMIC_ADD32(&counts[usual[i]], votes[i]);
 }
 
 KERNEL(motif_take)(u32 rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *span, GLOBAL const u32 *limits,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * motif_map.cl - for each motif, once: where in the row of C each of its products belongs.
+ * motif_map.cl - which motifs are used, and for each of them, once: where in the row of C each of its
+ * products belongs.
+ *
+ *   select    motifs with rows enough: short ones first, a place for each in the maps
+ *   map       the places of products, below
  *
  * A block a motif.  The products of the row that stands for it are sorted by column, those of one column in
  * the order of A; that order is the map.  For motif m, whose products begin at `at`:
@@ -11,6 +15,90 @@
  *                          B, 16 bits each; else 16 bits a product, in the order of A: its entry of C
  *
  * Shared memory: a word of 8 bytes a product, a power of two, and 4 bytes for each entry of A. */
+
+/* One block.  counts: rows of each slot, in the end the number of its motif.  motifs: MOTIF_WORDS each. */
+KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries,
+                     GLOBAL const u32 *found, GLOBAL const u32 *list, GLOBAL const u32 *reps,
+                     GLOBAL u32 *counts, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
+                     GLOBAL u32 *motifs, GLOBAL u64 *summary)
+{
+    STATIC_SHARED u32 words[SCAN_WORDS];
+    STATIC_SHARED u32 low, high, rows, short_rows, entries_short, entries_all, longest, end;
+    const u32 t = thread_id(), threads = thread_count(), all = found[1] < most ? found[1] : most;
+    if (t == 0u) {
+        low = 0u, high = 0u, rows = 0u, short_rows = 0u;
+        entries_short = 0u, entries_all = 0u, longest = 0u, end = 0u;
+    }
+    BARRIER();
+    for (u32 i = t; i < all; i += threads) {
+        const u32 n = counts[list[i]];
+        if (n >= least) ADD_SPLIT(&low, &high, (u64)n * products[reps[list[i]]]);
+    }
+    BARRIER();
+    /* rounded: whole products of which every row has a motif are too many for u64 only past 2^57 */
+    const u64 covered = (u64)PEEK32(&high) << 32 | PEEK32(&low);
+    const bool worth = covered > 0u && covered * 100u >= summary[SUM_PRODUCTS] * share;
+    u32 number = 0, at = 0, shorts = 0;
+    BARRIER();
+    if (t == 0u) {
+        low = 0u;
+        high = 0u;
+    }
+    BARRIER();
+    for (u32 way = 0; way < 2u; way++) {
+        for (u32 base = 0; base < all; base += threads) {
+            const u32 i = base + t;
+            u32 s = 0, q = 0, n = 0, size = 0, entries = 0, total, chosen;
+            bool here = i < all;
+            if (here) {
+                s = list[i];
+                q = reps[s];
+                size = products[q];
+                entries = (u32)(a_ptr[q + 1] - a_ptr[q]);
+                here = (size <= short_products && entries <= short_entries) == (way == 0u);
+                n = counts[s];
+            }
+            bool mine = here && worth && n >= least;
+            const u32 before = at + block_scan(mine ? size : 0u, words, &total);
+            mine = mine && before + size <= room;
+            BARRIER();
+            const u32 id = number + block_scan(mine ? 1u : 0u, words, &chosen);
+            BARRIER();
+            if (here) counts[s] = mine ? id : NOTHING32;
+            if (mine) {
+                GLOBAL u32 *m = motifs + MOTIF_WORDS * id;
+                m[MOTIF_ROW] = q;
+                m[MOTIF_SIZE] = size;
+                m[MOTIF_AT] = before;
+                ADD_SPLIT(&low, &high, (u64)n * size);
+                ATOMIC_ADD32(&rows, n);
+                if (way == 0u) ATOMIC_ADD32(&short_rows, n);
+                if (way == 0u) ATOMIC_MAX32(&entries_short, entries);
+                ATOMIC_MAX32(&entries_all, entries);
+                ATOMIC_MAX32(&longest, size);
+                ATOMIC_MAX32(&end, before + size);
+            }
+            at += total;
+            number += chosen;
+        }
+        if (way == 0u) shorts = number;
+    }
+    BARRIER();
+    if (t == 0u) {
+        GLOBAL u64 *sum = summary + SUM_MOTIF;
+        sum[MOTIF_CLASSES] = found[0];
+        sum[MOTIF_FOUND] = found[1];
+        sum[MOTIF_USED] = number;
+        sum[MOTIF_SHORT] = shorts;
+        sum[MOTIF_ROWS] = rows;
+        sum[MOTIF_PRODUCTS] = (u64)high << 32 | low;
+        sum[MOTIF_SHORT_ROWS] = short_rows;
+        sum[MOTIF_SHORT_ENTRIES] = entries_short;
+        sum[MOTIF_ENTRIES] = entries_all;
+        sum[MOTIF_LONGEST] = longest;
+        sum[MOTIF_ROOM] = end;
+    }
+}
 
 CREW_SORT(word_sort, u64)
 

@@ -106,7 +106,8 @@ typedef long   i64;
 #define TL_ATOMIC_ADD_LOOP(p, v, real, bits, space, cas, as_bits, as_real)      \
     do {                                                                        \
         volatile space bits *at = (volatile space bits *)(p);                   \
-        bits seen = cas(at, (bits)0, (bits)0), was;                             \
+        bits seen = cas(at, (bits)0, (bits)0);  /* no comma outside parentheses: */ \
+        bits was;                               /* this stands in arguments, too */ \
         do {                                                                    \
             was = seen;                                                         \
             seen = cas(at, was, as_bits(as_real(was) + (real)(v)));             \
