@@ -80,8 +80,8 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
     return true;
 }
 
-/* The same for many matrices, one a turn: of the policies that have tests of their own (the last five) a CPU takes another one
- * each turn, a GPU all. */
+/* The same for many matrices, one a turn: of the policies that have tests of their own (the last five) a CPU
+ * takes another one each turn, a GPU all. */
 static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
 {
     enum { CORE = 4, OTHERS = 5 };

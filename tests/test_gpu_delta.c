@@ -530,8 +530,8 @@ static void a_tree_decides(void)
     REQUIRE(longest < 5000, "the longest row has %" PRId64 " entries", longest);
     const struct { double limit; const char *about, *symbolic, *numeric; } cases[] = {
         {0, "no decision tree was given", "symbolic step: rows are sorted", "numeric step: rows are sorted"},
-        {(double)longest + 0.5, "measured on a test; 3 of 3 right and 0 of 1", "symbolic step: rows are sorted",
-         "numeric step: rows are not sorted"},
+        {(double)longest + 0.5, "measured on a test; 3 of 3 right and 0 of 1",
+         "symbolic step: rows are sorted", "numeric step: rows are not sorted"},
         {1e9, "this is another device", "symbolic step: rows are not sorted",
          "numeric step: rows are not sorted"},
     };
