@@ -8,9 +8,9 @@
  * computes its rows as if they were all, with a slice of A and rows of Y, which lie apart in every order of
  * Y.
  *
- * Memory: what each part takes, where X has to be copied a copy for each.  Under a limit one part, on the host
- * where there is one, does all of it: a refusal must come before anything of Y is written, and one of several
- * parts could refuse when others have written theirs. */
+ * Memory: what each part takes, where X has to be copied a copy for each.  Under a limit one part, on the
+ * host where there is one, does all of it: a refusal must come before anything of Y is written, and one of
+ * several parts could refuse when others have written theirs. */
 #include "several.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
