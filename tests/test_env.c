@@ -27,6 +27,7 @@ static const variable variables[] = {
     {"TULLE_SPMM_TF32", SWITCH},
     {"TULLE_SPMM_TWINS", SWITCH},
     {"TULLE_GPU_BALANCE", SWITCH},
+    {"TULLE_GPU_TWINS", {"on", "off", "auto", NULL}, {"1", "always", NULL}, "\"on\" or \"off\" or \"auto\""},
     {"TULLE_GPU_MOTIFS", {"on", "off", "collide-classes", "collide-motifs", "16384", NULL}, {"0", "16385", "collide", "-1", "many", NULL},
      "\"on\" or \"off\" or \"collide-classes\" or \"collide-motifs\", or a whole number from 1 to 16384"},
     {"TULLE_SPMM_OVERLAP", {"on", "off", "1", "3", "", NULL}, {"0", "4", "-1", "two", "1 ", "on1", NULL},

@@ -43,6 +43,7 @@ static const variable table[] = {
     {"TULLE_GPU_FAIL", NULL, 0, INT64_MAX, FOR_TESTS, "this request for device memory fails; 0: none"},
     {"TULLE_GPU_BALANCE", "on off", 0, 0, FOR_TESTS, "rows sorted by class"},
     {"TULLE_GPU_MOTIFS", "on off collide-classes collide-motifs", 1, 16384, FOR_TESTS, "rows that repeat"},
+    {"TULLE_GPU_TWINS", "on off auto", 0, 0, FOR_TESTS, "products of rows with the same columns, in bundles"},
     /* those of others */
     {"XDG_CACHE_HOME", NULL, 0, 0, FOR_USERS, "tulle/ there is the folder for compiled kernels"},
     {"HOME", NULL, 0, 0, FOR_USERS, ".cache/tulle there is that folder"},

@@ -65,11 +65,13 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
                             length, length + n.entries, length + 5 * n.entries};
 }
 
-/* Those of pieces before are good for this one, too, unless the pieces were only counted or columns found. */
-INLINE void forget_patterns(const mode m, tl_scratch *s)
+/* Those of pieces before are good for this one, too, if what was noted of them is the same: where rows were only
+ * counted columns are missing, and places where only columns were found. */
+INLINE void forget_patterns(const mode m, const bool columns, tl_scratch *s)
 {
-    if (s->pattern_mode == (int)m + 1) return;
-    s->pattern_mode = (int)m + 1;
+    const int noted = 1 + 2 * (int)m + columns;
+    if (s->pattern_mode == noted) return;
+    s->pattern_mode = noted;
     pattern *first = pattern_at(s, 0);
     for (int64_t i = 0; i < s->pattern_count; i++)
         *pattern_at(s, i) = (pattern){.products = -1, .entries = -1, .next = {first, first}};

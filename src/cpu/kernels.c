@@ -139,7 +139,7 @@ INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, cons
     repeats x = {.row = piece->row0, .row1 = piece->row1, .begin = ptr_at(sh, &job->a, piece->row0),
                  .last = pattern_at(s, 0), .o = {c_col, c_val}};
     int64_t credit = CREDIT;
-    forget_patterns(m, s);
+    forget_patterns(m, c_col != NULL, s);
     for (; x.row < x.row1; x.row++) {
 #if HAVE_LANES
         if (m != SYMBOLIC && !job->drop_zeros && credit > 0) {

@@ -126,6 +126,7 @@ static tulle_status analyze(tl_product *p)
                      TL_MEM(p->limits[0]), TL_MEM(p->products), TL_MEM(p->longest), TL_MEM(p->lo),
                      TL_MEM(p->span),      TL_MEM(p->sum[0])};
     TRY(tl_product_launch(p, p->types, TL_K_ANALYZE, blocks, threads, 0, 0, args, TL_COUNT(args)));
+    TRY(tl_twins_sample(p));
     TRY(tl_motifs_sample(p));
     TRY(tl_product_mark(p, p->request.recipe->once ? "upper bound" : "analysis"));
     uint32_t found[2] = {UINT32_MAX, 0};

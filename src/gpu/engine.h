@@ -47,7 +47,8 @@
     X(tf32,               256,  false, false)                                                     \
     X(motif_find,         256,  false, false)                                                     \
     X(motif_map,          1024, false, false)                                                    \
-    X(motif_fill,         256,  false, true)
+    X(motif_fill,         256,  false, true)                                                      \
+    X(twin_rows,          128,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -155,7 +156,13 @@ typedef enum tl_file_id {
     X(MOTIF_COUNT,         motif_find,     motif_count)                                           \
     X(MOTIF_MAP,           motif_map,      motif_map)                                             \
     X(MOTIF_GATHER,        motif_fill,     motif_gather)                                          \
-    X(MOTIF_SCATTER,       motif_fill,     motif_scatter)
+    X(MOTIF_SCATTER,       motif_fill,     motif_scatter)                                         \
+    X(TWIN_WEIGH,          twin_rows,      twin_weigh)                                        \
+    X(TWIN_LIST,           twin_rows,      twin_list)                                         \
+    X(TWIN_COUNT,          twin_rows,      twin_count)                                        \
+    X(TWIN_APPLY,          twin_rows,      twin_apply)                                        \
+    X(TWIN_GIVE,           twin_rows,      twin_give)                                         \
+    X(TWIN_FILL,           twin_rows,      twin_fill)
 
 typedef enum tl_kernel_id {
 #define TL_ENUM(id, file, name) TL_K_##id,
@@ -232,6 +239,7 @@ struct tl_gpu {
     int              motifs;            /* TULLE_GPU_MOTIFS: -1 where a sample says so, 0 never, 1 always */
     uint64_t         motif_hash[2];     /* bits that count of hashes of classes, of motifs */
     uint32_t         motif_most;        /* how many there may be     */
+    int              twins;             /* TULLE_GPU_TWINS: -1 where most rows have them, 0 never, 1 always */
     /* delta.c */
     tl_trees         delta_trees;       /* of TULLE_DELTA_TREE; without nodes: none  */
     bool             delta_looked;

@@ -22,8 +22,9 @@ tulle_status tl_product_shares(tl_product *p, tulle_stats *stats)
 {
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];
-    int64_t left = p->rows - p->motifs.rows;
+    int64_t left = p->rows - p->motifs.rows - p->twins.rows;
     stats->shares = 0;
+    add_share(stats, (tulle_share){"twins", p->twins.rows, p->twins.products});
     add_share(stats, (tulle_share){"motif", p->motifs.rows, p->motifs.products});
     for (const tl_way *way = tl_ways[1] + 1; way < tl_ways[1] + TL_WAYS;
          way++) { /* the first has no products */

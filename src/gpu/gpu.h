@@ -14,6 +14,7 @@
  *   operands.c  A and B on the device
  *   result.c    C as the caller wants it
  *   motifs.c    rows of C that repeat each other: places of products found once
+ *   twins.c     rows of A and B with the same columns, multiplied in bundles
  *   budget.c    how much a product needs, where its limit is too small
  *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins where a tree says so
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does

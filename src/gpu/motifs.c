@@ -52,7 +52,7 @@ bool tl_motifs_forced(const tl_product *p)
 static bool wanted(const tl_product *p)
 {
     const uint32_t most = (uint32_t)1 << 27;
-    if (!p->request.recipe->alike || p->gpu->motifs == 0 || p->motifs.off) return false;
+    if (!p->request.recipe->alike || p->gpu->motifs == 0 || p->motifs.off || p->twins.used) return false;
     if (p->rows == 0 || p->rows >= most) return false;
     return p->gpu->motifs > 0 || (p->rows >= limits.rows && p->a_nnz >= limits.entries);
 }

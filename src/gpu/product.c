@@ -2,7 +2,7 @@
  *
  * product.c - the road of one product on a device:
  *
- *   operands on the device -> (check) -> analysis -> wait -> (motifs -> wait) -> balance -> symbolic -> row
+ *   operands on the device -> (check) -> analysis -> wait -> (twins or motifs -> wait) -> balance -> symbolic -> row
  *   pointers -> wait -> C allocated -> balance -> numeric -> sorting -> C where it is asked for
  *
  * The waits are where the host must know something: what the rows are like, which repeat each other
@@ -138,6 +138,7 @@ static tulle_status count(tl_product *p)
     if (p->work[0].balanced) TRY(tl_product_mark(p, "symbolic load"));
     TRY(tl_step_symbolic(p));
     TRY(tl_motifs_count(p));
+    TRY(tl_twins_give(p));
     TRY(tl_product_mark(p, "symbolic"));
 done:
     return status;
@@ -159,7 +160,7 @@ done:
 }
 
 static const tl_road two_steps = {
-    .before = {try_short, tl_product_look, find_motifs, count, tl_product_pointers},
+    .before = {try_short, tl_product_look, tl_twins_find, find_motifs, count, tl_product_pointers},
     .after = {tl_product_c, tl_product_fill},
     .fill = tl_product_fill,
     .numeric = tl_step_numeric,
@@ -195,6 +196,7 @@ void tl_product_done(tl_product *p)
     if (!p->gpu) return;
     for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->work[i].list);
     tl_motifs_done(p);
+    tl_twins_done(p);
     if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);

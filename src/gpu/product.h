@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * product.h - one product on its way through the GPU, for product.c (the road), operands.c and result.c (its
- * ends), steps.c (symbolic and numeric), motifs.c (rows that repeat each other), split.c (heavy rows), once.c
- * (both steps in one) and replay.c (the numeric step again). */
+ * ends), steps.c (symbolic and numeric), motifs.c (rows that repeat each other), twins.c (rows in bundles),
+ * split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
@@ -40,6 +40,17 @@ typedef struct tl_motifs {
     tl_dmem  maps;                      /* one block: those rows (rest), then what motif_map.cl makes */
     tl_dmem  rest, motif, columns, starts, places;
 } tl_motifs;
+
+/* Rows of A and of B in bundles with the same columns (twins.c). */
+typedef struct tl_twins {
+    bool     off, used;                 /* not in this product; some rows are taken  */
+    uint32_t listed;                    /* bundles of A with products                */
+    uint32_t room[TWIN_SIZES];          /* bytes of the largest of each size, 0: there are none */
+    int64_t  rows, products;
+    uint32_t others;                    /* rows with products that are not taken     */
+    tl_dmem  bits, rows_memory;         /* two blocks: the parts below lie there     */
+    tl_dmem  a_firsts, b_firsts, of, sizes, list, rest;
+} tl_twins;
 
 /* once.c: where bhSPARSE keeps what it has before C is known */
 enum { TL_AREAS = 40 };
@@ -102,6 +113,7 @@ typedef struct tl_product {
     tl_sizes          sizes[2];
     tl_work           work[2];
     tl_motifs         motifs;
+    tl_twins          twins;
     tl_delta_work     delta;
     tl_once          *once;             /* what bhSPARSE keeps; NULL: it goes in two steps */
     uint64_t          note[2][SUM_ALL];
@@ -140,6 +152,13 @@ tulle_status tl_motifs_find(tl_product *p, bool *again);
 tulle_status tl_motifs_count(tl_product *p);
 tulle_status tl_motifs_fill(tl_product *p);
 void         tl_motifs_done(tl_product *p);
+/* twins.c, in the same order, before motifs */
+bool         tl_twins_forced(const tl_product *p);
+tulle_status tl_twins_sample(tl_product *p);
+tulle_status tl_twins_find(tl_product *p);
+tulle_status tl_twins_give(tl_product *p);
+tulle_status tl_twins_fill(tl_product *p);
+void         tl_twins_done(tl_product *p);
 /* budget.c: bytes that the product takes at most, as far as is known of analyzed rows, without motifs. */
 uint64_t     tl_product_most(tl_product *p);
 

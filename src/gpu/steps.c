@@ -82,7 +82,7 @@ static bool decide(const tl_product *p, int step, int *only)
     bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
                  || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most
                  || (*only >= CLASS_FEW && most >= CLASS_FEW);
-    if (p->motifs.used) return true;    /* a list leaves out those that have one */
+    if (p->motifs.used || p->twins.used) return true;   /* a list leaves out those that are taken */
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
@@ -160,9 +160,10 @@ tulle_status tl_step_balance(tl_product *p, int step)
     uint32_t threads = p->gpu->caps.cpu                   ? 64
                        : p->gpu->caps.threads_block < 512 ? p->gpu->caps.threads_block
                                                           : 512;
-    const uint32_t rows = p->motifs.used ? p->motifs.others : p->rows;
+    const uint32_t rows = p->motifs.used ? p->motifs.others : p->twins.used ? p->twins.others : p->rows;
+    const tl_dmem rest = p->twins.used ? p->twins.rest : p->motifs.rest;
     tl_arg args[] = {
-        TL_U32(rows),         TL_MEM(p->motifs.rest),   TL_U32(step),     TL_MEM(p->A.ptr),
+        TL_U32(rows),         TL_MEM(rest),             TL_U32(step),     TL_MEM(p->A.ptr),
         TL_MEM(p->products),  TL_MEM(p->span),          TL_MEM(p->c_ptr), TL_MEM(p->limits[step]),
         TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),  TL_MEM(w->groups)};
     TRY(tl_product_launch(p, p->types, TL_K_BINS, (rows + threads - 1) / threads, threads, 0, 0, args,
@@ -346,6 +347,7 @@ tulle_status tl_step_numeric(tl_product *p)
     int classes = 0;
     types.key = tl_key_bits(p);
     TRY(load_numeric(p, types, &classes, &then));
+    TRY(tl_twins_fill(p));
     TRY(tl_motifs_fill(p));
     TRY(run(p, 1, classes, types, types));
     TRY(tl_product_mark(p, "numeric"));

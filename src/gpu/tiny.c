@@ -13,7 +13,7 @@ bool tl_looks_tiny(const tl_product *p)
     const int64_t seen[3] = {p->rows, p->a_nnz, r->B->nnz};
     return p->rows > 0 && p->rows <= TINY_ROWS && p->a_nnz <= TINY_ENTRIES && r->B->cols < UINT32_MAX
            && r->recipe->forced < 0 && (r->recipe->few == TL_DIRECT || r->recipe->few_rows[1].first < 512)
-           && p->gpu->balance < 0 && !tl_motifs_forced(p)
+           && p->gpu->balance < 0 && !tl_motifs_forced(p) && !tl_twins_forced(p)
            && tl_fits(TULLE_I32, TINY_ROWS * (int64_t)TINY_PRODUCTS)
            && memcmp(seen, p->gpu->not_tiny, sizeof seen) != 0;
 }

@@ -64,7 +64,8 @@
 #define SUM_MEASURE      (SUM_WORDS + 2 * CLASSES)
 /* then what is known of motifs (motif_find.cl); the last one comes with the counts of C */
 #define SUM_MOTIF        (SUM_WORDS + 3 * CLASSES)
-#define SUM_ALL          (SUM_MOTIF + MOTIF_SUMS)
+#define SUM_TWIN         (SUM_MOTIF + MOTIF_SUMS)       /* and of twins (twin_rows.cl) */
+#define SUM_ALL          (SUM_TWIN + TWIN_SUMS)
 #define MOTIF_SAMPLED    0      /* rows of the sample, and how many kinds they are */
 #define MOTIF_DIFFERENT  1
 #define MOTIF_CLASSES    2      /* of rows of B */
@@ -80,6 +81,28 @@
 #define MOTIF_ROOM       12     /* products of all of them */
 #define MOTIF_MOST       13     /* entries of C of one that is not short */
 #define MOTIF_SUMS       14
+/* Twins: rows after each other with the same columns, in bundles of up to TWIN_MOST. */
+#define TWIN_MOST        3
+#define TWIN_A           0      /* products of rows of A, entries of B, in bundles of two rows and more */
+#define TWIN_B           1
+#define TWIN_TAKEN       2      /* rows of C that are taken, their products, */
+#define TWIN_TAKEN_PRODUCTS 3
+#define TWIN_LISTED      4      /* bundles of A with products; */
+#define TWIN_SIZES       4
+#define TWIN_GROUPS      5      /* bundles of each size that are taken, and the most bytes of one */
+#define TWIN_ROOM        (TWIN_GROUPS + TWIN_SIZES)
+#define TWIN_SUMS        (TWIN_ROOM + TWIN_SIZES)
+#define TWIN_SIZE(c)     (6144u << (c))         /* bytes; the last size has no end */
+#define TWIN_SLOTS       512    /* of the table that counts; words that it takes: fewer by a team */
+#define TWIN_WORDS_MOST  384
+#define TWIN_PRODUCTS    (1u << 22)             /* of a row, at most */
+/* A bundle of `high` rows with n entries of C each in w words: slots, words of its table (three a slot, a
+ * multiple of 16 bytes), bytes with sums; before there are sums its words are sorted there. */
+#define TWIN_TABLE(w)    ((w) + (w) / 2 + 1)
+#define TWIN_TABLE_WORDS(w) ((3 * TWIN_TABLE(w) + 3) / 4 * 4)
+#define TWIN_LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define TWIN_BYTES(high, n, w, value) \
+    ((4 * TWIN_TABLE_WORDS(w) + TWIN_LARGER((high) * (n) * (value), 16 * (w) + 4 * (n)) + 15) / 16 * 16)
 /* Words of a motif that is used: a row of C that has it, its products, where they begin in the maps, entries
  * of C. */
 #define MOTIF_ROW        0

@@ -12,7 +12,6 @@
 /* As src/gpu/spmm.h has it. */
 #define TWIN_ROWS       384
 #define TWIN_RUN        96              /* divides TWIN_ROWS; a multiple of 32 and of TWIN_MOST */
-#define TWIN_MOST       3
 #define TWIN_WORDS      (TWIN_ROWS / 32)
 #define TWIN_TOTAL      17              /* where among the totals of pieces.cl */
 typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
