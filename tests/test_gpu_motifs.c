@@ -473,7 +473,7 @@ static void a_sample_decides(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *off = gpu_ctx_env("TULLE_GPU_MOTIFS", "off");
     tulle_stats s, plain;
-    ref box = stencil((shape){24, 24, 24, 27, 0, 0}, REF_INTEGERS, f64);
+    ref box = stencil((shape){27, 27, 27, 27, 0, 0}, REF_INTEGERS, f64);
     ref grid = stencil((shape){200, 140, 1, 5, 0, 0}, REF_REALS, f64);
     ref wild = ref_random(5, 27500, 27500, 5, REF_REALS, f64);
     int64_t rows = same_as_the_cpu(ctx, &box.view, &box.view, NULL, 0, "a box");

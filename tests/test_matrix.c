@@ -354,6 +354,12 @@ static void transpose_of_a_pattern_is_a_pattern(void)
     REQUIRE(tl_csr_transpose(b, &P.view, TULLE_ADJOINT, &T, NULL) == TULLE_OK, "%s", b->error);
     CHECK(ref_same(&T->view, &want.view, "pattern"), "transpose");
     tl_matrix_free(b, T);
+    for (int type = TULLE_F32; type <= TULLE_CF64; type++) {
+        P.view.val_type = (tulle_type)type;
+        REQUIRE(tl_csr_transpose(b, &P.view, TULLE_ADJOINT, &T, NULL) == TULLE_OK, "%s", b->error);
+        CHECK(T->view.val_type == (tulle_type)type, "without values type %d became %d", type, (int)T->view.val_type);
+        tl_matrix_free(b, T);
+    }
     CHECK(tl_csr_transpose(b, &P.view, TULLE_KEEP, &T, NULL) == TULLE_EINVAL && !T, "op KEEP");
     CHECK(strcmp(b->error, "op is 0, not TULLE_TRANSPOSE or TULLE_ADJOINT") == 0, "%s", b->error);
     P.view.rows = -1;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# motifs.sh FOLDER [ANCHORS] - motifs on a GPU, confirmed and measured in one call (docs/gpu-next.md): the
+# motifs.sh FOLDER [ANCHORS] - motifs on a GPU, confirmed and measured in one call (docs/motifs.md): the
 # tests of motifs through CUDA, compute-sanitizer on every motif kernel, then auto with and without motifs on
 # the matrices of a folder, double and float, with runs of plans.  Ends with a table: where motifs are faster,
 # where they are slower, and what looking for them costs where there are none.

@@ -65,8 +65,8 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
                             length, length + n.entries, length + 5 * n.entries};
 }
 
-/* Those of pieces before are good for this one, too, if what was noted of them is the same: where rows were only
- * counted columns are missing, and places where only columns were found. */
+/* Those of pieces before are good for this one, too, if what was noted of them is the same: where rows were
+ * only counted columns are missing, and places where only columns were found. */
 INLINE void forget_patterns(const mode m, const bool columns, tl_scratch *s)
 {
     const int noted = 1 + 2 * (int)m + columns;

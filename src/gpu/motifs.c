@@ -36,7 +36,7 @@ static const struct {
 } limits = {
     .rows = 10000, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
     .products = 16384, .a_entries = 1024, .short_products = 256, .short_entries = 32,
-    .walk = 256, .walk_alone = 1024, .gain = 15, .row = 150, .fixed = 120000000,
+    .walk = 256, .walk_alone = 1024, .gain = 15, .row = 150, .fixed = 140000000,
 };
 
 enum { BLOCKS = 16, LEAST_FORCED = 2, FIND_THREADS = 128, FIND_THREADS_CPU = 32 };

@@ -2,8 +2,8 @@
  *
  * product.c - the road of one product on a device:
  *
- *   operands on the device -> (check) -> analysis -> wait -> (twins or motifs -> wait) -> balance -> symbolic -> row
- *   pointers -> wait -> C allocated -> balance -> numeric -> sorting -> C where it is asked for
+ *   operands on the device -> (check) -> analysis -> wait -> (twins or motifs -> wait) -> balance ->
+ *   symbolic -> row pointers -> wait -> C allocated -> balance -> numeric -> sorting -> C where it is wanted
  *
  * The waits are where the host must know something: what the rows are like, which repeat each other
  * (motifs.c), how large C is.  Memory: 14 bytes a row of A (18 with 64-bit columns) in one block; lists of

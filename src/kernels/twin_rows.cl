@@ -2,8 +2,9 @@
  *
  * twin_rows.cl - products where rows of A, and rows of B, come in bundles with the same columns (twins.cl).
  *
- * A team takes a bundle of rows of A, which have one pattern in C, and walks along bundles of rows of B: one column read and looked up, a value of each row of the bundle of
- * B, and a product for each pair of rows.  Sums are added up in the order of A: the bits of the CPU.
+ * A team takes a bundle of rows of A, which have one pattern in C, and walks along bundles of rows of B: one
+ * column read and looked up, a value of each row of the bundle of B, and a product for each pair of rows.
+ * Sums are added up in the order of A: the bits of the CPU.
  *
  * The pattern of a bundle is kept as words of 32 columns in a hash table: columns that come in groups share a
  * word.  The words are sorted once for a bundle; then the place of a column is that of its word and the bits

@@ -25,7 +25,7 @@ tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, const int64_t *row,
         int64_t r = row ? row[i] : i;
         nnz += tl_row_lower(A, r, end) - tl_row_lower(A, r, first);
     }
-    TRY(tl_matrix_create(b, rows, A->cols, nnz, tl_index_for(nnz), A->idx_type, tl_value_type(A), &S));
+    TRY(tl_matrix_like(b, rows, A->cols, nnz, tl_index_for(nnz), A->idx_type, A, &S));
     S->view.val_type = A->val_type;
     tl_put(S->row_ptr, S->view.ptr_type, 0, 0);
     for (int64_t i = 0; i < rows; i++) {

@@ -71,7 +71,7 @@ static tulle_status transpose(tl_base *b, job *j)
     tulle_status status = TULLE_OK;
     const tulle_csr *B = j->B;
     tl_pair *pairs = NULL;
-    TRY(tl_matrix_create(b, B->nnz, B->rows, B->nnz, B->ptr_type, row_type(B), tl_value_type(B), &j->T));
+    TRY(tl_matrix_like(b, B->nnz, B->rows, B->nnz, B->ptr_type, row_type(B), B, &j->T));
     TRY(tl_alloc(b, &j->column, B->nnz, sizeof *j->column, "columns with entries"));
     TRY(tl_alloc(b, &pairs, 2 * B->nnz, sizeof *pairs, "entries to be sorted by column"));
     for (int64_t k = 0; k < B->nnz; k++) pairs[k] = (tl_pair){tl_get(B->col_idx, B->idx_type, k), k};
@@ -103,7 +103,7 @@ static tulle_status renumber(tl_base *b, job *j)
     tulle_status status = TULLE_OK;
     const tulle_csr *A = j->A;
     int64_t at = 0;
-    TRY(tl_matrix_create(b, A->rows, j->columns, A->nnz, A->ptr_type, A->idx_type, tl_value_type(A), &j->X));
+    TRY(tl_matrix_like(b, A->rows, j->columns, A->nnz, A->ptr_type, A->idx_type, A, &j->X));
     for (int64_t i = 0; i < A->rows; i++) {
         tl_put(j->X->row_ptr, A->ptr_type, i, at);
         for (int64_t k = tl_row_begin(A, i); k < tl_row_begin(A, i + 1); k++) {

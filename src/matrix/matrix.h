@@ -68,6 +68,9 @@ bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
  * no values. */
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                               tulle_index idx_type, int val_type, tulle_matrix **out);
+/* The same with values of A's type, or with none where A has none, which is of A's type all the same. */
+tulle_status tl_matrix_like(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
+                            tulle_index idx_type, const tulle_csr *A, tulle_matrix **out);
 /* As it is; row_ptr[rows] is nnz. */
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);

@@ -74,7 +74,7 @@ static tulle_status lower_triangle(tl_base *b, const tulle_csr *A, tulle_matrix 
     for (int64_t i = 0; i < A->rows; i++)
         for (int64_t k = tl_row_begin(A, i); k < tl_row_begin(A, i + 1); k++)
             count += tl_get(A->col_idx, A->idx_type, k) <= i;
-    TRY(tl_matrix_create(b, A->rows, A->cols, count, A->ptr_type, A->idx_type, tl_value_type(A), out));
+    TRY(tl_matrix_like(b, A->rows, A->cols, count, A->ptr_type, A->idx_type, A, out));
     char *ptr = (*out)->row_ptr, *col = (*out)->col_idx, *values = (*out)->values;
     for (int64_t i = 0; i < A->rows; i++) {
         int64_t begin = tl_row_begin(A, i), end = begin;

@@ -23,11 +23,19 @@ done:
     return status;
 }
 
+tulle_status tl_matrix_like(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
+                            tulle_index idx_type, const tulle_csr *A, tulle_matrix **out)
+{
+    tulle_status status = tl_matrix_create(b, rows, cols, nnz, ptr_type, idx_type, tl_value_type(A), out);
+    if (status == TULLE_OK) (*out)->view.val_type = A->val_type;
+    return status;
+}
+
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     size_t size = tl_value_size(A);
-    TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, tl_value_type(A), out));
+    TRY(tl_matrix_like(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A, out));
     memcpy((*out)->row_ptr, A->row_ptr, (size_t)(A->rows + 1) * tl_index_size(A->ptr_type));
     if (A->nnz > 0) memcpy((*out)->col_idx, A->col_idx, (size_t)A->nnz * tl_index_size(A->idx_type));
     if (A->nnz > 0 && size) memcpy((*out)->values, A->values, (size_t)A->nnz * size);

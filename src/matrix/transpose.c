@@ -114,7 +114,7 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
         status = tl_fail(b, TULLE_ENOMEM, "a transpose with %" PRId64 " rows cannot be addressed", A->cols);
         goto done;
     }
-    status = tl_matrix_create(b, A->cols, A->rows, A->nnz, A->ptr_type, index_for(A), tl_value_type(A), &j.T);
+    status = tl_matrix_like(b, A->cols, A->rows, A->nnz, A->ptr_type, index_for(A), A, &j.T);
     if (status == TULLE_ENOMEM && A->cols / 16 > A->nnz)
         tl_fail(b, status, "the transpose has %" PRId64 " rows, as many as A has columns: its row pointers "
                 "alone take %" PRIu64 " bytes, more than there are", A->cols,
