@@ -243,7 +243,7 @@ if wanted measures; then
     fi
     anchors=()
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
-    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
         "${matrices[@]}" || wrong=1
     say "sparse times dense"
     anchors=()

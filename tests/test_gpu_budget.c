@@ -137,7 +137,7 @@ static void search(job *j, job_fn fn, int steps, bool exact)
 /* Roads and conversions: the tiny one, lists, hash maps and positions in global memory, areas, wide and narrow indices. */
 static void products_keep_their_limit(void)
 {
-    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort"};
+    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort", "delta"};
     static const int pairs[] = {0, 6, 9, 15, 19, 21, GPU_PAIR(5)};
     const ref_types narrow = f64, wide = f64_i64;
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
@@ -147,9 +147,10 @@ static void products_keep_their_limit(void)
             pair p = gpu_pair(pairs[n], REF_INTEGERS, narrow, way == 5 ? wide : narrow);
             job j = {.ctx = ctx, .A = &p.A.view, .B = &p.B.view};
             char name[96];
-            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policies[way % 4], way);
+            const char *policy = policies[(way + n) % 5];
+            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policy, way);
             j.name = name;
-            j.o = (tulle_options){.policy = policies[way % 4], .drop_zeros = way == 4 || way == 6,
+            j.o = (tulle_options){.policy = policy, .drop_zeros = way == 4 || way == 6,
                                   .c_ptr_type = way == 5 ? TULLE_I64 : 0, .c_idx_type = way == 7 ? TULLE_I64 : 0,
                                   .c_place = way % 2 ? TULLE_DEVICE : TULLE_HOST};
             ref full = ref_product(&p.A.view, &p.B.view), want = j.o.drop_zeros ? ref_without_zeros(&full.view) : full;

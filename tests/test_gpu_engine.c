@@ -323,10 +323,10 @@ static void a_view_of_a_with_other_columns_is_not_a(void)
     const tulle_csr A = tulle_csr_f64_i32(3, 3, ptr, col, val);
     tulle_matrix *there = gpu_moved(ctx, &A, TULLE_DEVICE);
     for (int64_t cols = 0; cols <= 5; cols++)
-        for (int w = 0; w < 6; w++) {
-            static const char *const policies[] = {"auto", "speck", "bhsparse"};
-            tulle_options o = {.policy = policies[w % 3]};
-            tulle_csr a = w < 3 ? A : tulle_matrix_view(there), b = a, plain = A;
+        for (int w = 0; w < 8; w++) {
+            static const char *const policies[] = {"auto", "speck", "bhsparse", "delta"};
+            tulle_options o = {.policy = policies[w % 4]};
+            tulle_csr a = w < 4 ? A : tulle_matrix_view(there), b = a, plain = A;
             tulle_matrix *C = NULL, *want = NULL;
             tulle_plan *plan = NULL;
             blocks_seen seen = {.good = true};

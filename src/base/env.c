@@ -31,6 +31,8 @@ static const variable table[] = {
     {"TULLE_LIBNVRTC", NULL, 0, 0, FOR_USERS, "the library of NVIDIA's compiler"},
     {"TULLE_SPMM_OVERLAP", "on off", 1, 3, FOR_USERS, "dense matrices from the host, on so many lanes"},
     {"TULLE_SPMM_TF32", "on off", 0, 0, FOR_USERS, "TF32, where the caller allows it"},
+    {"TULLE_DELTA_TREE", NULL, 0, 0, FOR_USERS, "the decision tree of policy delta"},
+    {"TULLE_DELTA_SORT", NULL, 0, 4096, FOR_TESTS, "entries that policy delta sorts by counting, at most"},
     {"TULLE_SPMM_TF32_WARPS", NULL, 1, 8, FOR_TESTS, "that share 8 rows"},
     {"TULLE_SPMM_SHAPE", NULL, 0, 0, FOR_TESTS, "how rows are shared (gpu/spmm.c knows the numbers)"},
     {"TULLE_SPMM_TWINS", "on off", 0, 0, FOR_TESTS, "rows with the same columns bundled"},

@@ -11,11 +11,13 @@
 #define PATTERNS    ARG_A_PTR, ARG_A_COL, ARG_B_PTR, ARG_B_COL
 #define OPERANDS    ARG_A_PTR, ARG_A_COL, ARG_A_VAL, ARG_B_PTR, ARG_B_COL, ARG_B_VAL
 #define RESULT      ARG_C_PTR, ARG_C_COL, ARG_C_VAL
+#define SORT_ARGS                                                                                           \
+    ROWS_OF, ARG_COUNTER, ARG_COUNTED, ARG_C_PTR, ARG_LO, ARG_SPAN, ARG_SLOTS, ARG_C_COL, ARG_C_VAL
 
 /* Rows that were hashed by a block come unordered. */
 static const tl_way sort_rows = {
     .name = "sort", .first = CLASS_HASH, .sizes = 1, .kernel = TL_K_SORT_ROWS, .fit = tl_fit_sort,
-    .args = {ROWS_OF, ARG_C_PTR, ARG_LO, ARG_SPAN, ARG_SLOTS, ARG_C_COL, ARG_C_VAL}};
+    .args = {SORT_ARGS}};
 
 static const char positions[] = "positions in rows of B";
 
@@ -190,6 +192,52 @@ const tl_way *tl_way_of(int step, int c)
     return way;
 }
 
+/* ---- DeltaSPARSE */
+
+#define LISTED      ARG_ROWS, ARG_FIRST, ARG_LIST
+#define GIVES_UP    ARG_BOARD, ARG_TALLY, ARG_REDO
+#define HASH_COUNT                                                                                          \
+    LISTED, ARG_MOST, ARG_DENSE_FROM, PATTERNS, ARG_PRODUCTS, ARG_LONGEST, ARG_LO, ARG_SLOTS, GIVES_UP,     \
+        ARG_HARD, ARG_C_PTR
+#define HASH_FILL                                                                                           \
+    LISTED, ARG_MOST, ARG_DENSE_FROM, ARG_COUNT_MOST, OPERANDS, ARG_PRODUCTS, ARG_LO, ARG_SPAN, ARG_SLOTS,  \
+        GIVES_UP, ARG_UNSORTED, ARG_HARD, RESULT
+#define BITS_COUNT                                                                                          \
+    LISTED, ARG_COUNTER, ARG_COUNTED, PATTERNS, ARG_PRODUCTS, ARG_LONGEST, ARG_LO, ARG_SPAN, ARG_SLOTS,     \
+        ARG_C_PTR
+#define DENSE_FILL  LISTED, ARG_COUNTER, ARG_COUNTED, OPERANDS, ARG_LO, ARG_SPAN, ARG_SLOTS, RESULT
+
+/* One line: its rows in the trace, its share, its bins, kernel, sizes and arguments. */
+#define DELTA_WAY(NAME, SHARE, FIRST, SIZES, KERNEL, FIT, ...)                                              \
+    {.name = NAME, .share = SHARE, .first = FIRST, .sizes = SIZES, .kernel = KERNEL, .fit = FIT,            \
+     .args = {__VA_ARGS__}}
+#define DELTA_COUNTS(NAME, FIRST, SIZES, FIT)                                                               \
+    DELTA_WAY(NAME, NULL, FIRST, SIZES, TL_K_DELTA_DENSE_COUNT, FIT, BITS_COUNT)
+#define DELTA_FILLS(NAME, FIRST, SIZES, FIT)                                                                \
+    DELTA_WAY(NAME, "dense", FIRST, SIZES, TL_K_DELTA_DENSE_FILL, FIT, DENSE_FILL)
+
+const tl_way tl_delta_ways[2][TL_DELTA_WAYS] = {
+    {
+        {.name = "empty", .first = DELTA_EMPTY, .sizes = 1, .kernel = TL_K_NONE},
+        DELTA_WAY("hash", NULL, DELTA_HASH, DELTA_SIZES, TL_K_DELTA_HASH_COUNT, tl_fit_delta_hash,
+                  HASH_COUNT),
+        DELTA_COUNTS("narrow", DELTA_NARROW, DELTA_SIZES, tl_fit_delta_narrow),
+        DELTA_COUNTS("dense", DELTA_DENSE, 1, tl_fit_delta_dense),
+    },
+    {
+        {.name = "empty", .first = DELTA_EMPTY, .sizes = 1, .kernel = TL_K_NONE},
+        DELTA_WAY("hash", "hash", DELTA_HASH, DELTA_SIZES, TL_K_DELTA_HASH_FILL, tl_fit_delta_hash,
+                  HASH_FILL),
+        DELTA_FILLS("narrow", DELTA_NARROW, DELTA_SIZES, tl_fit_delta_narrow),
+        DELTA_FILLS("dense", DELTA_DENSE, 1, tl_fit_delta_dense),
+    }};
+
+/* What follows all bins. */
+const tl_way tl_delta_redo[2] = {DELTA_COUNTS("redo", DELTA_DENSE, 1, tl_fit_delta_dense),
+                                 DELTA_FILLS("redo", DELTA_DENSE, 1, tl_fit_delta_dense)};
+const tl_way tl_delta_sort = DELTA_WAY("sort", NULL, DELTA_HASH, DELTA_SIZES, TL_K_SORT_ROWS,
+                                       tl_fit_delta_sort, SORT_ARGS);
+
 /* ---- arguments */
 
 void tl_values_make(const tl_product *p, tl_values *v)
@@ -210,6 +258,7 @@ void tl_values_job(const tl_product *p, const tl_job *j, tl_values *v)
     const tl_dmem groups = {w->groups.handle, w->groups.offset + (uint64_t)w->start[j->c] * 4};
     const struct { tl_arg_name name; tl_dmem mem;
     } arrays[] = {{ARG_LIST, j->list},
+                  {ARG_COUNTER, j->counter},
                   {ARG_LISTS, w->balanced ? w->list : nothing},
                   {ARG_GROUPS, w->balanced ? groups : nothing},
                   {ARG_CURSORS, w->balanced ? p->cursors[j->step] : nothing},
@@ -218,6 +267,9 @@ void tl_values_job(const tl_product *p, const tl_job *j, tl_values *v)
                   {ARG_PAIRS, j->scratch}};
     const struct { tl_arg_name name; uint32_t number;
     } numbers[] = {{ARG_ROWS, j->rows},
+                   {ARG_FIRST, j->first},
+                   {ARG_COUNTED, j->counter.handle ? j->counted : UINT32_MAX},
+                   {ARG_MOST, tl_least(j->most, UINT32_MAX)},
                    {ARG_CURSOR, (uint32_t)(CLASSES + j->c)},
                    {ARG_PER, j->per},
                    {ARG_SLOTS, j->size.slots},

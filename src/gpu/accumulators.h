@@ -24,6 +24,8 @@
     X(WINDOW) X(WINDOW_WORDS) X(POSITIONS) X(STRIDE)            /* windows of columns          */ \
     X(MAPS) X(MAP_SLOTS)                                        /* hash maps in global memory  */ \
     X(SLICES) X(WORDS) X(PAIRS)                                 /* heavy rows (split.c)        */ \
+    X(FIRST) X(COUNTER) X(COUNTED)      /* rows: where in the list they begin, a word with their number */ \
+    X(MOST) X(DENSE_FROM) X(COUNT_MOST) X(BOARD) X(TALLY) X(REDO) X(UNSORTED) X(HARD)   /* DeltaSPARSE */ \
     X(C_PTR) X(C_COL) X(C_VAL)                                  /* C_PTR: counts, at first     */
 
 typedef enum tl_arg_name {
@@ -34,7 +36,7 @@ typedef enum tl_arg_name {
     ARG_NAMES
 } tl_arg_name;
 
-enum { TL_ARGS_MOST = 24 };
+enum { TL_ARGS_MOST = 28 };
 
 /* What decides whether a row fits: products or, where there are fewer, columns (symbolic), entries of C
  * (numeric); products; columns of the window; bytes of ranks and values; nothing does, every row fits. */
@@ -59,6 +61,9 @@ typedef struct tl_job {
     int       step, c;                  /* 0 symbolic, 1 numeric; the class          */
     uint32_t  rows;
     tl_dmem   list;
+    uint32_t  first;                    /* where in it they begin                    */
+    tl_dmem   counter;                  /* given: rows are at most so many, and      */
+    uint32_t  counted;                  /* counter[counted] has their number         */
     uint64_t  most;                     /* the most of what the class is measured by */
     tl_size   size;                     /* of the class; less where its rows need less */
     uint64_t  blocks;
@@ -92,6 +97,12 @@ struct tl_way {
 enum { TL_WAYS = 9 };
 extern const tl_way tl_ways[2][TL_WAYS];        /* of the two steps, in the order of classes */
 const tl_way *tl_way_of(int step, int c);
+
+/* Those of DeltaSPARSE (delta.c), by bins in place of classes, and two that follow them: rows that a table
+ * gave up, long rows that are not in order yet. */
+enum { TL_DELTA_WAYS = 4 };
+extern const tl_way tl_delta_ways[2][TL_DELTA_WAYS];
+extern const tl_way tl_delta_redo[2], tl_delta_sort;
 
 /* Values of arguments: those of the product, then those of a job. */
 typedef struct tl_values {
@@ -130,6 +141,11 @@ void tl_fit_windows(const tl_product *p, tl_job *j);
 void tl_fit_crews(const tl_product *p, tl_job *j);              /* a crew of threads a row       */
 void tl_fit_sort(const tl_product *p, tl_job *j);
 void tl_again_few(tl_product *p, const tl_way *way, int step, tl_types types);
+/* ---- delta.c */
+void tl_fit_delta_hash(const tl_product *p, tl_job *j);
+void tl_fit_delta_narrow(const tl_product *p, tl_job *j);
+void tl_fit_delta_dense(const tl_product *p, tl_job *j);
+void tl_fit_delta_sort(const tl_product *p, tl_job *j);
 /* Positions in rows of B that a block keeps from one window of columns to the next. */
 uint32_t tl_positions(const tl_product *p);
 int      tl_key_bits(const tl_product *p);

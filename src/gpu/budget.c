@@ -91,7 +91,7 @@ static int64_t most_entries(const tl_product *p)
 
 uint64_t tl_product_most(tl_product *p)
 {
-    const tl_step_need numeric = tl_step_most(p), symbolic = tl_step_needs(p, 0);
+    const tl_step_need numeric = p->road->most(p), symbolic = p->road->needs(p, 0);
     const uint64_t of = (p->request.plan ? of_plan : of_c)(p, most_entries(p), numeric);
     return p->begun + pointers_of(p, p->types.ptr)
            + larger(of, larger(symbolic.lists, numeric.lists) + symbolic.scratch);
@@ -110,9 +110,9 @@ tulle_status tl_product_refused(tl_product *p)
     uint64_t rows = p->begun + pointers_of(p, p->types.ptr);
     int64_t nnz = counted ? p->c_nnz : row ? p->request.row_most : most_entries(p);
     tl_step_need numeric = {0, 0};
-    if (!once && nnz) numeric = counted ? tl_step_needs(p, 1) : tl_step_most(p);
+    if (!once && nnz) numeric = counted ? p->road->needs(p, 1) : p->road->most(p);
     if (!once && !counted) {
-        tl_step_need symbolic = tl_step_needs(p, 0);
+        tl_step_need symbolic = p->road->needs(p, 0);
         need = larger(need, rows + symbolic.lists + symbolic.scratch);
     }
     need = larger(need, rows + (p->request.plan ? of_plan : of_c)(p, nnz, numeric));

@@ -94,6 +94,8 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     gpu->keep_most = gpu->caps.memory_bytes / 4;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
+    const char *delta_sort = tl_env("TULLE_DELTA_SORT");
+    gpu->delta_sort = delta_sort ? strtoll(delta_sort, NULL, 10) : -1;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
     gpu->motifs = motifs ? strcmp(motifs, "off") != 0 : -1;
     static const char *const collide[2] = {"collide-classes", "collide-motifs"};

@@ -36,6 +36,9 @@
     X(esc,                256,  true,  true)                                                      \
     X(merge,              1024, true,  true)                                                      \
     X(arrange,            256,  false, true)                                                      \
+    X(delta_bins,         256,  false, false)                                                     \
+    X(delta_count,        1024, true,  false)                                                     \
+    X(delta_fill,         1024, true,  true)                                                      \
     X(pieces,             256,  false, false)                                                     \
     X(twins,              256,  false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
@@ -104,6 +107,12 @@ typedef enum tl_file_id {
     X(MERGE_DEEP,          merge,          merge_deep)                                            \
     X(ARRANGE,             arrange,        arrange)                                               \
     X(ARRANGE_AREA,        arrange,        arrange_area)                                          \
+    X(DELTA_TALLY,         delta_bins,     delta_tally)                                           \
+    X(DELTA_LIST,          delta_bins,     delta_list)                                            \
+    X(DELTA_HASH_COUNT,    delta_count,    delta_hash_count)                                      \
+    X(DELTA_DENSE_COUNT,   delta_count,    delta_dense_count)                                     \
+    X(DELTA_HASH_FILL,     delta_fill,     delta_hash_fill)                                       \
+    X(DELTA_DENSE_FILL,    delta_fill,     delta_dense_fill)                                      \
     X(PIECES_LOOK,         pieces,         pieces_look)                                           \
     X(PIECES_PLACE,        pieces,         pieces_place)                                          \
     X(PIECES_FILL,         pieces,         pieces_fill)                                           \
@@ -231,6 +240,11 @@ struct tl_gpu {
     uint64_t         motif_hash[2];     /* bits that count of hashes of classes, of motifs */
     uint32_t         motif_most;        /* how many there may be     */
     int              twins;             /* TULLE_GPU_TWINS: -1 where most rows have them, 0 never, 1 always */
+    /* delta.c */
+    tl_trees         delta_trees;       /* of TULLE_DELTA_TREE; without nodes: none  */
+    bool             delta_looked;
+    int64_t          delta_sort;        /* TULLE_DELTA_SORT, -1: as the policy says  */
+    double           delta_seen[2][TL_FEATURES];        /* of the last product's steps */
 };
 
 /* The smaller of two; powers of two, rounded up. */

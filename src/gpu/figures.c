@@ -18,7 +18,7 @@ static void add_share(tulle_stats *stats, tulle_share share)
 }
 
 /* What each accumulator took, by the classes of the numeric step. */
-void tl_product_shares(const tl_product *p, tulle_stats *stats)
+tulle_status tl_product_shares(tl_product *p, tulle_stats *stats)
 {
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
     const tl_work *w = &p->work[1];
@@ -39,6 +39,7 @@ void tl_product_shares(const tl_product *p, tulle_stats *stats)
         left -= share.rows;
     }
     add_share(stats, (tulle_share){"direct", left, 0});         /* rows without products */
+    return TULLE_OK;
 }
 
 tulle_status tl_product_times(tl_product *p, tulle_stats *stats)

@@ -16,6 +16,7 @@
  *   motifs.c    rows of C that repeat each other: places of products found once
  *   twins.c     rows of A and B with the same columns, multiplied in bundles
  *   budget.c    how much a product needs, where its limit is too small
+ *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins where a tree says so
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
  *   spmm.h      sparse times dense: its files
@@ -24,6 +25,7 @@
 #define TL_GPU_H
 #include "gpu/driver.h"
 #include "plan/plan.h"
+#include "plan/tree.h"
 
 typedef struct tl_gpu tl_gpu;           /* an open device with its pool and kernels; counted */
 
@@ -134,6 +136,12 @@ typedef struct tl_gpu_request {
 
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,
                              tulle_stats *stats);
+
+/* ---- delta.c: the decision tree of local scheduling is read, if there is one, and told of */
+tulle_status tl_delta_ready(tl_base *b, tl_gpu *gpu);
+/* Rows are sorted into bins or not (1, 0; -1: as the policy says) from now on; *was gets what it was.  seen:
+ * features of the last product, of both steps. */
+void         tl_gpu_schedule(tl_gpu *gpu, int force, int *was, double seen[2][TL_FEATURES]);
 
 /* ---- replay.c: values may be host pointers (place HOST) or device handles */
 typedef struct tl_gpu_replay tl_gpu_replay;

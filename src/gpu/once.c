@@ -486,7 +486,7 @@ done:
 
 /* ---- figures */
 
-static void shares(const tl_product *p, tulle_stats *stats)
+static tulle_status shares(tl_product *p, tulle_stats *stats)
 {
     static const struct { const char *name; int from, to; } methods[] = {
         {"direct", 0, 2}, {"heap", 2, BIN_ESC}, {"esc", BIN_ESC, BIN_MERGE}, {"merge", BIN_MERGE, BINS}};
@@ -500,6 +500,7 @@ static void shares(const tl_product *p, tulle_stats *stats)
         }
         if (share.rows) stats->share[stats->shares++] = share;
     }
+    return TULLE_OK;
 }
 
 const tl_road tl_road_once = {

@@ -15,13 +15,15 @@
 
 static const tl_dmem nothing = {0, 0};
 
+static const tl_road *road_of(const tl_recipe *recipe);
+
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A, *B = request->B;
     memset(p, 0, sizeof *p);
     *p = (tl_product){.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .request = *request,
-                      .timed = request->stages};
+                      .road = road_of(request->recipe), .timed = request->stages};
     if (p->request.row1 < 0) p->request.row1 = A->rows;
     int64_t rows = p->request.row1 - p->request.row0;
     const struct { const char *what; int64_t count; } dims[] = {{"rows of A", rows}, {"rows of B", B->rows}};
@@ -99,7 +101,7 @@ done:
     return status;
 }
 
-static tulle_status analyze(tl_product *p)
+tulle_status tl_product_look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     tl_types keys = p->types;
@@ -142,7 +144,7 @@ done:
     return status;
 }
 
-static tulle_status row_pointers(tl_product *p)
+tulle_status tl_product_pointers(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     TRY(tl_product_scan(p, p->c_ptr));
@@ -158,10 +160,20 @@ done:
 }
 
 static const tl_road two_steps = {
-    .before = {try_short, analyze, tl_twins_find, find_motifs, count, row_pointers},
+    .before = {try_short, tl_product_look, tl_twins_find, find_motifs, count, tl_product_pointers},
     .after = {tl_product_c, tl_product_fill},
+    .fill = tl_product_fill,
+    .numeric = tl_step_numeric,
+    .needs = tl_step_needs,
+    .most = tl_step_most,
     .shares = tl_product_shares,
 };
+
+static const tl_road *road_of(const tl_recipe *recipe)
+{
+    if (recipe->once) return &tl_road_once;
+    return recipe->delta ? &tl_road_delta : &two_steps;
+}
 
 static tulle_status run(tl_product *p, const tl_stage *stages)
 {
@@ -171,17 +183,12 @@ done:
     return status;
 }
 
-static tulle_status run_before(tl_product *p, const tl_road *road)
-{
-    tulle_status status = TULLE_OK;
-    for (int i = 0; road->before[i] && p->known != TL_COUNTED; i++) TRY(road->before[i](p));
-done:
-    return status;
-}
-
 tulle_status tl_product_pattern(tl_product *p)
 {
-    return run_before(p, &two_steps);
+    tulle_status status = TULLE_OK;
+    for (int i = 0; p->road->before[i] && p->known != TL_COUNTED; i++) TRY(p->road->before[i](p));
+done:
+    return status;
 }
 
 void tl_product_done(tl_product *p)
@@ -190,6 +197,7 @@ void tl_product_done(tl_product *p)
     for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->work[i].list);
     tl_motifs_done(p);
     tl_twins_done(p);
+    if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
     tl_dmem_free(p->gpu, p->meta);
@@ -241,26 +249,25 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     tulle_status status = TULLE_OK;
     tl_product p = {0};
     tl_once once = {0};
-    const tl_road *road = request->recipe->once ? &tl_road_once : &two_steps;
     double start = tl_gpu_now(gpu), at[2];
     uint64_t waits = gpu->driver->waits(gpu->device);
     *out = NULL;
     tl_dmem_begin(gpu, request->before, request->memory_limit);
     TRY(tl_product_begin(b, gpu, request, &p));
     if (request->recipe->once) p.once = &once;
-    TRY(run_before(&p, road));
+    TRY(tl_product_pattern(&p));
     at[0] = tl_gpu_now(gpu);
     if (tl_progress(b, "symbolic", 0.5)) {
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
-    TRY(run(&p, road->after));
+    TRY(run(&p, p.road->after));
     if (request->drop_zeros) TRY(tl_result_drop(&p));
     TRY(tl_result_fit(&p));
     stats->c_nnz = p.c_nnz;
     stats->products = (int64_t)p.note[0][SUM_PRODUCTS];
     stats->waits = (int)(gpu->driver->waits(gpu->device) - waits);
-    road->shares(&p, stats);
+    TRY(p.road->shares(&p, stats));
     uint64_t c_bytes = (uint64_t)p.c_nnz * (uint64_t)(p.types.idx / 8)
                        + ((uint64_t)p.rows + 1) * (uint64_t)(p.types.ptr / 8)
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);

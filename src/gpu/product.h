@@ -71,15 +71,33 @@ typedef struct tl_once {
     int      areas;
 } tl_once;
 
+/* delta.c: what a step of DeltaSPARSE does with the rows, and its memory. */
+typedef struct tl_delta_step {
+    bool     scheduled;                 /* rows are sorted into bins                      */
+    int      only;                      /* not: the table of all rows, -1: none fits      */
+    uint64_t rows[DELTA_BINS], products[DELTA_BINS];
+} tl_delta_step;
+
+typedef struct tl_delta_work {
+    tl_dmem       mem;                  /* one block: the arrays below                    */
+    tl_dmem       board, cursors;       /* counts of 64 and of 32 bits                    */
+    tl_dmem       hard;                 /* a byte a row: its keys collided                */
+    tl_dmem       list, redo, unsorted; /* rows bin by bin; that were given up; to be sorted */
+    uint32_t      collided;
+    tl_delta_step step[2];
+} tl_delta_work;
+
 /* Memory of a step beside C: spill maps, and positions or bits of two classes. */
 enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
 
+typedef struct tl_road tl_road;
 typedef struct tl_product {
     tl_base          *b;
     tl_gpu           *gpu;
     const tl_driver  *driver;
     tl_device        *device;
     tl_gpu_request    request;
+    const tl_road    *road;             /* as the recipe says                         */
     tl_types          types;            /* ptr, idx, val; key is each step's own      */
     uint32_t          rows;
     int64_t           a_nnz;
@@ -96,6 +114,7 @@ typedef struct tl_product {
     tl_work           work[2];
     tl_motifs         motifs;
     tl_twins          twins;
+    tl_delta_work     delta;
     tl_once          *once;             /* what bhSPARSE keeps; NULL: it goes in two steps */
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
@@ -144,17 +163,24 @@ void         tl_twins_done(tl_product *p);
 uint64_t     tl_product_most(tl_product *p);
 
 /* A road from operands on the device to C there: stages until C's size, or its upper bound, is known, then
- * those that make C.  product.c has that in two steps, once.c that in one. */
+ * those that make C.  product.c has that in two steps, delta.c in two of its own, once.c in one.  Where there
+ * is a numeric step, plans run it again; where memory is short, both steps say what they need. */
 typedef tulle_status (*tl_stage)(tl_product *p);
-typedef struct tl_road {
-    tl_stage before[8], after[8];
-    void   (*shares)(const tl_product *p, tulle_stats *stats);
-} tl_road;
-extern const tl_road tl_road_once;
+struct tl_road {
+    tl_stage     before[8], after[8];
+    tl_stage     fill, numeric;         /* two steps: the second one with its choices, and without */
+    tl_step_need (*needs)(tl_product *p, int step);
+    tl_step_need (*most)(const tl_product *p);
+    tulle_status (*shares)(tl_product *p, tulle_stats *stats);
+    void         (*done)(tl_product *p);        /* (optional) memory of its own goes back */
+};
+extern const tl_road tl_road_once, tl_road_delta;
 
 /* product.c */
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
+tulle_status tl_product_look(tl_product *p);                    /* stages of two steps: analysis, */
+tulle_status tl_product_pointers(tl_product *p);                /* row pointers of C and its size */
 tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
 tulle_status tl_product_c(tl_product *p);                       /* both, as a stage */
 tulle_status tl_product_fill(tl_product *p);                    /* the numeric step: columns and values of
@@ -162,7 +188,7 @@ tulle_status tl_product_fill(tl_product *p);                    /* the numeric s
 void         tl_product_done(tl_product *p);
 
 /* figures.c */
-void         tl_product_shares(const tl_product *p, tulle_stats *stats); /* what each accumulator took */
+tulle_status tl_product_shares(tl_product *p, tulle_stats *stats);      /* what each accumulator took */
 tulle_status tl_product_times(tl_product *p, tulle_stats *stats);       /* of the stages that were marked */
 
 /* analysis.c */

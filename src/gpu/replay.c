@@ -26,7 +26,7 @@ static tulle_status count_runs(tl_gpu_replay *r, uint64_t c_bytes, tulle_stats *
 {
     tl_product *p = &r->p;
     const uint64_t limit = p->request.memory_limit;
-    uint64_t most = tl_dmem_taken(p->gpu) + (p->c_nnz ? tl_step_needs(p, 1).scratch : 0);
+    uint64_t most = tl_dmem_taken(p->gpu) + (p->c_nnz ? p->road->needs(p, 1).scratch : 0);
     if (most < tl_dmem_most(p->gpu)) most = tl_dmem_most(p->gpu);
     if (limit && most > limit) return TULLE_ELIMIT;
     stats->peak_bytes = most;
@@ -78,7 +78,7 @@ static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_
     }
     TRY(tl_product_allocate(p, false));             /* runs bring their values */
     TRY(take_values(r, spare));
-    TRY(tl_product_fill(p));
+    TRY(p->road->fill(p));
     for (int i = 0; i < TL_COUNT(spare); i++) {
         tl_dmem_free(gpu, spare[i]);
         spare[i] = (tl_dmem){0, 0};
@@ -93,7 +93,7 @@ static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_
     TRY(p->driver->wait(p->b, p->device));
     stats->c_nnz = p->c_nnz;
     stats->products = (int64_t)p->note[0][SUM_PRODUCTS];
-    tl_product_shares(p, stats);
+    TRY(p->road->shares(p, stats));
     if (p->timed) TRY(tl_product_times(p, stats));
     stats->sec_symbolic += counted - start;
     stats->sec_numeric += tl_gpu_now(gpu) - counted;
@@ -160,7 +160,7 @@ tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, 
         TRY(p->driver->upload(b, p->device, r->a_val, a_val, (uint64_t)r->A.nnz * r->size));
     if (r->b_val.handle && r->B.nnz)
         TRY(p->driver->upload(b, p->device, r->b_val, b_val, (uint64_t)r->B.nnz * r->size));
-    if (p->c_nnz) TRY(tl_step_numeric(p));
+    if (p->c_nnz) TRY(p->road->numeric(p));
     if (r->c_val.handle && p->c_nnz)
         TRY(p->driver->download(b, p->device, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));
     if (!p->gpu->foreign || r->c_val.handle) TRY(p->driver->wait(b, p->device));

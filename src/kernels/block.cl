@@ -247,6 +247,17 @@ INLINE pack_t pack_of(GLOBAL const u32 *groups, u32 block, u32 rows, u32 per)
     return p;
 }
 
+/* Where the columns of a row of B, which ascend, reach `column`. */
+INLINE ptr_t column_from(GLOBAL const idx_t *b_col, ptr_t begin, ptr_t end, idx_t column)
+{
+    while (begin < end) {
+        const ptr_t middle = begin + (end - begin) / 2u;
+        if (b_col[middle] < column) begin = middle + 1u;
+        else end = middle;
+    }
+    return begin;
+}
+
 /* The i-th row of a class. */
 INLINE u32 row_at(GLOBAL const u32 *rows, u64 i) { return GIVEN(rows) ? rows[i] : (u32)i; }
 

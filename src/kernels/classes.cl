@@ -152,6 +152,25 @@
 #define WAIT_WORDS      5
 #define WAIT_NOWHERE    0xffffffffffffffffu     /* WAIT_TO of a row that went on */
 
+/* DeltaSPARSE (delta_*.cl): rows by their products (symbolic) or entries (numeric).  A row of the sizes
+ * that a hash table takes is dense where too many of the columns are its, or where its keys collided. */
+#define DELTA_SIZES     5
+#define DELTA_EMPTY     0
+#define DELTA_HASH      1       /* 5: hash, by size                                                         */
+#define DELTA_NARROW    6       /* 5: dense, of the same sizes                                              */
+#define DELTA_DENSE     11      /* dense, beyond all of them                                                */
+#define DELTA_BINS      12
+/* Words of 64 bits that it counts in: rows, then products, of each bin; then products of the rows below. */
+#define DELTA_PRODUCTS  DELTA_BINS
+#define DELTA_REDONE    (2 * DELTA_BINS)
+#define DELTA_WORDS     (2 * DELTA_BINS + 1)
+/* Words of 32 bits: cursors of the bins, then the rows that a table gave up and a dense array takes, those
+ * of them whose keys collided, and the rows that are still to be sorted. */
+#define DELTA_REDO      DELTA_BINS
+#define DELTA_COLLIDED  (DELTA_BINS + 1)
+#define DELTA_UNSORTED  (DELTA_BINS + 2)
+#define DELTA_CURSORS   (DELTA_BINS + 3)
+
 /* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each
  * entry. */
 #define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))

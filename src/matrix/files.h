@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * files.h - what the readers and writers of this folder share; nothing else includes it.
+ * files.h - what the readers and writers of this folder share; nothing else includes it but
+ * plan/tree_file.c, whose file is no matrix.
  *
  *     read.c   what is it? ------> mtx_read.c (mtx_head.c, mtx_lines.c, mtx_build.c, mtx_array.c)
  *                 |    \---------> binary.c  (hash.c)
