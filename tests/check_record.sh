@@ -51,6 +51,16 @@ tell "a record of errors found" 1 "$record" check "$work/bad.json" "$hash"
 tell "the last of two times of one case" 1 grep -q '"ms": 0.25' "$work/good.json"
 tell "both numbers of columns" 0 grep -q '"columns": 8.*"ms": 0.125' "$work/good.json"
 sed 's/"ms": 0.5/"ms": null/' "$work/good.json" >"$work/bad.json"
+cp "$work/good.json" "$work/newer.json"
+printf '%s\n' '{"section": "record", "device": "D", "driver": "R", "date": "2026-02-02", "gpu_sources_sha256": "1111"}' \
+    '{"section": "test", "driver": "opencl", "program": "t", "passed": 5, "failed": 0}' \
+    '{"section": "sanitizer", "tool": "racecheck", "result": "clean"}' \
+    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 8, "policy": "auto", "type": "f64", "ms": 0.0625}' |
+    "$record" write "$work/newer.json"
+tell "a record of newer sources, with times of older ones" 0 "$record" check "$work/newer.json" 1111
+tell "times of older sources say of which" 0 grep -q "\"ms\": 0.5.*\"of_sources\": \"$hash\", \"of_date\": \"2026-01-01\"" "$work/newer.json"
+tell "times measured again do not" 1 grep -q '"ms": 0.0625.*of_sources' "$work/newer.json"
+tell "tests of older sources are not kept" 1 grep -qE '"cpu"|memcheck' "$work/newer.json"
 tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$hash"
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"

@@ -14,7 +14,9 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
-#   GPU_CHECK_AT_ONCE        tests of a device at the same time (8); of the CPU as many as JOBS
+#   GPU_CHECK_AT_ONCE        tests of devices at the same time (16); of the CPU, before them, as many as JOBS
+#   GPU_CHECK_BUILT          set: BUILD came from elsewhere with all programs in it, and nothing is built
+#   TULLE_TEST_FEW           set: tests of devices take the fewer combinations of make check; the record says so
 #   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
 #   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
 #   BUILD, JOBS              as for make
@@ -42,12 +44,12 @@ wrong=0
 say() { echo "== $*"; }
 
 programs=$(cd tests && echo test_gpu_*.c test_driver.c | sed 's/\.c//g')
-say "build"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 read -r -a flags <<<"${CMAKE_FLAGS:-}"
 mkdir -p "$build"
 # shellcheck disable=SC2086
-if ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
+if [ -z "${GPU_CHECK_BUILT:-}" ] &&
+    ! { cmake -S . -B "$build" ${flags[@]+"${flags[@]}"} &&
        cmake --build "$build" --parallel "$jobs" --target tulle tulle_command bench_gpu bench_gpu_spmm record \
              unit_tests $programs; } >"$work/log" 2>&1; then
     tail -n 60 "$work/log"
@@ -116,9 +118,9 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
-tested() {                      # tested DRIVER PROGRAM: what it counted, into the record
+tested() {                      # tested DRIVER PROGRAM [TIME]: what it counted, into the record
     if [ "$failed" -ne 0 ]; then wrong=1; fi
-    say "$2 on $1: $passed passed, $failed failed"
+    say "$2 on $1: $passed passed, $failed failed${3:+, $3}"
     printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
         "${1%%:*}" "$2" "$passed" "$failed" >>"$pieces"
 }
@@ -137,37 +139,54 @@ if wanted tests; then
     say "tests on the CPU: $((SECONDS - start)) s"
 fi
 
-# Several at once: they are small, and most of their time is the host's.  One that was refused memory or a context while
-# the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end) runs again alone, and that counts.
-at_once=${GPU_CHECK_AT_ONCE:-8}
+longest_first() {               # those that took the longest when they were last looked at, then the others
+    local long="test_gpu_bands test_gpu_larger test_gpu_budget test_gpu_spmm test_gpu_product test_gpu_engine test_gpu_delta"
+    printf '%s\n' $long "$@" | awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
+}
+
+# Several at once, of all devices: they are small, and most of their time is the host's, which compiles kernels.  One that was
+# refused memory or a context while the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end)
+# runs again alone, and that counts.
+at_once=${GPU_CHECK_AT_ONCE:-16}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 run_test() {                    # run_test DEVICE PROGRAM
+    local start=$SECONDS
     (cd "$work" && TULLE_TEST_DEVICE=$1 timeout 300 "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
-    echo $? >"$(test_log "$1" "$2").status"
+    echo "$? $((SECONDS - start))" >"$(test_log "$1" "$2").status"
 }
-for d in $devices; do
-    wanted tests || break
+refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
+if wanted tests; then
     start=$SECONDS
-    for p in $programs; do
-        while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
-        run_test "$d" "$p" &
+    printf '{"section": "measure", "name": "tests of devices", "combinations": "%s"}\n' \
+        "$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")" >>"$pieces"
+    for p in $(longest_first $programs); do
+        for d in $devices; do
+            while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
+            run_test "$d" "$p" &
+        done
     done
     wait
-    for p in $programs; do
-        if [ "$(cat "$(test_log "$d" "$p").status")" -eq 0 ] || ! grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$d" "$p")"; then continue; fi
-        say "$p on $d: refused memory or a context beside the others, again alone"
-        run_test "$d" "$p"
+    for d in $devices; do
+        for p in $programs; do
+            read -r status _ <"$(test_log "$d" "$p").status"
+            if [ "$status" -ne 0 ] && refused "$d" "$p"; then
+                say "$p on $d: refused memory or a context beside the others, again alone"
+                run_test "$d" "$p"
+            fi
+        done
     done
-    for p in $programs; do
-        log=$(test_log "$d" "$p")
-        status=$(cat "$log.status")
-        count "$log"
-        if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
-        if [ "$failed" -ne 0 ]; then tail -n 40 "$log"; fi
-        tested "$d" "$p"
+    for d in $devices; do
+        for p in $programs; do
+            log=$(test_log "$d" "$p")
+            read -r status seconds <"$log.status"
+            count "$log"
+            if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+            if [ "$failed" -ne 0 ]; then tail -n 40 "$log"; fi
+            tested "$d" "$p" "$seconds s"
+        done
     done
-    say "tests on $d: $((SECONDS - start)) s"
-done
+    say "tests on $devices: $((SECONDS - start)) s"
+fi
 
 # ---- the Python package, with CuPy and PyTorch on CUDA
 

@@ -510,6 +510,56 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     pair_free(&p);
 }
 
+/* The device's driver, which tells of lanes between fork and join. */
+static struct { const tl_driver *real; int open, forks, failures; } lanes;
+
+static tulle_status counted_fork(tl_base *b, tl_device *d, int count)
+{
+    if (count > 1) lanes.open++, lanes.forks++;
+    return lanes.real->fork(b, d, count);
+}
+
+static tulle_status counted_join(tl_base *b, tl_device *d, int count)
+{
+    lanes.open = 0;
+    return lanes.real->join(b, d, count);
+}
+
+/* Where one of several kernels side by side cannot be started, the queue goes on after the others: their memory goes to
+ * whoever asks next. */
+static void a_failure_leaves_no_lane_open(void)
+{
+    const ref_kind k = REF_INTEGERS;
+    const char *const policies[] = {"auto", "speck", "delta", "bhsparse"};
+    pair p = {ref_power(11, 150, 150, 100, k, f64), ref_power(12, 150, 3000, 700, k, f64), "power law"};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
+    tl_driver counted = *ctx->gpu->driver;
+    lanes.real = ctx->gpu->driver;
+    lanes.forks = lanes.open = lanes.failures = 0;
+    counted.fork = counted_fork;
+    counted.join = counted_join;
+    ctx->gpu->driver = &counted;
+    for (int i = 0; i < 4; i++) {
+        bool done = false;
+        for (int n = 1; !done && n < 300; n++) {
+            tulle_plan *plan = NULL;
+            const tulle_options o = {.policy = policies[i]};
+            gpu_fail_at(ctx, n);
+            tulle_status status = tulle_plan_create(ctx, &p.A.view, &p.B.view, &o, &plan);
+            done = ctx->gpu->requests < (uint64_t)n;
+            lanes.failures += status != TULLE_OK;
+            CHECK(lanes.open == 0, "%s: allocation %d left lanes open", policies[i], n);
+            lanes.open = 0;
+            tulle_plan_free(plan);
+        }
+        CHECK(done, "%s: too many allocations", policies[i]);
+    }
+    CHECK(lanes.forks > 4 && lanes.failures > 4, "%d forks, %d failures", lanes.forks, lanes.failures);
+    ctx->gpu->driver = lanes.real;
+    tulle_ctx_free(ctx);
+    pair_free(&p);
+}
+
 static void every_allocation_fails_once(void)
 {
     torture("multiply", job_multiply, false, NULL);
@@ -790,7 +840,7 @@ TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_analyse_once), TEST(patter
           TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
-          TEST(every_allocation_fails_once), TEST(a_warm_product_allocates_nothing),
+          TEST(every_allocation_fails_once), TEST(a_failure_leaves_no_lane_open), TEST(a_warm_product_allocates_nothing),
           TEST(a_warm_product_waits_at_most_twice), TEST(statistics_add_up),
           TEST(stages_have_names_and_fit_into_the_whole), TEST(names_of_devices),
           TEST(matrices_outlive_their_context), TEST(kept_memory_goes_back_and_comes_again),

@@ -15,7 +15,8 @@
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *
  * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either
- * kind by its five names, a driver's tests all together.  From a record of other sources nothing is kept. */
+ * kind by its five names, a driver's tests all together.  From a record of other sources no test and no sanitizer
+ * is kept; times are, and say so: "of_sources" has the hash of those they were measured with, and "of_date". */
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
@@ -103,6 +104,17 @@ static void keep_others(json *record, json *old, const char *key, const char *co
     }
 }
 
+/* Times of other sources get their hash and date, unless they have those of still older ones. */
+static void mark_old(json *old, const char *key)
+{
+    json *all = json_get(old, key);
+    for (json *o = all ? all->first : NULL; o; o = o->next) {
+        if (json_get(o, "of_sources")) continue;
+        json_add(o, json_new('"', "of_sources", json_word(old, "gpu_sources_sha256")));
+        json_add(o, json_new('"', "of_date", json_word(old, "date")));
+    }
+}
+
 static int write_record(const char *path)
 {
     char *text = json_slurp(stdin), beside[4096];
@@ -140,11 +152,14 @@ static int write_record(const char *path)
                               json_word(record, "gpu_sources_sha256")) == 0;
     const json empty = {.kind = '{'};
     json none = empty;
-    keep_others(record, kept ? old : &none, "tests", one_name);
-    keep_others(record, kept ? old : &none, "sanitizers", one_name);
-    keep_others(record, kept ? old : &none, "measures", one_name);
-    keep_others(record, kept ? old : &none, "products", product_names);
-    keep_others(record, kept ? old : &none, "spmm", spmm_names);
+    static const struct { const char *key, *const *names; bool times; } lists[] = {
+        {"tests", one_name, false}, {"sanitizers", one_name, false}, {"measures", one_name, true},
+        {"products", product_names, true}, {"spmm", spmm_names, true}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const bool times = old && lists[i].times;
+        if (times && !kept) mark_old(old, lists[i].key);
+        keep_others(record, kept || times ? old : &none, lists[i].key, lists[i].names);
+    }
     json_free(old);
 
     snprintf(beside, sizeof beside, "%s.new", path);

@@ -280,17 +280,6 @@ done:
     return status;
 }
 
-/* After a failure: what is under way comes to its end, before its memory goes. */
-static void come_to_rest(walk *w)
-{
-    const tl_gpu *gpu = w->s->gpu;
-    char said[TL_ERROR_MAX];
-    memcpy(said, w->b->error, sizeof said);
-    gpu->driver->join(w->b, gpu->device, TL_LANES);
-    gpu->driver->wait(w->b, gpu->device);
-    memcpy(w->b->error, said, sizeof said);
-}
-
 /* Columns col..col+x->cols of its rows of Y, while the next one comes.  Without handles next has no rows. */
 static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *x, int64_t col)
 {
@@ -322,7 +311,7 @@ static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *
     if (w->workspace < took) w->workspace = took;
 done:
     if (status != TULLE_OK) {
-        come_to_rest(w);
+        tl_gpu_rest(w->b, w->s->gpu);
         tl_spmm_leave(&next->part);
         next->ahead = 0;
     }

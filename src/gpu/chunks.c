@@ -78,7 +78,7 @@ typedef struct run {
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
     bool             staged;            /* something comes from the host                            */
-    bool             overlap, forked;
+    bool             overlap;
     slot             slot[SLOTS];
     int              slots, next;
     uint64_t         slot_bytes;
@@ -342,7 +342,6 @@ static tulle_status all_chunks(run *r)
     double share = r->s->share > 0 ? r->s->share : 1;
     r->s->begun = true;
     if (r->ways > 1) TRY(r->driver->fork(r->b, r->device, 1 + r->ways));
-    r->forked = r->ways > 1;
     for (int64_t i = 0; i < chunks; i++) {
         if (tl_progress(r->b, "numeric", r->s->before + share * (double)i / (double)chunks)) {
             status = tl_fail(r->b, TULLE_ECANCEL, "the product was cancelled");
@@ -351,20 +350,9 @@ static tulle_status all_chunks(run *r)
         TRY(one_chunk(r, i));
     }
     for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
-    if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
-    r->forked = false;
+    if (r->ways > 1) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
 done:
     return status;
-}
-
-/* After a failure: what is still under way comes to its end, before its memory goes. */
-static void come_to_rest(run *r)
-{
-    char said[TL_ERROR_MAX];
-    memcpy(said, r->b->error, sizeof said);
-    if (r->forked) r->driver->join(r->b, r->device, 1 + r->ways);
-    if (r->staged) r->driver->wait(r->b, r->device);
-    memcpy(r->b->error, said, sizeof said);
 }
 
 /* ---- how many columns, how many lanes, and the memory for them */
@@ -606,7 +594,7 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     stats->waits += (int)(r.driver->waits(r.device) - waits);
     if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     free_chunks(&r);
     return status;
 }
@@ -642,7 +630,7 @@ tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, 
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     return status;
 }
 

@@ -407,15 +407,16 @@ static tulle_status run_bins(tl_product *p, int step)
     int launches = 0, lanes, launched = 0;
     for (int bin = DELTA_HASH; bin < DELTA_BINS; bin++) launches += job_of(p, step, bin).rows > 0;
     lanes = launches < 2 ? 1 : launches < TL_LANES ? launches : TL_LANES;
-    if (lanes > 1) TRY(p->driver->fork(p->b, p->device, lanes));
+    TRY(tl_product_fork(p, lanes));
     for (int bin = DELTA_BINS - 1; bin >= DELTA_HASH; bin--) {          /* long rows first */
         const tl_job j = job_of(p, step, bin);
         if (j.rows) TRY(start(p, j, lanes > 1 ? launched++ % lanes : 0));
     }
-    if (lanes > 1) TRY(p->driver->join(p->b, p->device, lanes));
+    TRY(tl_product_join(p));
     if (gives_up(p, step))
         TRY(start(p, job_after(p, &tl_delta_redo[step], step, p->rows, p->delta.redo, DELTA_REDO), 0));
 done:
+    tl_product_rest(p);
     return status;
 }
 

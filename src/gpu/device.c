@@ -149,6 +149,15 @@ void tl_gpu_release(tl_gpu *gpu)
     tl_free(NULL, gpu);
 }
 
+void tl_gpu_rest(tl_base *b, const tl_gpu *gpu)
+{
+    char said[TL_ERROR_MAX];
+    memcpy(said, b->error, sizeof said);
+    (void)gpu->driver->join(b, gpu->device, TL_LANES);
+    (void)gpu->driver->wait(b, gpu->device);
+    memcpy(b->error, said, sizeof said);
+}
+
 const char *tl_gpu_name(const tl_gpu *gpu)
 {
     return gpu->name;

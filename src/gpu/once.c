@@ -425,13 +425,13 @@ static tulle_status run_methods(tl_product *p)
     if (empty(p)) return TULLE_OK;
     bool more = o->bin[BIN_MERGE] > 0;
     const int lanes = p->timed || !more ? 1 : 3;
-    if (lanes > 1) TRY(p->driver->fork(p->b, p->device, lanes));
+    TRY(tl_product_fork(p, lanes));
     if (lanes > 1) TRY(launch_merge(p, o));
     TRY(run_heap(p, o, lanes > 1 ? 2 : 0));
     if (rows_of(o, 1, BIN_ESC)) TRY(tl_product_mark(p, "heap"));
     TRY(run_esc(p, o, lanes > 1 ? 1 : 0));
     if (rows_of(o, BIN_ESC, BIN_MERGE)) TRY(tl_product_mark(p, "bitonic ESC"));
-    if (lanes > 1) TRY(p->driver->join(p->b, p->device, lanes));
+    TRY(tl_product_join(p));
     if (lanes > 1) TRY(grow(p, o, &more));
     while (more) {
         TRY(launch_merge(p, o));
@@ -439,6 +439,7 @@ static tulle_status run_methods(tl_product *p)
     }
     if (o->bin[BIN_MERGE]) TRY(tl_product_mark(p, "merge"));
 done:
+    tl_product_rest(p);
     return status;
 }
 

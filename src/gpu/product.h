@@ -122,6 +122,7 @@ typedef struct tl_product {
     tl_dmem           scratch[TL_SCRATCH];      /* of the step under way            */
     /* stage times */
     bool              timed;
+    int               lanes;            /* open: more than one between fork and join  */
     bool              tiny;             /* it went the short road: cursors are not zero */
     int               marks;
     const char       *mark_name[TL_EVENTS];
@@ -139,6 +140,11 @@ tulle_status tl_step_numeric(tl_product *p);
 tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks,
                                uint32_t threads, uint32_t shared, int lane, const tl_arg *args, int count);
 tulle_status tl_product_mark(tl_product *p, const char *name);
+/* Kernels side by side: lanes of the driver, one: none.  rest(): where a failure left lanes open, nothing is
+ * under way any more, so that their memory can be given to others. */
+tulle_status tl_product_fork(tl_product *p, int lanes);
+tulle_status tl_product_join(tl_product *p);
+void         tl_product_rest(tl_product *p);
 /* Kernels loaded; where that took time, it is a stage of its own. */
 tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
 tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */

@@ -135,6 +135,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     r = NULL;
 done:
     if (r && status == TULLE_ELIMIT) status = tl_product_refused(&r->p);
+    if (C) tl_gpu_rest(b, gpu);                     /* it may still be on its way to the host */
     tl_matrix_free(b, C);
     if (r) {
         drop_values(gpu, r);

@@ -27,6 +27,29 @@ tulle_status tl_product_mark(tl_product *p, const char *name)
     return p->driver->mark(p->b, p->device, p->marks++);
 }
 
+tulle_status tl_product_fork(tl_product *p, int lanes)
+{
+    tulle_status status = TULLE_OK;
+    if (lanes < 2) return TULLE_OK;
+    p->lanes = lanes;
+    TRY(p->driver->fork(p->b, p->device, lanes));
+done:
+    return status;
+}
+
+tulle_status tl_product_join(tl_product *p)
+{
+    const int lanes = p->lanes;
+    p->lanes = 0;
+    return lanes > 1 ? p->driver->join(p->b, p->device, lanes) : TULLE_OK;
+}
+
+void tl_product_rest(tl_product *p)
+{
+    if (p->lanes) tl_gpu_rest(p->b, p->gpu);
+    p->lanes = 0;
+}
+
 tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count)
 {
     tulle_status status = TULLE_OK;
@@ -272,19 +295,20 @@ static tulle_status run(tl_product *p, int step, int count, tl_types plain, tl_t
     int launched = 0;
     tl_values v = {0};
     tl_values_make(p, &v);
-    if (lanes > 1) TRY(p->driver->fork(p->b, p->device, lanes));
+    TRY(tl_product_fork(p, lanes));
     for (int c = CLASSES - 1; c >= CLASS_DIRECT; c--) {
         tl_job j;
         if (!job_of(p, step, c, &j)) continue;
         const int lane = lanes > 1 ? launched++ % lanes : 0;
         TRY(start(p, &j, j.way->compound ? compound : plain, lane, &v));
     }
-    if (lanes > 1) TRY(p->driver->join(p->b, p->device, lanes));
+    TRY(tl_product_join(p));
     for (int i = 0; i < TL_SCRATCH; i++) {
         tl_dmem_free(p->gpu, p->scratch[i]);
         p->scratch[i] = nothing;
     }
 done:
+    tl_product_rest(p);
     return status;
 }
 

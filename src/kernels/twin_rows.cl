@@ -295,7 +295,7 @@ INLINE void twin_add(u32 high, u32 deep, val_t a[TWIN_MOST][TWIN_MOST], SHARED v
         }
 }
 
-KERNEL(twin_fill)(SHARED_ARG u32 count, u32 rows, u32 size, u32 team_log2, u32 bytes,
+KERNEL_FOR(8, twin_fill)(SHARED_ARG u32 count, u32 rows, u32 size, u32 team_log2, u32 bytes,
                   GLOBAL const u32 *RESTRICT list, GLOBAL const u32 *RESTRICT sizes,
                   GLOBAL const u32 *RESTRICT a_firsts, GLOBAL const u32 *RESTRICT b_firsts,
                   GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
