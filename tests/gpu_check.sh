@@ -6,7 +6,7 @@
 # measurements; all of it into docs/records/<device>.json, tables of accumulators and merges beside it.
 #
 #   --out FILE               the record goes there
-#   PART                     tests, sanitizers, measures, python; all four where none is named.  A record of the same sources
+#   PART                     cpu, tests, sanitizers, measures, python; all where none is named.  A record of the same sources
 #                            keeps what it had of the others
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
@@ -31,8 +31,8 @@ out= parts=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out needs a file}; shift 2 ;;
-        tests | sanitizers | measures | python) parts="$parts $1 "; shift ;;
-        *) echo "usage: gpu_check.sh [--out FILE] [tests] [sanitizers] [measures] [python]" >&2; exit 2 ;;
+        cpu | tests | sanitizers | measures | python) parts="$parts $1 "; shift ;;
+        *) echo "usage: gpu_check.sh [--out FILE] [cpu] [tests] [sanitizers] [measures] [python]" >&2; exit 2 ;;
     esac
 done
 wanted() { [ -z "$parts" ] || [[ $parts == *" $1 "* ]]; }
@@ -126,7 +126,7 @@ tested() {                      # tested DRIVER PROGRAM [TIME]: what it counted,
 }
 
 # This machine's processor may have what that of `make check` lacks.
-if wanted tests; then
+if wanted cpu; then
     start=$SECONDS
     rm -rf "$build/counts"
     if ! ctest --test-dir "$build" -L unit --parallel "$jobs" --output-on-failure --no-tests=error >"$work/log" 2>&1; then
@@ -157,6 +157,14 @@ run_test() {                    # run_test DEVICE PROGRAM
 refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
 if wanted tests; then
     start=$SECONDS
+    # Most kernels once, for all programs: else those that run at the same time compile the same ones.
+    for d in $devices; do
+        for types in "f64 i32" "f32 i32" "cf64 i32" "cf32 i32" "f64 i64"; do
+            "$tulle" cache --warm --device "$d" --type "${types% *}" --index "${types#* }" >/dev/null 2>&1 &
+        done
+    done
+    wait
+    say "kernels: $((SECONDS - start)) s"
     printf '{"section": "measure", "name": "tests of devices", "combinations": "%s"}\n' \
         "$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")" >>"$pieces"
     for p in $(longest_first $programs); do
