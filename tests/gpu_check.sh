@@ -14,7 +14,7 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
-#   GPU_CHECK_AT_ONCE        tests of devices at the same time (16); of the CPU, before them, as many as JOBS
+#   GPU_CHECK_AT_ONCE        tests of devices at the same time (14); of the CPU, before them, as many as JOBS
 #   GPU_CHECK_BUILT          set: BUILD came from elsewhere with all programs in it, and nothing is built
 #   TULLE_TEST_FEW           set: tests of devices take the fewer combinations of make check; the record says so
 #   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
@@ -147,7 +147,7 @@ longest_first() {               # those that took the longest when they were las
 # Several at once, of all devices: they are small, and most of their time is the host's, which compiles kernels.  One that was
 # refused memory or a context while the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end)
 # runs again alone, and that counts.
-at_once=${GPU_CHECK_AT_ONCE:-16}
+at_once=${GPU_CHECK_AT_ONCE:-14}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 run_test() {                    # run_test DEVICE PROGRAM
     local start=$SECONDS
@@ -159,7 +159,7 @@ if wanted tests; then
     start=$SECONDS
     # Most kernels once, for all programs: else those that run at the same time compile the same ones.
     for d in $devices; do
-        for types in "f64 i32" "f32 i32" "cf64 i32" "cf32 i32" "f64 i64"; do
+        for types in "f64 i32" "f32 i32" "cf64 i32"; do
             "$tulle" cache --warm --device "$d" --type "${types% *}" --index "${types#* }" >/dev/null 2>&1 &
         done
     done
