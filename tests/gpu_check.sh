@@ -14,7 +14,9 @@
 #   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
 #   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
-#   GPU_CHECK_AT_ONCE        tests of devices at the same time (14); of the CPU, before them, as many as JOBS
+#   GPU_CHECK_AT_ONCE        tests of devices at the same time (8); of the CPU, before them, as many as JOBS
+#   GPU_CHECK_SECONDS        where time is short: tests of devices and sanitizers that have not ended so many seconds after the
+#                            start are stopped, and the record names them as left out
 #   GPU_CHECK_BUILT          set: BUILD came from elsewhere with all programs in it, and nothing is built
 #   TULLE_TEST_FEW           set: tests of devices take the fewer combinations of make check; the record says so
 #   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
@@ -139,19 +141,26 @@ if wanted cpu; then
     say "tests on the CPU: $((SECONDS - start)) s"
 fi
 
-longest_first() {               # those that took the longest when they were last looked at, then the others
-    local long="test_gpu_bands test_gpu_larger test_gpu_budget test_gpu_spmm test_gpu_product test_gpu_engine test_gpu_delta"
-    printf '%s\n' $long "$@" | awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
+first_ones() {                  # those that say the most, then those that take the longest, then the others
+    local first="small engine delta motifs bands product larger budget spmm bhsparse"
+    { printf 'test_gpu_%s\n' $first; printf '%s\n' "$@"; } |
+        awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
 }
 
-# Several at once, of all devices: they are small, and most of their time is the host's, which compiles kernels.  One that was
-# refused memory or a context while the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end)
+# Several at once, of all devices: they are small, and much of their time is the host's, which compiles kernels; but
+# contexts are made one after the other, so that more at once take longer.  One that was refused memory or a context while the others ran (NVIDIA's OpenCL gives back what it calls sub-buffers only at the end)
 # runs again alone, and that counts.
-at_once=${GPU_CHECK_AT_ONCE:-14}
+time_for() {                    # time_for MOST: seconds that something may take
+    local left=$((${GPU_CHECK_SECONDS:-100000} - SECONDS))
+    [ $left -ge 1 ] || left=1
+    echo $((left < $1 ? left : $1))
+}
+no_time() { [ -n "${GPU_CHECK_SECONDS:-}" ] && [ "$1" -eq 124 ] && [ $SECONDS -ge "$GPU_CHECK_SECONDS" ]; }
+at_once=${GPU_CHECK_AT_ONCE:-8}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 run_test() {                    # run_test DEVICE PROGRAM
     local start=$SECONDS
-    (cd "$work" && TULLE_TEST_DEVICE=$1 timeout 300 "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
+    (cd "$work" && TULLE_TEST_DEVICE=$1 timeout "$(time_for 300)" "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
     echo "$? $((SECONDS - start))" >"$(test_log "$1" "$2").status"
 }
 refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
@@ -167,7 +176,7 @@ if wanted tests; then
     say "kernels: $((SECONDS - start)) s"
     printf '{"section": "measure", "name": "tests of devices", "combinations": "%s"}\n' \
         "$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")" >>"$pieces"
-    for p in $(longest_first $programs); do
+    for p in $(first_ones $programs); do
         for d in $devices; do
             while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
             run_test "$d" "$p" &
@@ -177,21 +186,30 @@ if wanted tests; then
     for d in $devices; do
         for p in $programs; do
             read -r status _ <"$(test_log "$d" "$p").status"
-            if [ "$status" -ne 0 ] && refused "$d" "$p"; then
+            if [ "$status" -ne 0 ] && [ "$status" -ne 124 ] && refused "$d" "$p"; then
                 say "$p on $d: refused memory or a context beside the others, again alone"
                 run_test "$d" "$p"
             fi
         done
     done
     for d in $devices; do
+        left_out=
         for p in $programs; do
             log=$(test_log "$d" "$p")
             read -r status seconds <"$log.status"
+            if no_time "$status" && ! grep -aq '^FAIL ' "$log"; then
+                left_out="$left_out $p"
+                say "$p on $d: no time was left after $seconds s; until then $(grep -ac '^ok ' "$log") cases passed"
+                continue
+            fi
             count "$log"
             if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
             if [ "$failed" -ne 0 ]; then tail -n 40 "$log"; fi
             tested "$d" "$p" "$seconds s"
         done
+        [ -z "$left_out" ] ||
+            printf '{"section": "measure", "name": "tests left out for lack of time", "driver": "%s", "programs": "%s"}\n' \
+                "${d%%:*}" "${left_out# }" >>"$pieces"
     done
     say "tests on $devices: $((SECONDS - start)) s"
 fi
@@ -233,7 +251,7 @@ for tool in memcheck racecheck; do
         quiet=
         [ $tool != memcheck ] || quiet="--report-api-errors no"
         # shellcheck disable=SC2086  # two words or none
-        (cd "$work" && TULLE_TEST_DEVICE=$first timeout 400 "$sanitizer" --tool $tool $quiet --error-exitcode 77 --print-limit 20 \
+        (cd "$work" && TULLE_TEST_DEVICE=$first timeout "$(time_for 400)" "$sanitizer" --tool $tool $quiet --error-exitcode 77 --print-limit 20 \
             "$build/tests/test_gpu_small") >"$work/log" 2>&1
         status=$?
         count "$work/log"
@@ -242,6 +260,8 @@ for tool in memcheck racecheck; do
         elif [ $status -eq 0 ] && [ "$failed" -eq 0 ] && grep -qE '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/log"
         then
             result=clean
+        elif no_time $status && ! grep -qE '^========= *(Invalid|Error|Program hit|Race|Warning)' "$work/log"; then
+            result="unavailable: no time was left after $((SECONDS - start)) s; $(grep -ac '^ok ' "$work/log") cases passed until then"
         else
             result="status $status, $failed tests failed: $(grep -aE 'SUMMARY|=========' "$work/log" | tail -n 1)"
             tail -n 60 "$work/log"
