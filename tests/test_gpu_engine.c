@@ -531,7 +531,7 @@ static void a_failure_leaves_no_lane_open(void)
 {
     const ref_kind k = REF_INTEGERS;
     const char *const policies[] = {"auto", "speck", "delta", "bhsparse"};
-    pair p = {ref_power(11, 150, 150, 100, k, f64), ref_power(12, 150, 3000, 700, k, f64), "power law"};
+    pair p = {ref_power(24, 1000, 1000, 300, k, f64), ref_power(25, 1000, 1000, 300, k, f64), "power law"};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
     tl_driver counted = *ctx->gpu->driver;
     lanes.real = ctx->gpu->driver;
