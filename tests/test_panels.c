@@ -36,6 +36,7 @@ static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tu
         return false;
     }
     tulle_csr c = tulle_matrix_view(C);
+    CHECK(!tulle_ctx_error(ctx)[0], "%s: it went well, and says: %s", name, tulle_ctx_error(ctx));
     CHECK(ref_same(&c, want, name), "limit %" PRIu64, limit);
     CHECK(c.ptr_type == (o.c_ptr_type ? (tulle_index)o.c_ptr_type : TULLE_I32), "%s: row pointers", name);
     CHECK(c.idx_type == (o.c_idx_type ? (tulle_index)o.c_idx_type : B->idx_type), "%s: columns", name);
@@ -139,6 +140,7 @@ static void blocks_come_in_order_whatever_is_too_large(void)
         status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, blocks_compare, &x);
         CHECK(status == TULLE_ELIMIT || (status == TULLE_OK && x.rows == 80), "%s", tulle_ctx_error(ctx));
         CHECK(x.good && !dev.kept, "limit %" PRIu64, limit);
+        CHECK((status == TULLE_OK) == !tulle_ctx_error(ctx)[0], "limit %" PRIu64 " says: %s", limit, tulle_ctx_error(ctx));
         if (x.blocks > most) most = x.blocks;
         if (status != TULLE_OK || x.blocks < 2) continue;
         kept++;
