@@ -158,6 +158,31 @@ static double counted(tulle_ctx *ctx, const tulle_csr *A, const tulle_options *o
     return constant < TL_GPU_START ? f.sec_cpu : f.sec_device;
 }
 
+/* What the CPU alone can do is not done in blocks of rows, which are a way out of a device's memory. */
+static void an_accumulator_of_the_cpu_keeps_a_limit(void)
+{
+    tulle_ctx *ctx = choosing();
+    ref A = ref_band(300, 4, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &A.view);
+    tulle_options o = {.accumulator = "sort", .memory_limit = tl_csr_bytes(&want.view) / 2};
+    tulle_matrix *C = NULL;
+    unsigned long long need = 0;
+    tulle_stats t;
+    CHECK(tulle_multiply(ctx, &A.view, &A.view, &o, &C) == TULLE_ELIMIT && !C, "half of C: %s", tulle_ctx_error(ctx));
+    const char *at = strstr(tulle_ctx_error(ctx), "needs ");
+    REQUIRE(at && sscanf(at, "needs %llu bytes", &need) == 1, "%s", tulle_ctx_error(ctx));
+    o.memory_limit = need;
+    OK_WITHOUT_A_WORD(tulle_multiply(ctx, &A.view, &A.view, &o, &C));
+    const tulle_csr c = tulle_matrix_view(C);
+    tulle_ctx_stats(ctx, &t);
+    CHECK(ref_same(&c, &want.view, "C") && t.peak_bytes <= need, "peak %llu of %llu", (unsigned long long)t.peak_bytes, need);
+    CHECK(dev.runs == 0 && dev.parts == 0, "the device had a part of it");
+    tulle_matrix_free(C);
+    ref_free(&A);
+    ref_free(&want);
+    device_free(ctx);
+}
+
 static void it_knows_how_much_there_is(void)
 {
     static const char *const recipes[] = {"poisson2d:40", "poisson3d:nx=9,points=27", "er:rows=700,per_row=6",
@@ -531,6 +556,7 @@ static void without_a_gpu_nothing_is_chosen_or_written(void)
 
 TEST_MAIN(TEST(it_follows_the_forecast_and_the_bits_are_the_same), TEST(small_products_are_the_cpus_by_default),
           TEST(what_lies_on_the_device_stays_there), TEST(an_accumulator_goes_where_it_is),
+          TEST(an_accumulator_of_the_cpu_keeps_a_limit),
           TEST(it_knows_how_much_there_is), TEST(an_estimate_tells_both_forecasts),
           TEST(broken_operands_are_refused_as_ever), TEST(what_one_has_no_room_for_the_other_takes),
           TEST(blocks_and_plans_are_chosen_too), TEST(a_plan_without_room_is_made_by_the_other),
