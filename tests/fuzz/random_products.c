@@ -5,7 +5,7 @@
  *     random_products SECONDS[:TRIALS] SEED DEVICE...
  *
  * Each trial has a number of its own, from SEED on, which decides all of it: the device (names with commas are
- * several), shapes, patterns, types and widths, slices of rows, rows out of order, values that are missing,
+ * several, one with a slash is a choice), shapes, patterns, types and widths, slices of rows, rows out of order, values that are missing,
  * every option, limits from 1 byte to more than there is, and the way: a product, blocks, a plan with values
  * that change, an estimate, a check, sparse times dense, a plan of that.  The answer must be the plain product
  * bit for bit, or the refusal that the arguments deserve; a limit may be refused with a number, which must then
@@ -36,17 +36,15 @@ static const char *any_name(trial *t, const char *(*name)(int))
     return once_in(t, 40) ? "no such name" : name((int)pick(t, n));
 }
 
-/* Whether every device of the context has the accumulator. */
+/* Whether every device of the context has the accumulator; one of both where the name is a choice, with a slash. */
 static bool has_accumulator(const trial *t, const char *name)
 {
     const char *at = t->device;
     int i = 0;
     while (tulle_accumulator_name(i) && strcmp(tulle_accumulator_name(i), name) != 0) i++;
-    for (bool more = true; more; at = strchr(at, ',') + 1) {
+    if (strchr(at, '/')) return tl_accumulator_on(i, TL_ON_CPU) || tl_accumulator_on(i, TL_ON_GPU);
+    for (; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         if (!tl_accumulator_on(i, strncmp(at, "cpu", 3) == 0 ? TL_ON_CPU : TL_ON_GPU)) return false;
-        more = strchr(at, ',') != NULL;
-        if (!more) break;
-    }
     return true;
 }
 
@@ -73,6 +71,7 @@ static void choose_options(trial *t, product *p)
     o->c_place = once_in(t, 4);
     if (once_in(t, 2)) o->policy = any_name(t, tulle_policy_name);
     if (once_in(t, 3)) o->accumulator = any_name(t, tulle_accumulator_name);
+    if (o->accumulator && strchr(t->device, '/')) o->c_place = TULLE_HOST;      /* there it wants one of the GPU's */
     if (o->policy && strcmp(o->policy, "no such name") == 0) p->errors |= bit_of(TULLE_EINVAL);
     if (o->accumulator && !has_accumulator(t, o->accumulator)) p->errors |= bit_of(TULLE_EINVAL);
 }
