@@ -108,7 +108,7 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
 tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *setup);
 /* Shares, stages, waits of one run added to those of others; of bytes the most. */
 void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
-/* Time and bytes since it began, and all of it into the context. */
+/* Time and bytes since it began, and all of it into the context, which has no sentence then. */
 void         tl_setup_stats(tulle_ctx *ctx, tl_setup *setup, uint64_t c_bytes);
 void         tl_setup_done(tulle_ctx *ctx, tl_setup *setup);
 uint64_t     tl_csr_bytes(const tulle_csr *A);

@@ -34,7 +34,8 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
         if (made) status = s.engine->run(ctx, &s, 0, -1, &C);
         other = tl_choose_other(ctx, &s.chosen, status);
     } while (other);
-    if ((made || use) && e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
+    const bool there = use || (made && s.engine->part);         /* the device had its turn, or may have it */
+    if (there && e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
         tl_setup_done(ctx, &s);
         tl_trace(&ctx->base, "%s: in blocks of rows, then", ctx->base.error);
         TRY(tl_multiply_joined(ctx, A, B, options, &s, &C));

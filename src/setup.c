@@ -107,6 +107,7 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     stats->sec_compile = tl_ctx_compiling(ctx) - s->compiling;
     s->engine->figures(ctx, s, c_bytes);
     ctx->stats = *stats;
+    ctx->base.error[0] = 0;             /* what was refused on the way is of no matter any more */
 }
 
 void tl_setup_done(tulle_ctx *ctx, tl_setup *s)

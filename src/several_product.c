@@ -162,7 +162,7 @@ static tulle_status compute(tulle_ctx *part, part_work *w, int64_t row0, int64_t
     const tl_engine *e = part->engine;
     if (!w->in_parts) return e->run(part, &w->setup, row0, row1, C);
     tulle_status status = tl_part_rows(part, &w->setup, &w->setup.operands.B, row0, row1, C);
-    if (!e->too_large(status) || row1 - row0 > 1) return status;
+    if (!e->too_large(status) || row1 - row0 != 1) return status;
     return tl_part_panels(part, &w->setup, row0, e->room(part, &w->setup), &w->panels, C);
 }
 

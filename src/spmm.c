@@ -338,6 +338,7 @@ static void end(tulle_spmm_plan *p, double seconds)
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);
     p->ctx->stats = *t;
+    p->ctx->base.error[0] = 0;          /* as tl_setup_stats() */
 }
 
 static void clear(tl_base *b, tulle_spmm_plan *p)

@@ -48,10 +48,13 @@ static const char *where(tulle_ctx *ctx)
     return t.device;
 }
 
+/* It went well, and what was refused on the way is of no matter any more. */
+#define OK_WITHOUT_A_WORD(call) REQUIRE((call) == TULLE_OK && !tulle_ctx_error(ctx)[0], "%s", tulle_ctx_error(ctx))
+
 static bool gives(tulle_ctx *ctx, const pair *p, const tulle_options *o, const tulle_csr *want)
 {
     tulle_matrix *C = NULL;
-    bool good = tulle_multiply(ctx, &p->A.view, &p->B.view, o, &C) == TULLE_OK;
+    bool good = tulle_multiply(ctx, &p->A.view, &p->B.view, o, &C) == TULLE_OK && !tulle_ctx_error(ctx)[0];
     if (!good) printf("    %s\n", tulle_ctx_error(ctx));
     const tulle_csr c = tulle_matrix_view(C);
     good = good && ref_same(&c, want, p->name);
@@ -153,6 +156,31 @@ static double counted(tulle_ctx *ctx, const tulle_csr *A, const tulle_options *o
     c->seconds[TL_GPU_START] = 1e-14;   /* so that entries of C are looked at */
     CHECK(tulle_estimate(ctx, A, A, o, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     return constant < TL_GPU_START ? f.sec_cpu : f.sec_device;
+}
+
+/* What the CPU alone can do is not done in blocks of rows, which are a way out of a device's memory. */
+static void an_accumulator_of_the_cpu_keeps_a_limit(void)
+{
+    tulle_ctx *ctx = choosing();
+    ref A = ref_band(300, 4, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &A.view);
+    tulle_options o = {.accumulator = "sort", .memory_limit = tl_csr_bytes(&want.view) / 2};
+    tulle_matrix *C = NULL;
+    unsigned long long need = 0;
+    tulle_stats t;
+    CHECK(tulle_multiply(ctx, &A.view, &A.view, &o, &C) == TULLE_ELIMIT && !C, "half of C: %s", tulle_ctx_error(ctx));
+    const char *at = strstr(tulle_ctx_error(ctx), "needs ");
+    REQUIRE(at && sscanf(at, "needs %llu bytes", &need) == 1, "%s", tulle_ctx_error(ctx));
+    o.memory_limit = need;
+    OK_WITHOUT_A_WORD(tulle_multiply(ctx, &A.view, &A.view, &o, &C));
+    const tulle_csr c = tulle_matrix_view(C);
+    tulle_ctx_stats(ctx, &t);
+    CHECK(ref_same(&c, &want.view, "C") && t.peak_bytes <= need, "peak %llu of %llu", (unsigned long long)t.peak_bytes, need);
+    CHECK(dev.runs == 0 && dev.parts == 0, "the device had a part of it");
+    tulle_matrix_free(C);
+    ref_free(&A);
+    ref_free(&want);
+    device_free(ctx);
 }
 
 static void it_knows_how_much_there_is(void)
@@ -308,8 +336,7 @@ static void blocks_and_plans_are_chosen_too(void)
     favour(ctx, true);
     there.part = NULL;                  /* no smaller products there: the first block is refused */
     dev.fail_at = dev.runs + 1;
-    CHECK(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, NULL, count_rows, &seen) == TULLE_OK, "%s",
-          tulle_ctx_error(ctx));
+    OK_WITHOUT_A_WORD(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, NULL, count_rows, &seen));
     CHECK(seen.rows == p.A.view.rows && strcmp(where(ctx), "cpu") == 0, "%d rows on %s", (int)seen.rows, where(ctx));
     ref_free(&want);
     pair_free(&p);
@@ -342,7 +369,7 @@ static void a_plan_without_room_is_made_by_the_other(void)
     favour(ctx, true);
     there.plan_make = no_plan;
     plans_refused = 0;
-    REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    OK_WITHOUT_A_WORD(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan));
     CHECK(tulle_plan_multiply(plan, p.A.values, p.B.values, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     const tulle_csr c = tulle_matrix_view(C);
     CHECK(ref_same(&c, &want.view, p.name) && plans_refused == 1, "refused %d times", plans_refused);
@@ -369,7 +396,7 @@ static void sparse_times_dense_is_chosen_too(void)
         memset(y, 0, sizeof y);
         favour(ctx, true);
         if (fails) there.spmm_make = no_spmm;
-        REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+        OK_WITHOUT_A_WORD(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL));
         CHECK(memcmp(y, want, sizeof y) == 0 && strcmp(where(ctx), fails ? "cpu" : "fake:0") == 0, "on %s", where(ctx));
     }
     ref_free(&A);
@@ -529,6 +556,7 @@ static void without_a_gpu_nothing_is_chosen_or_written(void)
 
 TEST_MAIN(TEST(it_follows_the_forecast_and_the_bits_are_the_same), TEST(small_products_are_the_cpus_by_default),
           TEST(what_lies_on_the_device_stays_there), TEST(an_accumulator_goes_where_it_is),
+          TEST(an_accumulator_of_the_cpu_keeps_a_limit),
           TEST(it_knows_how_much_there_is), TEST(an_estimate_tells_both_forecasts),
           TEST(broken_operands_are_refused_as_ever), TEST(what_one_has_no_room_for_the_other_takes),
           TEST(blocks_and_plans_are_chosen_too), TEST(a_plan_without_room_is_made_by_the_other),

@@ -60,6 +60,7 @@ static tulle_status try_limit(const job *j, uint64_t limit, told *t)
         tulle_stats s;
         int64_t rows = 0;
         CHECK(c.place == TULLE_HOST && ref_same(&c, j->want, j->name), "limit %" PRIu64, limit);
+        CHECK(!tulle_ctx_error(j->ctx)[0], "%s, limit %" PRIu64 ": it went well, and says: %s", j->name, limit, tulle_ctx_error(j->ctx));
         tulle_ctx_stats(j->ctx, &s);
         for (int k = 0; k < s.shares; k++) rows += s.share[k].rows;
         CHECK(s.c_nnz == c.nnz && rows == c.rows, "%s, limit %" PRIu64 ": shares of %" PRId64 " rows", j->name, limit, rows);

@@ -36,6 +36,7 @@ static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tu
         return false;
     }
     tulle_csr c = tulle_matrix_view(C);
+    CHECK(!tulle_ctx_error(ctx)[0], "%s: it went well, and says: %s", name, tulle_ctx_error(ctx));
     CHECK(ref_same(&c, want, name), "limit %" PRIu64, limit);
     CHECK(c.ptr_type == (o.c_ptr_type ? (tulle_index)o.c_ptr_type : TULLE_I32), "%s: row pointers", name);
     CHECK(c.idx_type == (o.c_idx_type ? (tulle_index)o.c_idx_type : B->idx_type), "%s: columns", name);
@@ -139,6 +140,7 @@ static void blocks_come_in_order_whatever_is_too_large(void)
         status = tulle_multiply_blocks(ctx, &A.view, &B.view, &(tulle_options){.memory_limit = limit}, blocks_compare, &x);
         CHECK(status == TULLE_ELIMIT || (status == TULLE_OK && x.rows == 80), "%s", tulle_ctx_error(ctx));
         CHECK(x.good && !dev.kept, "limit %" PRIu64, limit);
+        CHECK((status == TULLE_OK) == !tulle_ctx_error(ctx)[0], "limit %" PRIu64 " says: %s", limit, tulle_ctx_error(ctx));
         if (x.blocks > most) most = x.blocks;
         if (status != TULLE_OK || x.blocks < 2) continue;
         kept++;
@@ -401,6 +403,34 @@ static void one_of_several_devices_without_room_for_B_takes_its_rows(void)
     device_free(ctx);
 }
 
+/* Without rows there is none that could come in panels: refused with a number, which is enough. */
+static void several_devices_without_room_for_no_rows_refuse_them(void)
+{
+    tulle_ctx *ctx = NULL;
+    device_make();
+    REQUIRE(tulle_ctx_create("cpu,cpu", NULL, &ctx) == TULLE_OK, "a context");
+    for (int i = 0; i < 2; i++) ctx->several->part[i]->engine = &there;
+    dev.narrow_door = true;
+    ref A = ref_random(1, 0, 5, 0, REF_INTEGERS, f64), B = ref_random(2, 5, 3, 2, REF_INTEGERS, f64);
+    ref want = ref_product(&A.view, &B.view);
+    tulle_options o = {.memory_limit = 8};
+    tulle_matrix *C = NULL;
+    for (int tries = 0; tries < 3 && !C; tries++) {
+        const tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
+        CHECK(tries > 0 || status == TULLE_ELIMIT, "8 bytes: %s", tulle_status_name(status));
+        if (status == TULLE_OK) break;
+        CHECK(!C && asked_for(ctx) > o.memory_limit, "limit %" PRIu64 ": %s", o.memory_limit, tulle_ctx_error(ctx));
+        o.memory_limit = asked_for(ctx);
+    }
+    REQUIRE(C != NULL, "%s", tulle_ctx_error(ctx));
+    const tulle_csr c = tulle_matrix_view(C);
+    CHECK(ref_same(&c, &want.view, "C"), "limit %" PRIu64, o.memory_limit);
+    tulle_matrix_free(C);
+    ref all[] = {A, B, want};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
+    device_free(ctx);
+}
+
 static tulle_status bus;                /* how the step that fails ends */
 
 static tulle_status no_plan_make(tulle_plan *q)
@@ -493,6 +523,7 @@ static void one_of_several_devices_fails_at_every_step(void)
 }
 
 TEST_MAIN(TEST(one_of_several_devices_without_room_for_B_takes_its_rows),
+          TEST(several_devices_without_room_for_no_rows_refuse_them),
           TEST(one_of_several_devices_fails_at_every_step), TEST(every_limit_gives_the_same_product), TEST(every_option_gives_the_same_product),
           TEST(blocks_come_in_order_whatever_is_too_large), TEST(a_request_that_fails_is_made_again_for_less),
           TEST(it_can_be_cancelled_at_every_step), TEST(memory_of_the_host_can_fail_at_every_request),

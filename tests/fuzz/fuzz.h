@@ -3,10 +3,11 @@
  * fuzz.h - what the fuzzers share: a context that cannot take more than 64 MiB, a file for the bytes, and a
  * main for compilers without libFuzzer:
  *
- *     fuzz_x SECONDS CORPUS       every file of the corpus, then mutations of them until time is up
+ *     fuzz_x SECONDS[:MUTATIONS] CORPUS       every file of the corpus, then mutations of them until time is up,
+ *                                             or there were so many (bound.h)
  *
  * The mutations come from a fixed seed, so a failure comes again; the input that broke is left in
- * fuzz_input.  With libFuzzer compile with -DTULLE_LIBFUZZER -fsanitize=fuzzer. */
+ * fuzz-PID.input.  With libFuzzer compile with -DTULLE_LIBFUZZER -fsanitize=fuzzer. */
 #ifndef TULLE_FUZZ_H
 #define TULLE_FUZZ_H
 #include <dirent.h>
@@ -14,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "bound.h"
 #include "tulle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -145,7 +146,7 @@ static size_t fuzz_mutate(uint8_t *d, size_t n)
 
 static void fuzz_one(const uint8_t *data, size_t bytes)
 {
-    fuzz_put("fuzz_input", data, bytes);
+    fuzz_put(fuzz_path(".input"), data, bytes);
     LLVMFuzzerTestOneInput(data, bytes);
 }
 
@@ -154,8 +155,7 @@ int main(int argc, char **argv)
     static uint8_t *seed[FUZZ_FILES], work[FUZZ_MOST];
     static size_t length[FUZZ_FILES];
     int seeds = 0;
-    long runs = 0;
-    double seconds = argc > 1 ? atof(argv[1]) : 5;
+    uint64_t runs = 0;
     const char *folder = argc > 2 ? argv[2] : ".";
     struct dirent **list = NULL;
     int files = scandir(folder, &list, NULL, alphasort);        /* in order, so that runs are alike */
@@ -175,8 +175,8 @@ int main(int argc, char **argv)
     }
     free(list);
     fuzz_expect(seeds > 0, "the corpus is empty");
-    time_t end = time(NULL) + (time_t)seconds;
-    while (time(NULL) < end) {
+    const fuzz_bound bound = fuzz_bound_begin(argc > 1 ? argv[1] : "5");
+    while (fuzz_bound_more(&bound, runs)) {
         int s = (int)fuzz_random((uint64_t)seeds);
         memcpy(work, seed[s], length[s]);
         fuzz_one(work, fuzz_mutate(work, length[s]));
@@ -185,8 +185,9 @@ int main(int argc, char **argv)
     tulle_ctx_free(fuzz_context());
     fuzz_expect(fuzz_live == 0, "memory was not freed");
     for (int s = 0; s < seeds; s++) free(seed[s]);
-    remove("fuzz_input");
-    printf("%d files of the corpus, %ld mutations\n", seeds, runs);
+    remove(fuzz_path(".input"));
+    printf("%d files of the corpus, %" PRIu64 " mutations\n", seeds, runs);
+    fuzz_bound_tell(&bound, runs);
     return 0;
 }
 

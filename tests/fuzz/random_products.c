@@ -2,17 +2,19 @@
  *
  * random_products.c - random calls, compared with the plain product of tests/reference.c.
  *
- *     random_products SECONDS SEED DEVICE...
+ *     random_products SECONDS[:TRIALS] SEED DEVICE...
  *
  * Each trial has a number of its own, from SEED on, which decides all of it: the device (names with commas are
- * several), shapes, patterns, types and widths, slices of rows, rows out of order, values that are missing,
+ * several, one with a slash is a choice), shapes, patterns, types and widths, slices of rows, rows out of order, values that are missing,
  * every option, limits from 1 byte to more than there is, and the way: a product, blocks, a plan with values
  * that change, an estimate, a check, sparse times dense, a plan of that.  The answer must be the plain product
  * bit for bit, or the refusal that the arguments deserve; a limit may be refused with a number, which must then
- * do; nothing that was given may have changed.  SECONDS 0 is one trial, that of SEED.
+ * do; nothing that was given may have changed.  SECONDS 0 is one trial, that of SEED.  With TRIALS there are so many,
+ * the same on every machine, unless SECONDS are over before.
  *
  * Where a device is a GPU, values are whole numbers: any order of sums gives the same. */
 #include "random.h"
+#include "bound.h"
 #include "blocks_help.h"
 
 /* ---- one sparse product */
@@ -34,17 +36,15 @@ static const char *any_name(trial *t, const char *(*name)(int))
     return once_in(t, 40) ? "no such name" : name((int)pick(t, n));
 }
 
-/* Whether every device of the context has the accumulator. */
+/* Whether every device of the context has the accumulator; one of both where the name is a choice, with a slash. */
 static bool has_accumulator(const trial *t, const char *name)
 {
     const char *at = t->device;
     int i = 0;
     while (tulle_accumulator_name(i) && strcmp(tulle_accumulator_name(i), name) != 0) i++;
-    for (bool more = true; more; at = strchr(at, ',') + 1) {
+    if (strchr(at, '/')) return tl_accumulator_on(i, TL_ON_CPU) || tl_accumulator_on(i, TL_ON_GPU);
+    for (; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         if (!tl_accumulator_on(i, strncmp(at, "cpu", 3) == 0 ? TL_ON_CPU : TL_ON_GPU)) return false;
-        more = strchr(at, ',') != NULL;
-        if (!more) break;
-    }
     return true;
 }
 
@@ -71,6 +71,7 @@ static void choose_options(trial *t, product *p)
     o->c_place = once_in(t, 4);
     if (once_in(t, 2)) o->policy = any_name(t, tulle_policy_name);
     if (once_in(t, 3)) o->accumulator = any_name(t, tulle_accumulator_name);
+    if (o->accumulator && strchr(t->device, '/')) o->c_place = TULLE_HOST;      /* there it wants one of the GPU's */
     if (o->policy && strcmp(o->policy, "no such name") == 0) p->errors |= bit_of(TULLE_EINVAL);
     if (o->accumulator && !has_accumulator(t, o->accumulator)) p->errors |= bit_of(TULLE_EINVAL);
 }
@@ -469,28 +470,30 @@ static bool run_trial(uint64_t seed, const char *device)
     t.ctx = context_of(device);
     snprintf(rows, sizeof rows, "%d", (int)(1 + pick(&t, once_in(&t, 2) ? 5 : 100)));
     setenv("TULLE_PART_ROWS", rows, 1);
-    if (once_in(&t, 10)) EXPECT(&t, tulle_ctx_set_threads(t.ctx, (int)pick(&t, 7)) == TULLE_OK);
+    const bool threads = once_in(&t, 10);
+    if (threads) EXPECT(&t, tulle_ctx_set_threads(t.ctx, (int)pick(&t, 7)) == TULLE_OK);
     t.dense = once_in(&t, 3);
     if (t.dense) dense_trial(&t);
     else sparse_trial(&t);
+    if (threads) EXPECT(&t, tulle_ctx_set_threads(t.ctx, 0) == TULLE_OK);       /* the next trial begins as this one */
     return !t.failed;
 }
 
 int main(int argc, char **argv)
 {
     static char *const usual[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
-    const double seconds = argc > 1 ? atof(argv[1]) : 10;
+    const fuzz_bound bound = fuzz_bound_begin(argc > 1 ? argv[1] : "10");
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, runs = 0;
     char *const *devices = argc > 3 ? argv + 3 : usual;
     const uint64_t count = argc > 3 ? (uint64_t)(argc - 3) : 3;
-    const time_t end = time(NULL) + (time_t)seconds;
     bool good = count <= DEVICES_MOST;
     setvbuf(stdout, NULL, _IOLBF, 0);
     do {
         good = good && run_trial(seed + runs, devices[(seed + runs) % count]);
         runs++;
-    } while (good && time(NULL) < end);
+    } while (good && fuzz_bound_more(&bound, runs));
     context_of(NULL);
     printf("%" PRIu64 " trials from seed %" PRIu64 " on\n", runs, seed);
+    if (good) fuzz_bound_tell(&bound, runs);
     return !good;
 }
