@@ -257,8 +257,8 @@ static tulle_status spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense
                              tulle_dense *Y)
 {
     tl_spmm_request q = {.A = &p->A, .unchecked = p->unchecked, .pieces = &p->pieces, .X = X, .Y = Y,
-                         .alpha = alpha, .beta = beta, .threads = p->stats.threads, .memory_limit = p->options.memory_limit,
-                         .copied = p->copied};
+                         .alpha = alpha, .beta = beta, .threads = p->stats.threads,
+                         .memory_limit = p->options.memory_limit, .copied = p->copied};
     return tl_spmm_run(&p->ctx->base, &q);
 }
 
