@@ -12,7 +12,8 @@
  * times a dense one (SpMM) is tulle_spmm(): Y = alpha*op(A)*X + beta*Y.
  *
  * Every function that can fail returns a tulle_status.  After a caller's error (-1 .. -99) nothing was
- * changed; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
+ * changed, but for Y of tulle_spmm() and y of tulle_csr_apply(), which may be written before A's pattern is
+ * refused; after a run-time error (-100 ..) only outputs may have been.  Inputs are never written.
  * tulle_ctx_error() holds the sentence: which row, which file and line, how many bytes were missing.
  *
  * A context serves one thread at a time; different contexts may be used from different threads at once.

@@ -3,9 +3,12 @@
  * spmm.c - `tulle spmm`: a sparse matrix times a dense one, its stages, its check, its file.
  *
  * X is a file or random; Y has its order.  Every product begins with the same Y, so that beta means the
- * same in each.  The check is independent of it: Y*w against alpha*A*(X*w) + beta*Y*w for random w, in
- * double. */
+ * same in each.  The check is independent of it: Y*w against alpha*(A*(X*w)) + beta*Y*w for random w, in
+ * double.  Rows that may have left the range of their type on the way are left out: they hold what IEEE's
+ * arithmetic gives. */
 #include "program.h"
+#include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -116,17 +119,26 @@ static bool lost(number given, number rounded)
     return (given.re != 0 && rounded.re == 0) || (given.im != 0 && rounded.im == 0);
 }
 
+static double real_of(const char *text, char **end, bool *beyond)
+{
+    errno = 0;
+    double value = strtod(text, end);
+    if (errno == ERANGE && (value == 0 || isinf(value))) *beyond = true;
+    return value;
+}
+
 /* "1.5", or "1.5,-2" for a complex number. */
 static int scalar(const char *name, const char *text, int type, double otherwise, void *to, number *value)
 {
     char *end = NULL;
     *value = (number){otherwise, 0};
+    bool beyond = false;                        /* of double, which strtod() tells by 0 and infinity */
     if (text) {
-        value->re = strtod(text, &end);
+        value->re = real_of(text, &end, &beyond);
         bool ok = end != text;
         if (ok && *end == ',') {
             const char *im = end + 1;
-            value->im = strtod(im, &end);
+            value->im = real_of(im, &end, &beyond);
             ok = end != im;
         }
         if (!ok || *end)
@@ -139,7 +151,7 @@ static int scalar(const char *name, const char *text, int type, double otherwise
     number given = *value;
     put_value(to, type, 0, given);
     *value = value_at(to, type, 0);             /* rounded to the type */
-    if ((isinf(value->re) && !isinf(given.re)) || (isinf(value->im) && !isinf(given.im))
+    if (beyond || (isinf(value->re) && !isinf(given.re)) || (isinf(value->im) && !isinf(given.im))
         || (text && lost(given, *value)))
         return complain(END_USAGE, "--%s %s is out of the range of %s", name, text, type_name(type));
     return END_OK;
@@ -255,18 +267,48 @@ static void add_dense(const tulle_dense *M, number factor, vector *y)
         }
 }
 
-/* y += factor * op(A)*x */
-static void add_sparse(const tulle_csr *A, int op, number factor, const vector *x, vector *y)
+/* y += op(A)*x */
+static void add_sparse(const tulle_csr *A, int op, const vector *x, vector *y)
 {
     for (int64_t i = 0; i < A->rows; i++)
         for (int64_t k = csr_row(A, i); k < csr_row(A, i + 1); k++) {
             int64_t c = csr_col(A, k), from = op ? i : c, to = op ? c : i;
             number a = value_at(A->values, (int)A->val_type, k);
             if (op == TULLE_ADJOINT) a.im = -a.im;
-            a = times(factor, a);
             y->v[to] = add(y->v[to], times(a, x->v[from]));
             y->size[to] += hypot(a.re, a.im) * x->size[from];
         }
+}
+
+/* y = factor * y */
+static void multiply_by(number factor, vector *y)
+{
+    for (int64_t i = 0; i < y->n; i++) {
+        y->v[i] = times(factor, y->v[i]);
+        y->size[i] *= hypot(factor.re, factor.im);
+    }
+}
+
+/* What a type can hold: sums of absolute values up to `most` overflow nowhere on their way, and what is
+ * rounded below the least normal number is off by less than `least` in all, however many products that is. */
+typedef struct range { double most, least; } range;
+
+static range range_of(const outcome *r)
+{
+    bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32;
+    double factor = fmax(1, hypot(r->alpha_value.re, r->alpha_value.im));
+    return (range){(narrow ? (double)FLT_MAX : DBL_MAX) / 8,
+                   (narrow ? (double)FLT_MIN : DBL_MIN) * factor * (double)r->y.cols};
+}
+
+/* Row i of Y against what it should be, relative to what is added up; NaN and infinity where nothing can
+ * have overflowed are as wrong as can be. */
+static double error_of(const vector *got, const vector *want, int64_t i, range type)
+{
+    double d = hypot(got->v[i].re - want->v[i].re, got->v[i].im - want->v[i].im) - type.least;
+    double size = fmax(want->size[i], got->size[i]);
+    if (d <= 0) return 0;
+    return isfinite(d) && isfinite(size) ? d / fmax(size, type.least) : INFINITY;
 }
 
 static int check(session *s, outcome *r)
@@ -277,21 +319,21 @@ static int check(session *s, outcome *r)
     bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32;
     bool tf32 = strstr(r->stats.policy, "tf32") != NULL;
     double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of what is added up */
+    const range type = range_of(r);
     if (!vector_make(&x, r->x.rows) || !vector_make(&want, r->y.rows) || !vector_make(&got, r->y.rows)) {
         code = no_memory("the check");
         goto done;
     }
     add_dense(&r->x, one, &x);
-    add_sparse(&r->a.view, s->o->product.op_a, r->alpha_value, &x, &want);
+    if (r->alpha_value.re != 0 || r->alpha_value.im != 0)       /* else neither A nor X is read */
+        add_sparse(&r->a.view, s->o->product.op_a, &x, &want);
+    for (int64_t i = 0; i < want.n; i++)
+        if (!(want.size[i] <= type.most)) want.size[i] = INFINITY;      /* it may be anything: NaN, too */
+    multiply_by(r->alpha_value, &want);
     if (r->old_own) add_dense(&r->old, r->beta_value, &want);
     add_dense(&r->y, one, &got);
-    for (int64_t i = 0; i < got.n; i++) {
-        double d = hypot(got.v[i].re - want.v[i].re, got.v[i].im - want.v[i].im);
-        double size = fmax(want.size[i], got.size[i]);
-        if (!isfinite(size)) continue;          /* what is not finite was not asked for */
-        double e = size > 0 ? d / size : d;
-        if (!(e <= worst)) worst = e;
-    }
+    for (int64_t i = 0; i < got.n; i++)
+        if (want.size[i] <= type.most) worst = fmax(worst, error_of(&got, &want, i, type));
     r->error = worst;
     r->checked = true;
     r->right = worst <= allowed;

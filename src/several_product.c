@@ -122,6 +122,7 @@ static void set_limit(const job *j, int i, bool alone)
     uint64_t host = atomic_load(&b->held) - ps->held;
     ps->request.later = alone ? j->before : 0;
     ps->request.memory_limit = alone ? j->limit : j->share;
+    ps->request.share = !alone;
     uint64_t limit = alone ? j->s->options.memory_limit : j->share > host ? j->share - host : 1;
     ps->options.memory_limit = device_limit(j, i, limit);
 }

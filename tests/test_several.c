@@ -425,6 +425,35 @@ static void a_limit_is_kept_or_refused_with_a_number_that_is_enough(void)
     tulle_ctx_free(ctx);
 }
 
+/* Ranges of a few rows, for which parts have too little; whoever does them in the end, what was tried before
+ * counts. */
+static void no_part_takes_more_than_its_share(void)
+{
+    tulle_ctx *ctx = several(3, NULL);
+    int shared = 0;
+    part_rows(5);
+    for (int k = 0; k < 12; k++) {
+        pair p = pair_at(k, REF_REALS, f64, f64);
+        tulle_options o = {.memory_limit = 1};
+        tulle_matrix *C = NULL;
+        tulle_stats t;
+        CHECK(tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &C) == TULLE_ELIMIT, "%s: one byte", p.name);
+        o.memory_limit = number_in(tulle_ctx_error(ctx));
+        for (int i = 0; i < 12; i++, o.memory_limit += o.memory_limit / 4) {
+            CHECK(tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &C) == TULLE_OK, "%s: %s", p.name, tulle_ctx_error(ctx));
+            tulle_ctx_stats(ctx, &t);
+            CHECK(t.peak_bytes <= o.memory_limit, "%s: %" PRIu64 " bytes, the limit is %" PRIu64, p.name, t.peak_bytes,
+                  o.memory_limit);
+            shared += t.threads > 1;
+            tulle_matrix_free(C);
+        }
+        pair_free(&p);
+    }
+    CHECK(shared > 0, "%d products were shared", shared);
+    part_rows(0);
+    tulle_ctx_free(ctx);
+}
+
 static void blocks_come_in_order_under_any_limit(void)
 {
     tulle_ctx *ctx = several(2, NULL);
@@ -646,7 +675,7 @@ TEST_MAIN(TEST(names_that_are_no_devices_are_refused_by_their_place),
           TEST(threads_of_the_context_are_divided),
           TEST(plans_run_into_the_callers_values),
           TEST(sparse_times_dense_is_cut_by_rows),
-          TEST(a_limit_is_kept_or_refused_with_a_number_that_is_enough),
+          TEST(a_limit_is_kept_or_refused_with_a_number_that_is_enough), TEST(no_part_takes_more_than_its_share),
           TEST(blocks_come_in_order_under_any_limit),
           TEST(a_callers_error_is_one_sentence),
           TEST(cancelling_ends_all_parts_from_the_calling_thread),

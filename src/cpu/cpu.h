@@ -163,6 +163,7 @@ typedef struct tl_request {
     uint64_t          memory_limit;     /* for all that the call holds            */
     uint64_t          held;             /* bytes that the context held before it  */
     uint64_t          later;            /* bytes that the caller will want beside */
+    bool              share;            /* the limit is one part's of several: refused without counting */
     int               ptr_type;         /* of C: a tulle_index, 0 = as needed     */
     int               idx_type;         /* of C: a tulle_index, 0 = as B's        */
     bool              drop_zeros;
@@ -174,6 +175,8 @@ typedef struct tl_request {
 int          tl_cpu_threads(const tl_base *b, int wanted, int64_t products);
 /* lean: rows with many entries of A are cut as well, so that a thread needs less. */
 tulle_status tl_cpu_pieces(tl_base *b, const tl_request *request, bool lean, tl_pieces *pieces);
+/* What they take, about, while they are made. */
+uint64_t     tl_cpu_pieces_bytes(const tl_request *request);
 /* C = A*B for the rows row0..row1. */
 tulle_status tl_cpu_multiply(tl_base *b, const tl_request *request, tulle_matrix **C, tulle_stats *stats);
 /* nnz(C) and what each accumulator takes, from every step-th piece only; *seen = products in those. */
@@ -204,7 +207,8 @@ typedef struct tl_road {
     int64_t      *place;
     tulle_index   ptr_type;
     tulle_matrix *C;                    /* its columns and values, if not exact      */
-    uint64_t      least;                /* TULLE_ELIMIT: this limit would do; no sentence was left */
+    uint64_t      least;                /* TULLE_ELIMIT: this limit would do (not known of a share); no
+                                         * sentence was left */
 } tl_road;
 
 tulle_status tl_road_find(tl_base *b, const tl_request *request, const tl_job *job, tl_road *road);

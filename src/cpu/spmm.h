@@ -113,7 +113,7 @@ tulle_status tl_spmm_pieces_make(tl_base *b, const tulle_csr *A, int threads, in
 tulle_status tl_spmm_pieces_whole(tl_base *b, const tulle_csr *A, int threads, tl_spmm_pieces *pieces);
 void         tl_spmm_pieces_done(tl_base *b, tl_spmm_pieces *pieces);
 
-/* From which sizes on something else is done. */
+/* Sizes at which another way to read X or to write Y becomes the faster one, as they were measured. */
 typedef struct tl_spmm_tuning {
     int64_t near_bytes;                 /* an X, or a block of it, of this size stays in a core's cache */
     int64_t cache_bytes;                /* a larger Y, or X, stays in no cache                          */
