@@ -39,7 +39,7 @@ const command commands[] = {
      "memory: bytes of the product when C is counted first, when it grows, and when all products are "
      "stored.\n"
      "accumulators: products a second of each, by size of rows and compression; -o FILE.png draws it.\n"
-     "scaling: what 2, 4 and 8 devices would give, predicted from parts that are timed one by one.\n"},
+     "scaling: what 2 to 8 devices would give, predicted from parts that are timed one by one.\n"},
     {"devices", FOR_DEVICES, run_devices, 0, 0, "", "list where products can be computed", ""},
     {"cache", FOR_CACHE, run_cache, 0, 0, "", "show, make or clear the kernels kept on disk",
      "Kernels compiled for a GPU are kept in $TULLE_CACHE, or $XDG_CACHE_HOME/tulle, or ~/.cache/tulle.\n"
