@@ -76,7 +76,7 @@ typedef struct tulle_delta_report {
 } tulle_delta_report;
 
 /* Times a product of policy delta with bins and without.  A is multiplied by B so many times (0: 5) each
- * way. */
+ * way.  TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: C has no entries. */
 TULLE_API tulle_status tulle_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
                                          tulle_delta_sample *sample);
 /* Grows decision trees for policy delta and writes them to a file.  There is one for each step, from two of

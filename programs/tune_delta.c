@@ -5,20 +5,22 @@
  *
  * Each matrix is multiplied by itself on the GPU, with bins and without, and both steps are timed apart; two
  * of three matrices, by their names, grow a decision tree for each step, and each third one judges it
- * (DeltaSPARSE, section III.B). The file has the trees and their scores. */
+ * (DeltaSPARSE, section III.B). The file has the trees and their scores.  A matrix that cannot be read, that
+ * the device has no room for, or whose product is empty says so and is left out: the others took their time.
+ */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MATRICES_MOST = 4096 };
+enum { MATRICES_MOST = 4096, LEAST = 3 };
 static const char *const steps[] = {"symbolic", "numeric"};
 
 typedef struct tuning {
     session             s;
     char               *name[MATRICES_MOST];
-    int                 names;
+    int                 names, left_out;
     tulle_delta_sample *sample;
     tulle_delta_report  report;
 } tuning;
@@ -63,6 +65,13 @@ done:
     return code;
 }
 
+static int enough(const tuning *t, int end, const char *what)
+{
+    if (t->names >= LEAST) return END_OK;
+    return complain(end, "a tree needs %d matrices at least, as each third one judges it; %d %s", LEAST,
+                    t->names, what);
+}
+
 static int find_matrices(tuning *t)
 {
     int code = END_OK;
@@ -70,10 +79,7 @@ static int find_matrices(tuning *t)
     for (int i = 0; i < o->operands; i++)
         GO(is_directory(o->operand[i]) ? add_folder(t, o->operand[i]) : add_name(t, "", o->operand[i]));
     qsort(t->name, (size_t)t->names, sizeof *t->name, by_name);
-    if (t->names < 3)
-        code = complain(END_USAGE,
-                        "a tree needs 3 matrices at least, as each third one judges it; there are %d",
-                        t->names);
+    code = enough(t, END_USAGE, "are given");
 done:
     return code;
 }
@@ -88,11 +94,23 @@ static int time_one(tuning *t, int i)
     work w = {.own_a = NULL};
     GO(pair_load(s, t->name[i], NULL, &p));
     GO(work_make(s, &p, &w));
-    GO(told(s, tulle_delta_trial(s->ctx, &w.a, &w.b, s->o->repeat, &t->sample[i])));
+    const tulle_status status = tulle_delta_trial(s->ctx, &w.a, &w.b, s->o->repeat, &t->sample[i]);
+    code = told(s, status);
+    if (status == TULLE_EINVAL) code = END_INPUT;       /* an empty product: the matrix is to blame */
 done:
     work_free(&w);
     pair_free(&p);
     return code;
+}
+
+/* Others take its place. */
+static void leave_out(tuning *t, int i, int end)
+{
+    complain(end, "%s is left out", t->name[i]);
+    free(t->name[i]);
+    t->names--;
+    t->left_out++;
+    memmove(t->name + i, t->name + i + 1, (size_t)(t->names - i) * sizeof *t->name);
 }
 
 static void print_line(const tuning *t, int i)
@@ -121,10 +139,17 @@ static int time_all(tuning *t)
         printf("%-28s %-8s %11s %11s %9s %9s  %9s  %9s  %9s\n", "matrix", "", "density", "average", "longest",
                "symbolic", "bins", "numeric", "bins");
     }
-    for (int i = 0; i < t->names; i++) {
-        GO(time_one(t, i));
+    for (int i = 0; i < t->names;) {
+        const int end = time_one(t, i);
+        if (end == END_INPUT || end == END_MEMORY) {
+            leave_out(t, i, end);
+            continue;
+        }
+        GO(end);
         if (table) print_line(t, i);
+        i++;
     }
+    code = enough(t, END_INPUT, "could be measured");
 done:
     return code;
 }
@@ -175,6 +200,7 @@ static void print_json(const tuning *t)
         json_close(&j, '}');
     }
     json_close(&j, ']');
+    json_int(&j, "left_out", t->left_out);
     json_open(&j, "trees", '{');
     for (int k = 0; k < 2; k++) {
         json_open(&j, steps[k], '{');

@@ -63,6 +63,8 @@ tulle_status tl_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     TRY(ctx->engine->schedule(ctx, 0, &before, seen));
     forced = true;
     TRY(run_all(ctx, A, B, runs, seconds, seen));
+    if (ctx->stats.c_nnz == 0)
+        TRY(tl_fail(b, TULLE_EINVAL, "the product has no entries, so there is nothing to time"));
     memcpy(sample->features, seen, sizeof seen);
     for (int step = 0; step < STEPS; step++)
         for (int way = 0; way < WAYS; way++) {

@@ -10,6 +10,7 @@
 #include "gpu.h"
 #include "gpu/engine.h"
 #include "powers.h"
+#include <math.h>
 #include <unistd.h>
 
 static const tulle_options delta = {.policy = "delta"};
@@ -586,6 +587,132 @@ static void a_damaged_tree_is_refused_in_a_sentence(void)
     pair_free(&p);
 }
 
+/* ---- what is measured for them */
+
+/* Density, average and longest row of a product, and of its upper bounds. */
+static void features_of(const ref *A, const ref *B, const ref *C, double want[2][3])
+{
+    const double rows = (double)C->view.rows, cols = (double)C->view.cols;
+    double products = 0, most[2] = {0, 0};
+    for (int64_t i = 0; i < C->view.rows; i++) {
+        double n = (double)(ref_ptr(&C->view, i + 1) - ref_ptr(&C->view, i)), of_row = 0;
+        for (int64_t k = ref_ptr(&A->view, i); k < ref_ptr(&A->view, i + 1); k++) {
+            const int64_t j = ref_col(&A->view, k);
+            of_row += (double)(ref_ptr(&B->view, j + 1) - ref_ptr(&B->view, j));
+        }
+        products += of_row;
+        if (of_row > most[0]) most[0] = of_row;
+        if (n > most[1]) most[1] = n;
+    }
+    const double sum[2] = {products, (double)C->view.nnz};
+    for (int s = 0; s < 2; s++) {
+        want[s][0] = sum[s] / rows / cols;
+        want[s][1] = sum[s] / rows;
+        want[s][2] = most[s];
+    }
+}
+
+static void measure(tulle_ctx *ctx, const pair *p, int runs, tulle_delta_sample *x)
+{
+    double want[2][3];
+    ref C = ref_product(&p->A.view, &p->B.view);
+    features_of(&p->A, &p->B, &C, want);
+    REQUIRE(tulle_delta_trial(ctx, &p->A.view, &p->B.view, runs, x) == TULLE_OK, "%s: %s", p->name,
+            tulle_ctx_error(ctx));
+    for (int s = 0; s < 2; s++)
+        for (int f = 0; f < 3; f++)
+            CHECK(fabs(x->features[s][f] - want[s][f]) <= 1e-12 * want[s][f],
+                  "%s, step %d, feature %d: %g, %g", p->name, s, f, x->features[s][f], want[s][f]);
+    for (int k = 0; k < 4; k++)
+        CHECK(x->seconds[k / 2][k % 2] > 0 && x->seconds[k / 2][k % 2] < 60, "%s: %g s", p->name,
+              x->seconds[k / 2][k % 2]);
+    ref_free(&C);
+}
+
+/* Products in a context are scheduled as before. */
+static void goes_on(tulle_ctx *ctx, const pair *p, const char *words)
+{
+    ref want = ref_product(&p->A.view, &p->B.view);
+    lines l = {.count = 0};
+    tulle_ctx_set_trace(ctx, keep, &l);
+    gpu_product_is(ctx, &p->A.view, &p->B.view, &delta, 0, &want.view, "after a trial");
+    tulle_ctx_set_trace(ctx, NULL, NULL);
+    CHECK(line_with(&l, words), "no line says \"%s\"", words);
+    ref_free(&want);
+}
+
+static void what_is_measured_grows_a_tree(void)
+{
+    static const int64_t few[] = {1, 2, 3, 1, 0, 2}, some[] = {40, 100, 7, 200};
+    static const int64_t many[] = {300, 1500, 20, 600};
+    tulle_ctx *ctx = gpu_ctx();
+    const char *path = temporary("measured");
+    pair p[3] = {{sums(few, 6, REF_REALS, f64), powers(SOME, 40000, REF_REALS, f64), "short rows"},
+                 {sums(some, 4, REF_REALS, f64), powers(ALL, 40000, REF_REALS, f64), "longer rows"},
+                 {sums(many, 4, REF_REALS, f64), powers(SOME, 40000, REF_REALS, f64), "long rows"}};
+    tulle_delta_sample x[3];
+    tulle_delta_report r;
+    tl_trees t;
+    for (int i = 0; i < 3; i++) measure(ctx, &p[i], i + 1, &x[i]);
+    goes_on(ctx, &p[2], "symbolic step: rows are sorted");
+    REQUIRE(tulle_delta_train(ctx, x, 3, path, &r) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    REQUIRE(tl_trees_read(&ctx->base, path, &t) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(strcmp(t.device, tl_gpu_caps(ctx->gpu)->arch) == 0, "measured on \"%s\"", t.device);
+    for (int s = 0; s < 2; s++)
+        CHECK(r.nodes[s] == t.tree[s].nodes && r.train[s].samples == 2 && r.validate[s].samples == 1
+                  && r.train[s].loss == t.score[s][0].loss && r.train[s].right == 2,
+              "step %d: %d nodes, %d of %d", s, r.nodes[s], r.train[s].right, r.train[s].samples);
+    setenv("TULLE_DELTA_TREE", path, 1);
+    tulle_ctx *next = gpu_ctx();
+    lines l = {.count = 0};
+    tulle_ctx_set_trace(next, keep, &l);
+    ref want = ref_product(&p[2].A.view, &p[2].B.view);
+    gpu_product_is(next, &p[2].A.view, &p[2].B.view, &delta, 0, &want.view, "by what was measured");
+    CHECK(line_with(&l, "by a decision tree measured on") && !line_with(&l, "this is another device"),
+          "the tree is of this device");
+    unsetenv("TULLE_DELTA_TREE");
+    tulle_ctx_free(next);
+    ref_free(&want);
+    unlink(path);
+    for (int i = 0; i < 3; i++) pair_free(&p[i]);
+    tulle_ctx_free(ctx);
+}
+
+static void what_cannot_be_measured_is_refused(void)
+{
+    tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
+    static const int64_t few[] = {1, 2, 3, 1}, none[] = {0, 0, 0};
+    pair p = {sums(few, 4, REF_REALS, f64), powers(SOME, 40000, REF_REALS, f64), "short rows"};
+    pair empty = {sums(none, 3, REF_REALS, f64), powers(SOME, 40000, REF_REALS, f64), "no rows"};
+    tulle_delta_sample x[3] = {0};
+    tulle_delta_report r;
+    tulle_csr tall = p.B.view;
+    tall.rows--;
+    tall.nnz = ref_ptr(&p.B.view, tall.rows);
+    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "a context on the CPU");
+    CHECK(tulle_delta_trial(cpu, &p.A.view, &p.B.view, 1, x) == TULLE_EDEVICE, "%s", tulle_ctx_error(cpu));
+    CHECK(tulle_delta_trial(ctx, &p.A.view, &p.B.view, -1, x) == TULLE_EINVAL, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_delta_trial(ctx, &p.A.view, &tall, 1, x) == TULLE_ESHAPE, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_delta_trial(ctx, &empty.A.view, &empty.B.view, 1, x) == TULLE_EINVAL
+              && strstr(tulle_ctx_error(ctx), "nothing to time"),
+          "%s", tulle_ctx_error(ctx));
+    goes_on(ctx, &p, "symbolic step: rows are sorted");         /* not forced any more */
+    const char *path = temporary("refused");
+    for (int i = 0; i < 3; i++) measure(ctx, &p, 1, &x[i]);
+    CHECK(tulle_delta_train(ctx, x, 2, path, &r) == TULLE_EINVAL, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_delta_train(ctx, x, 3, "/no/such/folder/tree", &r) == TULLE_EIO, "%s", tulle_ctx_error(ctx));
+    x[1].reserved[2] = 1;
+    CHECK(tulle_delta_train(ctx, x, 3, path, &r) == TULLE_EINVAL, "%s", tulle_ctx_error(ctx));
+    x[1].reserved[2] = 0;
+    x[2].seconds[1][0] = 0;
+    CHECK(tulle_delta_train(ctx, x, 3, path, &r) == TULLE_EINVAL, "%s", tulle_ctx_error(ctx));
+    CHECK(access(path, F_OK) != 0, "%s was written", path);
+    pair_free(&p);
+    pair_free(&empty);
+    tulle_ctx_free(cpu);
+    tulle_ctx_free(ctx);
+}
+
 /* An accumulator that is named wins over the policy, as everywhere. */
 static void a_named_accumulator_wins(void)
 {
@@ -607,4 +734,5 @@ TEST_MAIN(TEST(every_border_of_the_bins), TEST(rows_that_collide_on_purpose),
           TEST(every_type), TEST(far_columns), TEST(zeros_are_dropped), TEST(limits_and_blocks),
           TEST(every_allocation_fails_once), TEST(a_plan_is_delta), TEST(statistics_add_up),
           TEST(a_product_is_cancelled), TEST(a_tree_decides), TEST(a_damaged_tree_is_refused_in_a_sentence),
+          TEST(what_is_measured_grows_a_tree), TEST(what_cannot_be_measured_is_refused),
           TEST(a_named_accumulator_wins))

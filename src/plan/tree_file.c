@@ -3,7 +3,7 @@
  * tree_file.c - decision trees as a text file, a line a node:
  *
  *     tulle delta tree 1
- *     device NVIDIA H200
+ *     device sm_90
  *     step symbolic 3
  *     train 24 23 1.01                  samples, right answers, loss against the best
  *     validate 12 11 1.03
