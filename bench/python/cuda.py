@@ -87,6 +87,14 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("operands", nargs="+")
     settings = parser.parse_args()
+    number = int(settings.device.partition(":")[2] or 0)
+    cupy.cuda.Device(number).use()                  # what is made without a word of devices goes there
+    torch.cuda.set_device(number)
+
+    def give_back():
+        """The memory that CuPy and PyTorch keep for later, for whoever is next."""
+        cupy.get_default_memory_pool().free_all_blocks()
+        torch.cuda.empty_cache()
 
     def tensor(A):
         parts = [torch.from_numpy(x).to(settings.device) for x in (A.indptr, A.indices, A.data)]
@@ -117,10 +125,9 @@ def main():
                 del C
                 times[who] = median(call, wait)
             except Exception as error:              # out of memory, mostly: it is said, and the others go on
-                print(f"{name}: {who} cannot: {str(error).splitlines()[0][:100]}")
+                print(f"{name}: {who} cannot: {(str(error).splitlines() or [repr(error)])[0][:100]}")
                 wrong += who.startswith("tulle")
-        cupy.get_default_memory_pool().free_all_blocks()
-        torch.cuda.empty_cache()
+            give_back()
         peers = [times[who] for who in ("cupy", "torch") if who in times]
         if "tulle, cupy" in times and peers:
             ratios.append(min(peers) / times["tulle, cupy"])
