@@ -357,6 +357,19 @@ static int share_cores(session *s, int which)
     return told(s, tulle_ctx_set_threads(s->ctx, threads > 0 ? threads : 1));
 }
 
+/* What one process does before it needs the others. */
+static int get_ready(session *s, const options *o, int which)
+{
+    int code = END_OK;
+    GO(check_names(o));
+    GO(output_name(o->output, MATRIX_FILE));
+    GO(session_open(s, o));
+    GO(share_cores(s, which));
+done:
+    return code;
+}
+
+/* MPI begins first: a rank that finds no such device, say, would else end in silence. */
 int multiply_ranks(const options *o)
 {
     int code = END_OK, which = launcher();
@@ -366,16 +379,13 @@ int multiply_ranks(const options *o)
     tulle_transport transport = {0};
     tulle_dist *d = NULL;
     GO(be_silent(which));
-    GO(check_names(o));
-    GO(output_name(o->output, MATRIX_FILE));
     begin_fn begin = open_library(launchers[which].library, why, sizeof why);
     if (!begin)
         GO(complain(END_FAILED, "launched as %d ranks, but %s cannot be opened: %s",
                     number_of(launchers[which].size),
                     launchers[which].library, why));
-    GO(session_open(&s, o));
-    GO(share_cores(&s, which));
     if (begin(&transport) != 0) GO(complain(END_FAILED, "MPI could not be started"));
+    GO(all_well(&transport, get_ready(&s, o, which)));
     GO(same_way(&transport, o));
     GO(all_told(&s, &transport, tulle_dist_create(s.ctx, &transport, NULL, &d)));
     GO(load_both(&s, d, &transport, &r));

@@ -78,6 +78,10 @@ odd 3 'set -- multiply P.tulle -o odd.tulle' 'do not agree on its header' multip
 odd 3 'set -- multiply none.tulle -o odd.tulle' 'rank 1: none.tulle: cannot be read' multiply A.tulle
 odd 3 'set -- multiply none.mtx -o odd.tulle' 'rank 1: .*none.mtx' multiply R.mtx
 odd 3 'set -- "$@" --memory-limit 1000' 'rank 1: .*the limit is 1000 bytes' multiply A.tulle
+odd 3 'set -- "$@" --device cuda:99' 'rank 1: .*cuda:99' multiply A.tulle
+odd 3 'set -- "$@" --policy none' 'rank 1: .*none' multiply A.tulle
+odd 3 'set -- multiply A.tulle -o odd.xyz' 'rank 1: .*odd.xyz' multiply A.tulle
+odd 3 'export TULLE_ISA=none' 'rank 1: .*TULLE_ISA' multiply A.tulle
 # (MPICH does not start under such a limit)
 [[ $mpirun != *openmpi* ]] || odd 3 'ulimit -f 8' 'rank 1: odd.tulle: cannot be written' multiply A.tulle
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 5\n3 1 2\n1 1 1\n2 2 3\n1 3 4\n1 1 6\n' >small.mtx

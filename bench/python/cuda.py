@@ -2,14 +2,16 @@
 """cuda.py - A*A (A*A^T where A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with
 operands of its own kind.
 
-    cuda.py [--device cuda:0] [--only PART] FOLDER-FILE-OR-RECIPE...
+    cuda.py [--device cuda:0] [--only PART] [--pieces FILE] FOLDER-FILE-OR-RECIPE...
 
 Files are .tpat.xz (packed patterns), .mtx and .tulle. Timed: `A @ B` of CuPy and of PyTorch, tulle.matmul of
 CuPy's matrices and of PyTorch's tensors, with a wait for the device at the end; the median of at least 5
 after 2. Results are compared with tulle's on the CPU. The last line is `cuda_vs_best=X min=Y matrices=N`:
-(the better of CuPy and PyTorch) / (tulle with CuPy's matrices).
+(the better of CuPy and PyTorch) / (tulle with CuPy's matrices). --pieces appends it to a file of
+bench/gpu/record.c.
 """
 import argparse
+import json
 import lzma
 import os
 import sys
@@ -85,8 +87,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--only", default="")
+    parser.add_argument("--pieces")
     parser.add_argument("operands", nargs="+")
     settings = parser.parse_args()
+    number = int(settings.device.partition(":")[2] or 0)
+    cupy.cuda.Device(number).use()                  # what is made without a word of devices goes there
+    torch.cuda.set_device(number)
+
+    def give_back():
+        """The memory that CuPy and PyTorch keep for later, for whoever is next."""
+        cupy.get_default_memory_pool().free_all_blocks()
+        torch.cuda.empty_cache()
 
     def tensor(A):
         parts = [torch.from_numpy(x).to(settings.device) for x in (A.indptr, A.indices, A.data)]
@@ -117,16 +128,20 @@ def main():
                 del C
                 times[who] = median(call, wait)
             except Exception as error:              # out of memory, mostly: it is said, and the others go on
-                print(f"{name}: {who} cannot: {str(error).splitlines()[0][:100]}")
+                print(f"{name}: {who} cannot: {(str(error).splitlines() or [repr(error)])[0][:100]}")
                 wrong += who.startswith("tulle")
-        cupy.get_default_memory_pool().free_all_blocks()
-        torch.cuda.empty_cache()
+            give_back()
         peers = [times[who] for who in ("cupy", "torch") if who in times]
         if "tulle, cupy" in times and peers:
             ratios.append(min(peers) / times["tulle, cupy"])
             print(f"{name:24}" + "".join(f"{times.get(n, float('nan')):17.3f}" for n in names) +
                   f"{ratios[-1]:9.2f}", flush=True)
     mean = np.exp(np.mean(np.log(ratios))) if ratios else float("nan")
+    if settings.pieces and ratios:
+        piece = {"section": "measure", "name": "python A*A", "driver": "cuda", "matrices": len(ratios), "failed": int(wrong),
+                 "cupy_torch_geomean": round(float(mean), 4), "cupy_torch_min": round(min(ratios), 4)}
+        with open(settings.pieces, "a") as file:
+            file.write(json.dumps(piece) + "\n")
     print(f"cuda_vs_best={mean:.2f} min={min(ratios, default=float('nan')):.2f} "
           f"matrices={len(ratios)}")
     return 1 if wrong or not ratios else 0

@@ -7,10 +7,11 @@ import types
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import DTYPES, same, whole
+from conftest import DTYPES, INDICES, same, whole
 
 import tulle
 from tulle import _context, _kinds, _lib
+from tulle._arrays import NUMPY
 
 
 class Array:
@@ -66,7 +67,7 @@ def asarray(thing):
     return Array(np.asarray(holder), thing)
 
 
-class Matrix:
+class Compressed:
     """A matrix as cupyx.scipy.sparse has them."""
 
     def __init__(self, parts, shape, copy=False):
@@ -77,11 +78,32 @@ class Matrix:
         return cls((self.data.x, self.indices.x, self.indptr.x), shape=self.shape)
 
 
+class Matrix(Compressed):
+    """What CuPy's sparse matrices have in common."""
+
+
 class csr_matrix(Matrix):
     format = "csr"
 
 
 class csc_matrix(Matrix):
+    format = "csc"
+
+
+class sparray:
+    """What CuPy's sparse arrays have in common since CuPy 14: a way to be made that looks at nothing."""
+    @classmethod
+    def _from_parts(cls, data, indices, indptr, shape, has_canonical_format=None):
+        made = cls((data, indices, indptr), shape)
+        made._has_canonical_format = has_canonical_format
+        return made
+
+
+class csr_array(sparray, Compressed):
+    format = "csr"
+
+
+class csc_array(sparray, Compressed):
     format = "csc"
 
 
@@ -94,12 +116,15 @@ def streams(monkeypatch):
     cupy.ascontiguousarray = lambda a: Array(np.ascontiguousarray(a.x))
     cupy.empty = lambda shape, dtype: Array(np.empty(shape, dtype))
     sparse = types.ModuleType("cupyx.scipy.sparse")
-    sparse.spmatrix, sparse.csr_matrix, sparse.csc_matrix = Matrix, csr_matrix, csc_matrix
+    for cls in (csr_matrix, csc_matrix, csr_array, csc_array, sparray):
+        setattr(sparse, cls.__name__, cls)
+    sparse.spmatrix = Matrix
     for name, module in (("cupy", cupy), ("cupyx", types.ModuleType("cupyx")), ("cupyx.scipy", types.ModuleType("cupyx.scipy")),
                          ("cupyx.scipy.sparse", sparse)):
         monkeypatch.setitem(sys.modules, name, module)
     sys.modules["cupyx"].scipy, sys.modules["cupyx.scipy"].sparse = sys.modules["cupyx.scipy"], sparse
     monkeypatch.setattr(_lib, "DEVICE", _lib.HOST)
+    monkeypatch.setattr(NUMPY, "wrap", no_wrap)
     monkeypatch.setattr(_kinds, "_BY_CLASS", dict(_kinds._BY_CLASS))
     context = tulle.Context("cpu")
     context.device = "cuda:0"
@@ -108,8 +133,12 @@ def streams(monkeypatch):
     yield seen
 
 
-def put(A):
-    cls = csr_matrix if A.format == "csr" else csc_matrix
+def no_wrap(*_):
+    raise AssertionError("a device's memory was taken for the host's")
+
+
+def put(A, kind="matrix"):
+    cls = globals()[f"{A.format}_{kind}"]
     return cls(tuple(Array(x.copy()) for x in (A.data, A.indices, A.indptr)), A.shape)
 
 
@@ -121,6 +150,21 @@ def test_products(streams, dtype, fmt):
     assert C.format == fmt and type(C.data.owner).__name__ == "Owned" and streams == [1]
     same(C.tohost(), A.toarray() @ B.toarray())
     same(tulle.matmul(put(whole((4, 4), 0)), put(whole((4, 4)))).tohost(), np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_sparse_arrays_and_their_indices(streams, fmt, index):
+    A = whole((20, 20), fmt=fmt, index=index)
+    G = put(A, "array")
+    for C in (tulle.matmul(G, G), tulle.Plan(G, G)()):
+        assert type(C) is type(G) and C._has_canonical_format and C.indices.dtype == C.indptr.dtype == index
+        same(C.tohost(), A.toarray() @ A.toarray())
+    np.testing.assert_array_equal(tulle.matmul(G, Array(np.ones(20))).x, A.toarray().sum(1))
+    assert tulle.matmul(put(A), put(A)).indices.dtype == index
+    G.shape = (20,)
+    with pytest.raises(tulle.ShapeError, match="a sparse array of CuPy of 1 dimensions"):
+        tulle.matmul(G, G)
 
 
 def test_dense_and_plan(streams):

@@ -62,6 +62,20 @@ def test_integers_and_unsorted_rows(tmp_path):
     A = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 2, 2])), shape=(2, 2))
     tulle.write(tmp_path / "C.mtx", A)
     same(tulle.read(tmp_path / "C.mtx"), A.toarray())
+    twice = np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), np.array([0, 3, 3])
+    for form in (sp.csr_array, sp.csc_array):
+        A = form(twice, shape=(2, 2))
+        tulle.write(tmp_path / "D.tulle", A)
+        same(tulle.read(tmp_path / "D.tulle"), A.toarray())
+
+
+def test_a_damaged_matrix_is_refused(tmp_path):
+    for fmt in ("csr", "csc"):
+        A = whole((20, 30), fmt=fmt)
+        A.indices[3] = 999                          # SciPy's own conversions would write there
+        with pytest.raises(tulle.PatternError, match="999"):
+            tulle.write(tmp_path / "A.mtx", A)
+    assert not list(tmp_path.iterdir())
 
 
 def test_refused_with_a_sentence(tmp_path):

@@ -186,9 +186,10 @@ def test_types_meet_as_in_numpy(a, b, expected):
 def test_out_dtype():
     A = whole((8, 8)).astype("int64")
     for dtype in DTYPES:
-        C = tulle.matmul(A, A, out_dtype=dtype)
-        assert C.dtype == dtype
-        same(C, (A.toarray() @ A.toarray()).astype(dtype))
+        for name in (dtype, np.dtype(dtype).newbyteorder(">")):
+            C = tulle.matmul(A, A, out_dtype=name)
+            assert C.dtype == dtype and C.dtype.isnative
+            same(C, (A.toarray() @ A.toarray()).astype(dtype))
 
 
 @pytest.mark.parametrize("op", (True, "conj"))
@@ -237,6 +238,12 @@ def test_plain_matrices_without_scipy():
     assert isinstance(C, tulle.Csr)
     np.testing.assert_array_equal(C.toarray(), A.toarray() @ A.toarray())
     same(tulle.matmul(A, own), A.toarray() @ A.toarray())
+    np.testing.assert_array_equal(np.ones((2, 9)) @ own, np.ones((2, 9)) @ A.toarray())
+    np.testing.assert_array_equal(own @ np.ones(9), A.toarray() @ np.ones(9))
+    same(A @ own, A.toarray() @ A.toarray())
+    for none in ([], ()):
+        nothing = tulle.Csr(none, none, [0], (0, 0))
+        assert (nothing @ nothing).shape == (0, 0)
 
 
 def test_runs_without_scipy():
@@ -259,8 +266,44 @@ def test_verify():
     C.data[3] += 1
     with pytest.raises(tulle.CheckError):
         tulle.verify(A, A, C)
-    with pytest.raises(ValueError, match="C is 30 x 30"):
+    with pytest.raises(tulle.ShapeError, match="C is 30 x 30, the product is 9 x 30"):
         tulle.verify(A[:9], A, C)
+    for bad, name in (((A.toarray(), A, C), "A"), ((A, A.toarray(), C), "B"), ((A, A, C.toarray()), "C")):
+        with pytest.raises(tulle.DtypeError, match=f"{name} is dense"):
+            tulle.verify(*bad)
+
+
+def backwards(A):
+    """The same matrix, each row or column from its end."""
+    A = A.copy()
+    for first, end in zip(A.indptr, A.indptr[1:]):
+        A.indices[first:end], A.data[first:end] = A.indices[first:end][::-1].copy(), A.data[first:end][::-1].copy()
+    A.has_sorted_indices = False
+    return A
+
+
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_verify_takes_anybodys_product(fmt):
+    A, B = whole((20, 30), fmt=fmt), whole((30, 25), fmt=fmt, seed=2)
+    C = A.toarray() @ B.toarray()
+    for other in ("csr", "csc", "coo"):
+        assert tulle.verify(A, B, sp.coo_array(C).asformat(other)) < 1e-14
+    assert tulle.verify(backwards(A), backwards(B), backwards(getattr(sp, fmt + "_array")(C))) < 1e-14
+    assert tulle.verify(A, B, (A @ B).astype("float32")) < 1e-6
+    assert tulle.verify(A.astype("int8"), B.astype("int64"), (A @ B).astype("int64")) < 1e-14
+    for op in (True, "conj"):
+        assert tulle.verify(B, A, sp.csr_array(C.T), transpose_a=op, transpose_b=op) < 1e-14
+    own = tulle.Csr(*(getattr(sp.csr_array(C), x) for x in ("data", "indices", "indptr")), C.shape)
+    assert tulle.verify(A, B, own) < 1e-14
+    wrong = sp.csr_array(C + np.eye(20, 25))
+    for D in (wrong, wrong.tocsc(), backwards(wrong)):
+        with pytest.raises(tulle.CheckError, match="row 0"):
+            tulle.verify(A, B, D)
+    with pytest.raises(tulle.CheckError):
+        tulle.verify(A * 1j, B, sp.csr_array(C))
+    wrong.indices[3] = 99
+    with pytest.raises(tulle.PatternError):
+        tulle.verify(A, B, wrong)
 
 
 REFUSED = [
@@ -269,6 +312,7 @@ REFUSED = [
      "A^T is 30 x 7 and B is 30 x 30: the 7 columns of A^T do not meet the 30 rows of B"),
     (lambda A: tulle.matmul(A.astype("int64"), A.astype("int64")), tulle.DtypeError, "these are int64 values: out_dtype=numpy.float64"),
     (lambda A: tulle.matmul(A, A.astype("longdouble")), tulle.DtypeError, "which NumPy makes"),
+    (lambda A: tulle.matmul(A, A.astype("clongdouble")), tulle.DtypeError, "out_dtype=numpy.complex128 would convert them"),
     (lambda A: tulle.matmul(A, A, out_dtype="int32"), tulle.DtypeError, "out_dtype is int32"),
     (lambda A: tulle.matmul(A, A, out_dtype="no such"), tulle.DtypeError, "not a dtype"),
     (lambda A: tulle.matmul(A.astype(complex), A, out_dtype="float64"), tulle.DtypeError, "complex128 values"),
@@ -292,6 +336,8 @@ REFUSED = [
     (lambda A: tulle.matmul(A, A, accumulator=b"hash"), tulle.InvalidError, "accumulator is b'hash'"),
     (lambda A: tulle.matmul(A, A, device="cpu\0x"), tulle.InvalidError, "device is"),
     (lambda A: tulle.gallery("poisson2d:9\0x"), tulle.InvalidError, "recipe is"),
+    (lambda A: tulle.gallery("poisson2d:9\udce9"), tulle.InvalidError, "recipe is 'poisson2d:9\\udce9'"),
+    (lambda A: tulle.gallery(None), tulle.InvalidError, "recipe is None"),
     (lambda A: tulle.read("A.mtx\0x"), tulle.InvalidError, "the name of a file"),
     (lambda A: tulle.write("A.mtx\0.tulle", A), tulle.InvalidError, "the name of a file"),
     (lambda A: tulle.verify(A, A, A.toarray()), tulle.DtypeError, "C is dense"),

@@ -100,3 +100,7 @@ def test_estimate_and_explain():
     assert "1,600 x 1,600" in text and "why" in text and f"{f.products:,}" in text
     with pytest.raises(tulle.ShapeError):
         tulle.estimate(A, A[:5])
+    narrow, whole_numbers = tulle.estimate(A, A, out_dtype="float32"), A.astype("int64")
+    assert narrow.products == f.products and narrow.bytes_estimate < f.bytes_estimate
+    assert tulle.estimate(whole_numbers, A.astype("int8"), out_dtype="float64") == tulle.estimate(A, A.copy())
+    assert tulle.explain(whole_numbers, whole_numbers, out_dtype="float64").splitlines()[:4] == text.splitlines()[:4]

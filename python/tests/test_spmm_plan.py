@@ -131,6 +131,7 @@ def test_life():
 
 
 def test_a_plan_dropped_while_its_context_works():
+    gc.collect()                                                    # plans of other tests
     A, X = whole((20, 30)), dense((30, 4))
     held = [tulle.Plan(A, A.T.tocsr()), tulle.SpmmPlan(A)]
     core = context_for(None).core

@@ -72,6 +72,23 @@ def test_plan():
     np.testing.assert_array_equal(C.to_dense().numpy(), 2 * A.toarray() @ A.toarray())
     assert plan(T.values(), T.values(), out=C) is C
     np.testing.assert_array_equal(C.to_dense().numpy(), A.toarray() @ A.toarray())
+    with pytest.raises(tulle.DtypeError, match="bfloat16"):
+        plan(T.values().to(torch.bfloat16))
+    Z = A.astype("complex128") * (1 + 2j)
+    plan = tulle.Plan(tensor(Z), tensor(Z))         # values that are only marked as conjugate, or as negative
+    np.testing.assert_array_equal(plan(torch.from_numpy(Z.data).conj()).to_dense().numpy(), Z.conj().toarray() @ Z.toarray())
+    minus = torch._neg_view(torch.from_numpy(Z.data))
+    assert minus.is_neg()
+    np.testing.assert_array_equal(plan(minus).to_dense().numpy(), -(Z @ Z).toarray())
+
+
+@pytest.mark.parametrize("layout", ("csr", "csc"))
+def test_verify(layout):
+    A = whole((20, 20))
+    T, C = tensor(A, layout=layout), tensor(A @ A, layout="csr")
+    assert max(tulle.verify(T, T, D) for D in (C, C.to_sparse_csc())) < 1e-14
+    with pytest.raises(tulle.DtypeError, match="A is PyTorch's and C is SciPy's"):
+        tulle.verify(T, T, A @ A)
 
 
 def test_gradients_are_not_lost_in_silence():

@@ -41,6 +41,8 @@ class NumpyArrays:
     def cast(x, dtype: np.dtype):
         return x.astype(dtype)
 
+    copy = cast                         # always a new array
+
     @staticmethod
     def flat(x):
         """The array itself where its values are aligned and lie side by side, else a copy."""
@@ -105,6 +107,8 @@ class CupyArrays(CudaArrays):
     def cast(x, dtype: np.dtype):
         return x.astype(dtype)
 
+    copy = cast
+
     @staticmethod
     def flat(x):
         import cupy
@@ -141,6 +145,10 @@ class TorchCudaArrays(CudaArrays):
     @staticmethod
     def cast(x, dtype: np.dtype):
         return x.to(torch_dtype(dtype))
+
+    @staticmethod
+    def copy(x, dtype: np.dtype):
+        return x.to(torch_dtype(dtype), copy=True)
 
     @staticmethod
     def flat(x):
@@ -195,13 +203,15 @@ def common_dtype(a: np.dtype, b: np.dtype, out: Any = None) -> np.dtype:
             raise DtypeError(f"tulle multiplies {NAMES}; these are {a} and {b} values, which have no type in common") from None
         if found not in TYPE:
             both = f"{a} values" if a == b else f"{a} and {b} values, which NumPy makes {found}"
-            hint = ": out_dtype=numpy.float64 would convert them" if a.kind in "biuf" and b.kind in "biuf" else ""
+            kinds = {a.kind, b.kind}
+            hint = "" if kinds - set("biufc") else f": out_dtype=numpy.{'complex128' if 'c' in kinds else 'float64'} would convert them"
             raise DtypeError(f"tulle multiplies {NAMES}; these are {both}{hint}")
         return found if found.isnative else found.newbyteorder("=")
     try:
         found = np.dtype(out)
     except TypeError:
         raise DtypeError(f"out_dtype is {out!r}, which is not a dtype of NumPy") from None
+    found = found if found.isnative else found.newbyteorder("=")
     if found not in TYPE:
         raise DtypeError(f"out_dtype is {found}; tulle multiplies {NAMES}")
     for operand in (a, b):

@@ -303,9 +303,12 @@ def _name(word: Optional[str], what: str) -> Optional[bytes]:
     """A name of a caller as C has it, where a zero would be its end."""
     if word is None or word == "":
         return None
-    if not isinstance(word, str) or "\0" in word:
-        raise InvalidError(f"{what} is {word!r}, which cannot be a name")
-    return word.encode()
+    if isinstance(word, str) and "\0" not in word:
+        try:
+            return word.encode()
+        except UnicodeEncodeError:      # half of a character
+            pass
+    raise InvalidError(f"{what} is {word!r}, which cannot be a name")
 
 
 def _whole(number, what: str) -> int:

@@ -19,9 +19,10 @@ class Csr:
     """
     format = "csr"
     ndim = 2
+    __array_ufunc__ = None              # X @ A of an array X comes here
 
     def __init__(self, data, indices, indptr, shape) -> None:
-        self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+        self.data, self.indices, self.indptr = np.asarray(data), _integers(indices), _integers(indptr)
         first = int(self.indptr[0]) if self.indptr.size else 0
         if first > 0:                   # a slice of rows: only its pointers are made anew
             self.data, self.indices, self.indptr = self.data[first:], self.indices[first:], self.indptr - first
@@ -46,5 +47,14 @@ class Csr:
         from ._matmul import matmul
         return matmul(self, other)
 
+    def __rmatmul__(self, other):
+        from ._matmul import matmul
+        return matmul(other, self)
+
     def __repr__(self) -> str:
         return f"<tulle.Csr of {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype}>"
+
+
+def _integers(x) -> np.ndarray:
+    """An array of indices; NumPy takes an empty list for floats."""
+    return np.asarray(x, None if len(x) else "int32") if isinstance(x, (list, tuple)) else np.asarray(x)

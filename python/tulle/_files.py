@@ -78,19 +78,28 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
     if not kind.sparse:
         raise DtypeError("write is for sparse matrices; numpy.save writes dense ones")
     parts = kind.parts(A)
-    if parts.by_columns:
-        A = A.tocsr() if hasattr(A, "tocsr") else A.to_sparse_csr()
-        parts = kind_of(A, "A").parts(A)
     xp = kind.arrays(A)
     keep: list = []
     view = csr_view(xp, parts, _kept(xp, parts.data), "A", keep)
     context = context_for(device, xp.place(keep[0]))
-    stream = xp.stream(keep[0])
-    status = context.run(LONG, tl.write, context.handle, _path(path), view, allow=_lib.EPATTERN, progress=progress,
-                         stream=stream)
-    if status:                          # rows out of order
+
+    def made(function, *given, allow: int = 0) -> Owned:
+        """A matrix that the library makes; without a handle where it refuses with ``allow``."""
         owner = Owned()
-        context.run(LONG, tl.csr_sort, context.handle, view, byref(owner.handle), progress=progress, stream=stream)
+        context.run(LONG, function, context.handle, *given, byref(owner.handle), allow=allow, progress=progress,
+                    stream=xp.stream(keep[0]))
+        return owner
+
+    if parts.by_columns:                # SciPy would write anywhere where an index is out of range
+        owner = made(tl.csr_transpose, view, _lib.TRANSPOSE, allow=_lib.EPATTERN)
+        if not owner.handle:            # columns out of order
+            ordered = made(tl.csr_sort, view)
+            owner = made(tl.csr_transpose, ordered.view(), _lib.TRANSPOSE)
+        view = owner.view()
+    status = context.run(LONG, tl.write, context.handle, _path(path), view, allow=_lib.EPATTERN, progress=progress,
+                         stream=xp.stream(keep[0]))
+    if status:                          # rows out of order
+        owner = made(tl.csr_sort, view)
         context.run(LONG, tl.write, context.handle, _path(path), owner.view(), progress=progress)
 
 
@@ -119,6 +128,8 @@ def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress:
     """
     context = context_for(device)
     owner = Owned()
+    if not recipe:
+        raise InvalidError(f"recipe is {recipe!r}, which cannot be a name")
     context.run(LONG, tl.gallery, context.handle, _name(recipe, "recipe"), byref(owner.handle), progress=progress)
     return _sparse(owner)
 

@@ -29,7 +29,7 @@ class Forecast(NamedTuple):
     seconds_device: float
 
 
-def estimate(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Optional[str] = None,
+def estimate(A: Any, B: Any, *, out_dtype: Any = None, policy: Optional[str] = None, accumulator: Optional[str] = None,
              transpose_a: Union[bool, str] = False, transpose_b: Union[bool, str] = False,
              device: Union[None, str, Context] = None) -> Forecast:
     """Counts and memory of the product A*B of sparse matrices.
@@ -40,10 +40,10 @@ def estimate(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Optio
     >>> f.products, f.nnz_lower <= tulle.matmul(A, A).nnz <= f.nnz_upper
     (246408, True)
     """
-    return _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device)[0]
+    return _forecast(A, B, out_dtype, policy, accumulator, transpose_a, transpose_b, device)[0]
 
 
-def explain(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Optional[str] = None,
+def explain(A: Any, B: Any, *, out_dtype: Any = None, policy: Optional[str] = None, accumulator: Optional[str] = None,
             transpose_a: Union[bool, str] = False, transpose_b: Union[bool, str] = False,
             device: Union[None, str, Context] = None) -> str:
     """The same in words: what would be chosen for A*B, and why.
@@ -54,7 +54,7 @@ def explain(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Option
     products       246,408
     """
     lines: list[str] = []
-    f, pair = _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device, lines)
+    f, pair = _forecast(A, B, out_dtype, policy, accumulator, transpose_a, transpose_b, device, lines)
     text = [f"C = A*B: {pair.shape[0]:,} x {pair.shape[1]:,}, about {f.nnz_estimate:,} entries ({f.nnz_lower:,} to {f.nnz_upper:,})",
             f"products       {f.products:,}",
             f"peak memory    about {f.bytes_estimate:,} bytes, at most {f.bytes_upper:,}",
@@ -65,12 +65,12 @@ def explain(A: Any, B: Any, *, policy: Optional[str] = None, accumulator: Option
     return "\n".join(text)
 
 
-def _forecast(A, B, policy, accumulator, transpose_a, transpose_b, device,
+def _forecast(A, B, out_dtype, policy, accumulator, transpose_a, transpose_b, device,
               trace: Optional[list] = None) -> tuple[Forecast, Pair]:
     kind_a, kind_b = kind_of(A, "A"), kind_of(B, "B")
     if not (kind_a.sparse and kind_b.sparse):
         raise DtypeError("a forecast is for the product of two sparse matrices")
-    pair = pair_of(A, B, kind_a, kind_b, None, op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b"))
+    pair = pair_of(A, B, kind_a, kind_b, out_dtype, op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b"))
     context = context_for(device, pair.xp.place(pair.keep[0]))
     stream = pair.xp.stream(pair.keep[0])
     options = pair.options(False, policy, accumulator) or _lib.Options()

@@ -87,7 +87,7 @@ def _empty_like(like, by_columns: bool):
 
 
 def is_array(A) -> bool:
-    """Whether it is one of SciPy's sparse arrays, not matrices."""
+    """Whether it is one of SciPy's or CuPy's sparse arrays, not matrices."""
     return any(cls.__name__ in ("sparray", A.format + "_array") for cls in type(A).__mro__)
 
 
@@ -112,23 +112,28 @@ def _template(cls: type) -> dict:
 
 
 class CupyKind(Kind):
-    """cupyx.scipy.sparse matrices. Their indices are 32 bit."""
+    """cupyx.scipy.sparse matrices and, since CuPy 14, arrays. Indices are 32 bit, or since then 64."""
     family = "CuPy"
 
     def arrays(self, A):
         return _arrays.CUPY
 
     def parts(self, A) -> Parts:
+        _two_dimensions(A, "a sparse array of CuPy")
         if A.format not in ("csr", "csc"):
             A = A.tocsr()
         return Parts(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, A.format == "csc")
 
     def index_type(self, A) -> int:
-        return _arrays.INDEX[np.dtype("int32")]
+        indices = getattr(A, "indices", getattr(A, "row", None))        # COO has rows
+        wide = indices is not None and indices.dtype == np.dtype("int64")
+        return _arrays.INDEX[np.dtype("int64" if wide else "int32")]
 
     def build(self, like, shape, indptr, indices, data, by_columns: bool):
         import cupyx.scipy.sparse
-        cls = cupyx.scipy.sparse.csc_matrix if by_columns else cupyx.scipy.sparse.csr_matrix
+        cls = getattr(cupyx.scipy.sparse, ("csc" if by_columns else "csr") + ("_array" if is_array(like) else "_matrix"))
+        if hasattr(cls, "_from_parts"):     # since CuPy 14, whose constructor waits for the device, and makes indices narrow
+            return cls._from_parts(data, indices, indptr, shape, has_canonical_format=True)
         result = cls((data, indices, indptr), shape=shape, copy=False)
         result._has_canonical_format = result._has_sorted_indices = True
         return result
@@ -268,7 +273,7 @@ def _find(A: Any, name: str) -> Kind:
         return _DENSE["PyTorch"] if A.layout is torch.strided else _TORCH
     if is_a("scipy.sparse", "sparray", "spmatrix") or _is_old_scipy(A):
         kind: Kind = _SCIPY
-    elif is_a("cupyx.scipy.sparse", "spmatrix"):
+    elif is_a("cupyx.scipy.sparse", "sparray", "spmatrix"):
         kind = _CUPY
     elif is_a("cupy", "ndarray"):
         kind = _DENSE["CuPy"]
@@ -287,12 +292,12 @@ def _is_old_scipy(A: Any) -> bool:
     return scipy is not None and scipy.issparse(A)
 
 
-def same_family(a: Kind, b: Kind, A: Any, B: Any) -> None:
+def same_family(a: Kind, b: Kind, A: Any, B: Any, name: str = "B") -> None:
     """Refuses operands of different libraries, or of which one lies on a device and the other does not."""
     if a is b and a.family == "SciPy":
         return
     if a.family != b.family:
-        raise DtypeError(f"A is {a.family}'s and B is {b.family}'s: bring both to one library first")
+        raise DtypeError(f"A is {a.family}'s and {name} is {b.family}'s: bring both to one library first")
     if a.arrays(A) is not b.arrays(B):
         raise DtypeError("one operand lies in the host's memory and the other on a CUDA device: move one of them first")
 

@@ -134,6 +134,7 @@ FUNCTIONS = {
     "accumulator_text": (c_char_p, [c_int]),
     "spmm_policy_name": (c_char_p, [c_int]),
     "csr_sort": (c_int, [c_void_p, _csr, _handle]),
+    "csr_transpose": (c_int, [c_void_p, _csr, c_int, _handle]),
     "csr_from_coo": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_int, c_void_p, c_int,
                              _handle]),
     "matrix_view": (Csr, [c_void_p]),

@@ -18,7 +18,7 @@ from ._context import Context, Progress, _name, _whole, context_for
 from ._kinds import Kind, _tuple, kind_of, same_family
 from ._lib import tl
 from ._memory import Owned
-from .errors import DtypeError, InvalidError, PatternError, TulleError
+from .errors import DtypeError, InvalidError, ShapeError, TulleError
 
 OPS = {False: _lib.KEEP, True: _lib.TRANSPOSE, "conj": _lib.ADJOINT}
 
@@ -62,6 +62,11 @@ class Pair(NamedTuple):
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
                             op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
                             drop_zeros=int(bool(drop_zeros)), trust_inputs=int(bool(trust)), c_place=_lib.DEVICE if place else _lib.HOST)
+
+    def transposed(self) -> Pair:
+        """Of C^T = B^T * A^T, whose rows are the columns of C."""
+        left, right = (flipped(op, True, self.dtype) for op in (self.op_right, self.op_left))
+        return self._replace(left=self.right, right=self.left, op_left=left, op_right=right, swapped=not self.swapped)
 
     def said(self, error: TulleError) -> TulleError:
         """The library's sentence, with a word where its A and B are not the caller's."""
@@ -195,29 +200,51 @@ def _in_blocks(A, B, result):
     return result.tobsr(blocksize=(A.blocksize[0], B.blocksize[1] if getattr(B, "format", "") == "bsr" else 1))
 
 
-def verify(A: Any, B: Any, C: Any, *, device: Union[None, str, Context] = None) -> float:
+def verify(A: Any, B: Any, C: Any, *, transpose_a: Union[bool, str] = False, transpose_b: Union[bool, str] = False,
+           device: Union[None, str, Context] = None) -> float:
     """Is C the product of A and B? Returns the error, relative to what is added up; raises CheckError if it
     is too large.
 
-    Compares C*x with A*(B*x) for random x, which takes far less than the product.
+    Compares C*x with A*(B*x) for random x, which takes far less than the product. C may be anybody's: by rows
+    or by columns, in any order. All are converted to its type, integers to float64.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:20")
     >>> tulle.verify(A, A, tulle.matmul(A, A)) < 1e-14
     True
     """
+    kind_a, kind_b, kind_c = kind_of(A, "A"), kind_of(B, "B"), kind_of(C, "C")
+    for kind, name in ((kind_a, "A"), (kind_b, "B"), (kind_c, "C")):
+        if not kind.sparse:
+            raise DtypeError(f"{name} is dense: verify is for the product of two sparse matrices")
+    same_family(kind_a, kind_c, A, C, "C")
+    c, ops = kind_c.parts(C), (op_of(transpose_a, "transpose_a"), op_of(transpose_b, "transpose_b"))
+    dtype = kind_a.arrays(A).dtype(c.data)
+    try:
+        pair = pair_of(A, B, kind_a, kind_b, np.dtype("float64") if dtype.kind in "biu" else dtype, *ops)
+    except DtypeError:                  # of complex A and B, and C is not: then it is wrong, and the check says where
+        pair = pair_of(A, B, kind_a, kind_b, None, *ops)
+    if (c.rows, c.cols) != pair.shape:
+        raise ShapeError(f"C is {c.rows} x {c.cols}, the product is {pair.shape[0]} x {pair.shape[1]}")
+    if c.by_columns != pair.swapped:
+        pair = pair.transposed()
+    return _error(context_for(device, pair.xp.place(pair.keep[0])), pair, csr_view(pair.xp, c, pair.dtype, "C", pair.keep))
+
+
+def _error(context: Context, pair: Pair, c: _lib.Csr) -> float:
+    """The check of verify(), a second time with copies in order where it finds rows that are not."""
     from ctypes import c_double
-    kind_c = kind_of(C, "C")
-    if not kind_c.sparse:
-        raise DtypeError("C is dense: verify is for the product of two sparse matrices")
-    pair = pair_of(A, B, kind_of(A, "A"), kind_of(B, "B"))
-    c = kind_c.parts(C)
-    if (c.rows, c.cols) != pair.shape or c.by_columns != pair.swapped:
-        raise PatternError(f"C is {c.rows} x {c.cols}, the product {pair.shape[0]} x {pair.shape[1]}, and both must be stored "
-                           f"by rows, or all three by columns")
-    view = csr_view(pair.xp, c, pair.dtype, "C", pair.keep)
-    error = c_double()
-    context = context_for(device, pair.xp.place(pair.keep[0]))
-    context.run(view.nnz, tl.product_check, context.handle, pair.left, pair.right, view, pair.options(), byref(error),
-                stream=pair.xp.stream(pair.keep[0]))
+    error, options, stream = c_double(), pair.options(), pair.xp.stream(pair.keep[0])
+    size = pair.left.nnz + pair.right.nnz + c.nnz
+    try:
+        status = context.run(size, tl.product_check, context.handle, pair.left, pair.right, c, options, byref(error),
+                             allow=_lib.EPATTERN, stream=stream)
+        if status:
+            owner, options = Owned(context.device), options or _lib.Options()
+            options.sort_inputs = 1
+            context.run(size, tl.csr_sort, context.handle, c, byref(owner.handle), stream=stream)
+            context.run(size, tl.product_check, context.handle, pair.left, pair.right, owner.view(), options, byref(error),
+                        stream=stream)
+    except TulleError as failure:
+        raise pair.said(failure) from None
     return error.value

@@ -9,10 +9,10 @@ import numpy as np
 
 from . import _lib
 from ._context import Context, Core, Progress, Stats, context_for, stats_of
-from ._kinds import kind_of
+from ._kinds import _torch_host, kind_of
 from ._lib import tl
 from ._matmul import op_of, pair_of
-from ._memory import DTYPE, INDEX_DTYPE, host_array
+from ._memory import DTYPE, INDEX_DTYPE
 from .errors import DtypeError, InvalidError, ShapeError, TulleError
 
 
@@ -20,11 +20,11 @@ class PlanCore:
     """A plan of the library, freed when neither its object nor a result needs it; before its context, as it
     must be.
     """
-    __slots__ = ("handle", "context", "keep", "free", "__array_interface__")
+    __slots__ = ("handle", "context", "keep", "free", "device", "__array_interface__", "__cuda_array_interface__")
 
-    def __init__(self, context: Core, keep: list, free) -> None:
+    def __init__(self, context: Core, keep: list, free, device: str = "cpu") -> None:
         self.handle = c_void_p()
-        self.context, self.keep, self.free = context, keep, free
+        self.context, self.keep, self.free, self.device = context, keep, free, device
 
     def __del__(self) -> None:
         if self.handle:
@@ -36,8 +36,8 @@ def given_values(xp, values, count: int, dtype: np.dtype, name: str, compressed:
     if not compressed:
         raise InvalidError(f"{name}: the operand was no CSR or CSC matrix, so nobody knows where values of another order belong; "
                            f"make the plan of one that is")
-    if not xp.on_device and type(values).__module__.startswith("torch"):
-        values = values.detach().resolve_conj().numpy()
+    if type(values).__module__.startswith("torch"):
+        values = _torch_host(values, values)
     if not hasattr(values, "shape") or not hasattr(values, "dtype"):
         raise DtypeError(f"{name} is a {type(values).__module__}.{type(values).__qualname__}, it must be an array")
     if len(values.shape) != 1 or len(values) < count:
@@ -54,8 +54,8 @@ class Plan:
 
     Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay
     as they are as long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are
-    arrays as long as those of A and B (``A.data`` in SciPy), in their order, None being those that A and B
-    have now; ``out`` is such an array for C, or a C of before, whose values are then replaced. All results
+    arrays as long as those of A and B (``A.data`` in SciPy), in their order, None being the arrays that A and
+    B had when the plan was made, with what they hold now; ``out`` is such an array for C, or a C of before, whose values are then replaced. All results
     share the arrays of their pattern, which cannot be written to.
 
     >>> import tulle
@@ -85,7 +85,7 @@ class Plan:
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
         options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
-        core = PlanCore(self._context.core, pair.keep, tl.plan_free)
+        core = PlanCore(self._context.core, pair.keep, tl.plan_free, self._context.device)
         try:
             self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
                               byref(core.handle), progress=progress, stream=pair.xp.stream(pair.keep[0]))
@@ -99,8 +99,8 @@ class Plan:
         return self._pair.left.nnz + self._pair.right.nnz
 
     def _take_pattern(self, core: PlanCore):
-        """(indptr, indices), which belong to the plan; copies on a device, and where a library has no arrays
-        that are only read.
+        """(indptr, indices), which belong to the plan; copies on a device, where the pattern is then, and where
+        a library has no arrays that are only read.
         """
         view = tl.plan_pattern(core.handle)
         self.nnz: int = view.nnz
@@ -108,22 +108,13 @@ class Plan:
         arrays = []
         same = view.ptr_type == view.idx_type
         for address, count, number in ((view.row_ptr, view.rows + 1, view.ptr_type), (view.col_idx, view.nnz, view.idx_type)):
-            array = host_array(core, address, count, INDEX_DTYPE[number])
-            if self._xp.on_device:
-                array = self._upload(array)
-            elif not same or self._pair.kind.family != "SciPy":
-                array = array.astype(INDEX_DTYPE[_lib.I64 if not same else number])
+            array = self._xp.wrap(core, address, count, INDEX_DTYPE[number])
+            if self._xp.on_device or not same or self._pair.kind.family != "SciPy":
+                array = self._xp.copy(array, INDEX_DTYPE[_lib.I64 if not same else number])
             else:
                 array.flags.writeable = False
             arrays.append(array)
         return arrays
-
-    def _upload(self, array):
-        if self._pair.kind.family == "CuPy":
-            import cupy
-            return cupy.asarray(array)
-        import torch
-        return torch.from_numpy(array).to(self._context.device)
 
     def __call__(self, a_values: Any = None, b_values: Any = None, out: Any = None) -> Any:
         if self._core is None:

@@ -258,8 +258,9 @@ int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport)
 
 int tulle_mpi_begin(tulle_transport *transport)
 {
-    int there = 0, code = MPI_Initialized(&there);
-    if (code == MPI_SUCCESS && !there) code = MPI_Init(NULL, NULL);
+    int there = 0, level = 0, code = MPI_Initialized(&there);
+    /* the library has threads; only the caller's talks to MPI */
+    if (code == MPI_SUCCESS && !there) code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     if (code == MPI_SUCCESS) code = tulle_transport_mpi(MPI_COMM_WORLD, transport);
     if (code == MPI_SUCCESS && !there) ((wire *)transport->user)->began = true;
     return code;
