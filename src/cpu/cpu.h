@@ -15,14 +15,14 @@
 #define TL_CPU_H
 #include "plan/plan.h"
 
-/* One operand as the kernels see it. */
-typedef struct tl_operand {
+/* The arrays of one operand, as the kernels see it. */
+typedef struct tl_arrays {
     const void *ptr, *col, *val;
     bool        ptr64, col64;
-} tl_operand;
+} tl_arrays;
 
 typedef struct tl_job {
-    tl_operand       a, b;
+    tl_arrays        a, b;
     const tl_recipe *recipe;
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* are there enough of them to look? */
