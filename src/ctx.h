@@ -201,7 +201,7 @@ struct tulle_spmm_plan {
     tulle_csr          given, A;        /* as the caller gave it, as it is multiplied */
     bool               keeps;           /* values of its own: it may be run again   */
     bool               fresh;           /* Y is an output alone: it may be written before A is found good */
-    bool               unchecked;       /* and will be: rows are checked as they are multiplied */
+    bool               unchecked;       /* A is not checked yet: rows are, as they are multiplied */
     int64_t            first;           /* the first entry of given: not 0 in slices */
     tulle_matrix      *slice;           /* A with pointers of its own, if it is one */
     tulle_matrix      *own;             /* A transposed, if it is                   */

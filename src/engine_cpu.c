@@ -211,7 +211,8 @@ static void plan_free(tulle_plan *p)
 
 /* ---- a sparse matrix times a dense one */
 
-/* Rows are checked as they are multiplied where nothing is lost when one is found wrong then. */
+/* Where Y is an output alone (beta is 0) rows are checked as they are multiplied: if one is wrong, what was
+ * overwritten is nothing that the caller needs. */
 static tulle_status spmm_check(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     const tulle_spmm_options *o = &p->options;

@@ -3,8 +3,8 @@
  * engine_host.c - what engines have in common that read and write arrays of the host alone (engine_cpu.c,
  * engine_several.c): operands stay where they lie, and there is no other memory to copy to.
  *
- * A view over device memory does not get past the checks of a context with such an engine; these functions
- * are the second lock. */
+ * The checks of such a context refuse views over device memory before; should one come through, these
+ * functions refuse it. */
 #include "ctx.h"
 
 tulle_status tl_host_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)

@@ -96,12 +96,15 @@ static double lower(double v, int down)
     return v * unit;
 }
 
-/* The least number, as a part of 2^top, that is rounded to infinity; what double does not tell is between. */
-static void overflow_flags(sum *s, double size, bool up, const tl_reach *r)
+/* The least number, as a part of 2^top, that is rounded to infinity; what double does not tell is between.
+ * True: it surely is. */
+static bool overflows(sum *s, double size, bool up, const tl_reach *r)
 {
-    double from = 1 - ldexp(0.5, -r->digits);
-    if (size >= from * (1 + 0x1p-50)) s->flags |= up ? SURE_UP : SURE_DOWN;
+    const double from = 1 - ldexp(0.5, -r->digits);
+    const bool sure = size >= from * (1 + 0x1p-50);
+    if (sure) s->flags |= up ? SURE_UP : SURE_DOWN;
     if (size >= from * (1 - 0x1p-50)) s->flags |= up ? MAY_UP : MAY_DOWN;
+    return sure;
 }
 
 static void add_infinite(sum *s, double p)
@@ -121,14 +124,15 @@ static void add(sum *s, double a, double m, int power_a, double b, bool minus, c
     if (p == 0) return;
     if (minus) p = -p;
     int power = power_a + power_b;
+    s->terms++;
+    /* what is infinite is not added up: the others would vanish beside it, whose sum may be so, too */
+    if (power >= r->top && overflows(s, ldexp(fabs(p), power - r->top), p > 0, r)) return;
     if (power > s->power) {
         s->up = lower(s->up, power - s->power);
         s->down = lower(s->down, power - s->power);
         s->power = power;
     }
-    if (power >= r->top) overflow_flags(s, ldexp(fabs(p), power - r->top), p > 0, r);
     if (power <= r->bottom + 1) s->small++;
-    s->terms++;
     double size = lower(fabs(p), s->power - power);
     if (p > 0) s->up += size;
     else s->down += size;

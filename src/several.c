@@ -302,6 +302,6 @@ tulle_status tl_several_one(tulle_ctx *ctx, int i, tl_part_fn fn, void *arg)
     tell_lines(v);
     count_bytes(v, held);
     if (status != TULLE_OK) return tl_several_fail(ctx, i, status);
-    ctx->base.error[0] = 0;             /* what all of them together were refused is of no matter any more */
+    ctx->base.error[0] = 0;             /* of the parts together, which were refused before */
     return TULLE_OK;
 }

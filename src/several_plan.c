@@ -87,6 +87,7 @@ static void set_limit(const making *m, int i, tl_setup *ps)
     const tulle_ctx *part = m->v->part[i];
     ps->request.memory_limit = m->alone ? m->limit : m->share;
     ps->request.later = m->alone ? m->before : 0;
+    ps->request.uncounted = !m->alone;
     if (m->s->options.memory_limit)
         ps->options.memory_limit = m->alone ? m->limit : m->share ? m->share : 1;
     else if (m->v->twins[i] > 1)
@@ -99,6 +100,7 @@ static tulle_status make_part(void *arg, tulle_ctx *part, int i)
     making *m = arg;
     plans *k = m->k;
     tulle_plan *pp = NULL;
+    const uint64_t held = atomic_load(&part->base.held);
     if (k->row[i] == k->row[i + 1] && !m->alone) return TULLE_OK;
     TRY(tl_calloc(&part->base, &pp, 1, sizeof *pp, "a plan"));
     pp->ctx = part;
@@ -107,6 +109,7 @@ static tulle_status make_part(void *arg, tulle_ctx *part, int i)
     pp->row1 = m->alone ? m->p->C->view.rows : k->row[i + 1];
     pp->setup.shared = true;
     TRY(tl_setup_share(part, m->s, tl_several_share(m->v, i, m->s->options.threads), &pp->setup));
+    pp->setup.held = pp->setup.request.held = held;     /* the plan itself counts, too */
     set_limit(m, i, &pp->setup);
     TRY(part->engine->plan_make(pp));
     tl_matrix_free(&part->base, pp->C);         /* the whole has the pattern */
@@ -157,7 +160,10 @@ tulle_status tl_several_plan_make(tulle_plan *p)
     p->kept = m.k;
     if (x->perm_a) s->request.later += (uint64_t)x->A.nnz * size;
     if (x->perm_b) s->request.later += (uint64_t)x->B.nnz * size;
+    const uint64_t one = sizeof(tulle_plan) + tl_replay_bytes();        /* of a part that has all rows */
+    s->request.later += one;
     TRY(tl_several_multiply(ctx, s, 0, -1, &p->C));
+    s->request.later -= one;
     tl_several_release(ctx, s);
     weigh(&s->profile, &p->C->view, &w);
     tl_rows_split(work_before, &w, p->C->view.rows, m.v->count, find_shares(m.v, s, share) ? share : NULL,

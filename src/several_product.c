@@ -33,6 +33,7 @@ typedef struct works {                  /* what the setup of the whole keeps    
     int       count;
     int       threads;                  /* that were at work, of all parts          */
     double    join;                     /* seconds                                  */
+    uint64_t  most;                     /* bytes held when the operands were made ready */
     part_work part[];
 } works;
 
@@ -66,6 +67,7 @@ tulle_status tl_several_prepare(tulle_ctx *ctx, tl_setup *s, int want)
     s->kept = k;
     TRY(tl_look_make(ctx, s, want & TL_VALUES));
     s->stats.isa = v->part[0]->engine->on_host ? tl_cpu_isa() : "";
+    k->most = atomic_load(&ctx->base.peak) - s->held;
 done:
     return status;
 }
@@ -95,11 +97,14 @@ double tl_several_rate(const tl_setup *s, int i)
 
 /* ---- limits */
 
+/* Copies of operands may have passed the limit, so that a number can be named that is enough: it has to
+ * include them. */
 static void find_limits(const tulle_ctx *ctx, job *j)
 {
     const tl_setup *s = j->s;
     j->before = tl_bytes_sum(atomic_load(&ctx->base.held) - s->held, s->request.later);
     j->limit = s->request.memory_limit;
+    if (j->k->most > j->limit && j->k->most > j->before) j->before = j->k->most;
     uint64_t left = j->limit > j->before ? j->limit - j->before : 0;
     j->share = j->limit == UINT64_MAX ? j->limit : left / (uint64_t)j->v->count;
 }
@@ -122,7 +127,7 @@ static void set_limit(const job *j, int i, bool alone)
     uint64_t host = atomic_load(&b->held) - ps->held;
     ps->request.later = alone ? j->before : 0;
     ps->request.memory_limit = alone ? j->limit : j->share;
-    ps->request.share = !alone;
+    ps->request.uncounted = !alone;
     uint64_t limit = alone ? j->s->options.memory_limit : j->share > host ? j->share - host : 1;
     ps->options.memory_limit = device_limit(j, i, limit);
 }

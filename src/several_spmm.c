@@ -50,7 +50,7 @@ static void use_one(parts *k, int count, int one)
     for (int i = 1; i <= count; i++) k->row[i] = i > one ? k->row[count] : 0;
 }
 
-/* By speed; no part so little that it could not show that it has become faster.  False: the same for all. */
+/* Shares by speed, but for each part enough to show when it has become faster.  False: the same for all. */
 static bool find_shares(const tl_several *v, double *share)
 {
     double most = 0;
@@ -175,7 +175,7 @@ static tulle_dense rows_of(const tulle_dense *Y, int64_t row0, int64_t row1)
     return rows;
 }
 
-/* Of a product of some size, that was shared: half of what is known, and half of this. */
+/* The mean of the speed known so far and of that of this product, if it was shared and not too small. */
 static void note_speed(const job *j, int i, double seconds)
 {
     const int64_t *row = j->k->row;

@@ -332,6 +332,11 @@ static void overflow_is_weighed_as_the_type_has_it(void)
         {{1e308, 1e308, -1e308}, {1, 1, 1}, 1e308, true},
         {{1e308, 1e308, -1e308}, {1, 1, 1}, -INFINITY, false},
         {{1e308, 1e308, -1e308}, {1, 1, 1}, NAN, false},
+        {{1e308, -1e308, -1e308}, {1e308, 1, 1}, NAN, true},    /* a product one way, a sum the other      */
+        {{-1e308, -1e308, 1e308}, {1, 1, 1e308}, NAN, true},
+        {{1e308, -1e308, -1e308}, {1e308, 1, 1}, INFINITY, true},
+        {{1e308, -1e308, -1e308}, {1e308, 1, 1}, -INFINITY, false},
+        {{1e308, -1e308, 0}, {1e308, 1, 1}, NAN, false},
         {{1e-200, 0, 0}, {1e-200, 1, 1}, 0, true},              /* a product is smaller than all numbers   */
         {{1e-200, 0, 0}, {1e-200, 1, 1}, 5e-324, false},
         {{1e-160, 0, 0}, {1e-160, 1, 1}, 1e-320, true},         /* a denormal                              */

@@ -15,14 +15,14 @@
 #define TL_CPU_H
 #include "plan/plan.h"
 
-/* One operand as the kernels see it. */
-typedef struct tl_operand {
+/* The arrays of one operand, as the kernels see it. */
+typedef struct tl_arrays {
     const void *ptr, *col, *val;
     bool        ptr64, col64;
-} tl_operand;
+} tl_arrays;
 
 typedef struct tl_job {
-    tl_operand       a, b;
+    tl_arrays        a, b;
     const tl_recipe *recipe;
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* are there enough of them to look? */
@@ -163,7 +163,7 @@ typedef struct tl_request {
     uint64_t          memory_limit;     /* for all that the call holds            */
     uint64_t          held;             /* bytes that the context held before it  */
     uint64_t          later;            /* bytes that the caller will want beside */
-    bool              share;            /* the limit is one part's of several: refused without counting */
+    bool              uncounted;        /* a refusal names no limit: nothing is counted for it */
     int               ptr_type;         /* of C: a tulle_index, 0 = as needed     */
     int               idx_type;         /* of C: a tulle_index, 0 = as B's        */
     bool              drop_zeros;
@@ -207,8 +207,8 @@ typedef struct tl_road {
     int64_t      *place;
     tulle_index   ptr_type;
     tulle_matrix *C;                    /* its columns and values, if not exact      */
-    uint64_t      least;                /* TULLE_ELIMIT: this limit would do (not known of a share); no
-                                         * sentence was left */
+    uint64_t      least;                /* TULLE_ELIMIT: this limit would do (where it was asked for);
+                                         * no sentence was left */
 } tl_road;
 
 tulle_status tl_road_find(tl_base *b, const tl_request *request, const tl_job *job, tl_road *road);

@@ -9,12 +9,12 @@
 #define TL_KERNEL_GATHER_H
 #include "cpu/kernel_types.h"
 
-INLINE int64_t ptr_at(const shape sh, const tl_operand *m, int64_t i)
+INLINE int64_t ptr_at(const shape sh, const tl_arrays *m, int64_t i)
 {
     return sh == ANY && m->ptr64 ? ((const int64_t *)m->ptr)[i] : ((const int32_t *)m->ptr)[i];
 }
 
-INLINE int64_t col_at(const shape sh, const tl_operand *m, int64_t i)
+INLINE int64_t col_at(const shape sh, const tl_arrays *m, int64_t i)
 {
     return sh == ANY && m->col64 ? ((const int64_t *)m->col)[i] : ((const int32_t *)m->col)[i];
 }

@@ -6,8 +6,9 @@
  * no load that waits for a store, and no loop whose length is that of a row of B.  Lanes that a row of B does
  * not add to are left alone, so sums have the same bits as everywhere.
  *
- * Where one register holds the row of C, all that is said of a row of B lies together, and eight entries of B
- * are read, however many it has: masks that depend on lengths just read take longer than the sums.
+ * Where one register holds the row of C, the pattern keeps what it knows of a row of B in one place, and
+ * eight entries of B are read, however many the row has: to make masks of lengths that were just read would
+ * take longer than the sums.
  *
  * For real values where the processor has masks for vectors; where it has not, kernel_repeat.h does
  * without. */
@@ -89,7 +90,7 @@ INLINE __mmask8 columns_differ(__mmask8 some, const idx *col, idx first, const i
 }
 #endif
 
-/* Of eight columns some; all eight where others may be written behind them. */
+/* Writes the columns of `some`; all eight where what stands behind them will be written later. */
 INLINE void write_eight_columns(idx *to, const bool exact, __mmask8 some, const idx *from, idx first)
 {
 #if WIDTH == 32
@@ -110,7 +111,7 @@ INLINE __mmask8 first_lanes(int64_t n)
     return (__mmask8)_bzhi_u32(0xff, (unsigned)n);
 }
 
-/* A mask straight from memory, without a way through a register for numbers. */
+/* Loads a mask from memory directly, not by way of a general register. */
 INLINE __mmask8 mask_at(const uint8_t *from)
 {
     return _load_mask8((__mmask8 *)(uintptr_t)from);
@@ -130,7 +131,7 @@ typedef struct lane_row {
 INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
                     eight *restrict sum)
 {
-    const tl_operand ma = job->a, mb = job->b;
+    const tl_arrays ma = job->a, mb = job->b;
     const idx *restrict col = mb.col, *restrict want = r->want, first = r->first;
     const val *restrict a = ma.val, *restrict b = mb.val;
     const uint8_t *restrict lanes = r->lanes, *restrict source = r->source, *restrict length = r->length;
@@ -167,7 +168,7 @@ INLINE int64_t wrong_length(const shape sh, int64_t length, int32_t want)
 
 /* The same where the row of C has at most eight entries, with the steps of its pattern.  Of B eight entries
  * are read from where each of its rows begins: false, too, where there are not so many. */
-INLINE bool sum_steps(const shape sh, const tl_operand *ma, const tl_operand *mb, int64_t safe,
+INLINE bool sum_steps(const shape sh, const tl_arrays *ma, const tl_arrays *mb, int64_t safe,
                       const lane_step *restrict step, int64_t begin, int64_t end, idx first,
                       eight *restrict sum)
 {
@@ -188,8 +189,8 @@ INLINE bool sum_steps(const shape sh, const tl_operand *ma, const tl_operand *mb
     return !(longer | wrong);
 }
 
-/* And where each row of B has one entry. */
-INLINE bool sum_steps_of_ones(const shape sh, const tl_operand *ma, const tl_operand *mb,
+/* The same where each row of B has exactly one entry. */
+INLINE bool sum_steps_of_ones(const shape sh, const tl_arrays *ma, const tl_arrays *mb,
                               const lane_step *restrict step, int64_t begin, int64_t end, idx first,
                               eight *restrict sum)
 {

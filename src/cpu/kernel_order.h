@@ -45,7 +45,7 @@ INLINE bool rising(const idx *col, int64_t n)
 }
 #endif
 
-/* Entries begin..end of A are a row of it. */
+/* Are the entries begin..end a valid row of A? */
 INLINE bool row_good(const job_of *j, int64_t begin, int64_t end)
 {
     if ((begin < 0) | (end > j->nnz) | (begin >= end)) return begin == end && begin >= 0 && end <= j->nnz;
@@ -54,8 +54,8 @@ INLINE bool row_good(const job_of *j, int64_t begin, int64_t end)
 }
 
 #if defined(__AVX512F__)
-/* The same of four rows of few entries, all at once: falls are allowed where a row begins.  Of the last
- * vector the columns of later rows are looked at, too: all must be in range. */
+/* The same for four short rows at once: a column may be smaller than the one before it only where a row
+ * begins.  The last vector has columns of later rows in it, which must be in range, too. */
 INLINE bool four_good(const job_of *j, const int64_t *at)
 {
     const uint64_t n = (uint64_t)at[4] - (uint64_t)at[0];
@@ -82,7 +82,7 @@ INLINE bool four_good(const job_of *j, const int64_t *at)
 }
 #endif
 
-/* Rows at[0] .. at[count], one or four; all of them have no entries where one is not in order. */
+/* Checks one row or four, which begin at at[0], at[1] ...; if one is not in order, all are left empty. */
 INLINE void settle_rows(const job_of *j, const int count, int64_t *at)
 {
     if (__builtin_expect(count == 1 ? row_good(j, at[0], at[1]) : four_good(j, at), 1)) return;

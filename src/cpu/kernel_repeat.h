@@ -65,8 +65,8 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
                             length, length + n.entries, length + 5 * n.entries};
 }
 
-/* Those of pieces before are good for this one, too, if what was noted of them is the same: where rows were
- * only counted columns are missing, and places where only columns were found. */
+/* Patterns found in earlier pieces serve this one, too, if the same was noted of them: columns are missing
+ * where rows were only counted, and places where only columns were wanted. */
 INLINE void forget_patterns(const mode m, const bool columns, tl_scratch *s)
 {
     const int noted = 1 + 2 * (int)m + columns;
@@ -113,7 +113,7 @@ INLINE bool any_lane(const lanes8 *d) /* not by value: its size is not that of a
 INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job, const tl_scratch *s,
                                 pattern *p, int64_t a_begin, int64_t a_end, val *restrict v)
 {
-    const tl_operand ma = job->a;
+    const tl_arrays ma = job->a;
     const idx *restrict col = job->b.col, *restrict product = arrays_of(size_of_patterns(s), p).product;
     const idx first = col[col_at(sh, &ma, a_begin)];
     const val *restrict a = (const val *)ma.val + (m != SYMBOLIC ? a_begin : 0), *restrict b = job->b.val;
@@ -134,7 +134,7 @@ INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const t
                         int64_t a_begin, int64_t a_end, val *restrict v)
 {
     static const idx ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    const tl_operand ma = job->a, mb = job->b;
+    const tl_arrays ma = job->a, mb = job->b;
     const idx *restrict col = mb.col, *restrict product = arrays_of(size_of_patterns(s), p).product;
     const idx first = first_column(sh, job, a_begin);
     const val *restrict a = ma.val, *restrict b = mb.val;
@@ -239,7 +239,7 @@ INLINE void short_rows(const mode m, const shape sh, const int entries, const tl
                        const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
     const pattern_size size = size_of_patterns(s);
-    const tl_operand ma = job->a, mb = job->b;
+    const tl_arrays ma = job->a, mb = job->b;
     const int64_t row0 = at->row, row1 = at->row1, before = at->total, safe = job->b_nnz - 8;
     const bool exact = m == NUMERIC || job->exact;
     idx *const col = at->o.col;

@@ -136,8 +136,8 @@ INLINE V(entry) V(entry_at)(const int count, const bool far, const job_of *j, in
 {
     V(entry) e = {x + (int64_t)j->col[k] * j->x_ld, V(spread)(j->val[k])};
     if (far) {
-        /* of a row that may not have been looked at yet: any address can be fetched from, but no sum be made
-         * of pointers that leads anywhere */
+        /* The row may not have been checked yet.  To prefetch any address is harmless, but a pointer outside
+         * of X must not be formed: the address is computed as a number. */
         const uint64_t there = (uint64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * (uint64_t)j->x_ld;
         const uintptr_t ahead = (uintptr_t)x + (uintptr_t)there * sizeof(val);
         UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64)

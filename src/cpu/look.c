@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * look.c - what a few places of A tell of how it reads X.
+ * look.c - how A reads X, found from samples of its rows.
  *
- * A may not have been checked before: places that are none are passed over. */
+ * A may not have been checked yet: row pointers and columns that are out of range are skipped. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <stdlib.h>

@@ -47,12 +47,14 @@ static int64_t products_of(const tl_request *r)
     return sum;
 }
 
-/* A list that grows is there twice, for a moment. */
+/* As tl_pieces_make() lets the list grow, whose last two are there together for a moment. */
 uint64_t tl_cpu_pieces_bytes(const tl_request *r)
 {
     enum { ROOM = 64 };
-    int64_t pieces = products_of(r) / PIECE_PRODUCTS + (r->row1 - r->row0) / PIECE_ROWS + ROOM;
-    return tl_bytes_of((uint64_t)pieces, 3 * sizeof(tl_piece));
+    const int64_t pieces = products_of(r) / PIECE_PRODUCTS + (r->row1 - r->row0) / PIECE_ROWS + 1;
+    int64_t before = 0, room = ROOM;
+    for (; room < pieces; room = 2 * room + ROOM) before = room;
+    return tl_bytes_of((uint64_t)(before + room), sizeof(tl_piece));
 }
 
 /* Row pointers were written as 64 bit because the bound asked for it; they turn out to fit. */
@@ -110,9 +112,9 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     job.drop_zeros = r->drop_zeros;
     status = tl_road_find(b, r, &job, &road);
     const char *at_most = status == TULLE_ELIMIT && road.bound ? "at most " : "";
-    if (status == TULLE_ELIMIT && r->share)
-        return tl_fail(b, status, "rows %" PRId64 " to %" PRId64 " do not fit its share of the memory limit, "
-                       "%" PRIu64 " bytes", r->row0, r->row1 - 1, r->memory_limit);
+    if (status == TULLE_ELIMIT && r->uncounted)
+        return tl_fail(b, status, "rows %" PRId64 " to %" PRId64 " do not fit a limit of %" PRIu64 " bytes",
+                       r->row0, r->row1 - 1, r->memory_limit);
     if (status == TULLE_ELIMIT)
         return tl_fail(b, status,
                        "the product needs %s%" PRIu64 " bytes (C has %s%" PRId64 " entries, %" PRIu64

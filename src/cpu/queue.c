@@ -102,9 +102,8 @@ static void add_lengths(queue *q)
     }
 }
 
-/* Copies to C.  What takes as long as nothing but the search for a page does (a copy of all of a slot takes
- * 0.1 ms, clearing a huge page 0.2) shows that the system is short of huge pages: the rest of C does
- * without. */
+/* Copies to C.  A whole slot is copied in 0.1 ms, and a huge page is cleared in 0.2: where it takes much
+ * longer, the system was looking for a huge page, and the rest of C gets small ones. */
 static void copy_to_c(queue *q, void *array, int64_t offset, const void *from, int64_t count, size_t size)
 {
     static const double slow = 1e-3;

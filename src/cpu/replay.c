@@ -43,7 +43,8 @@ uint64_t tl_replay_bytes(void)
 static tulle_status make_crew(tl_base *b, const tl_request *r, tl_replay *p)
 {
     tulle_status status = TULLE_OK;
-    uint64_t each = sizeof *p->place, need = 0;
+    uint64_t each = sizeof *p->place, need = tl_bytes_sum(tl_cpu_base(b, r), tl_cpu_pieces_bytes(r));
+    if (r->uncounted && need > r->memory_limit) goto refused;
     for (int lean = 0; lean < 2; lean++) {
         int threads = lean ? 1 : tl_cpu_threads(b, r->threads, r->profile->total);
         TRY(tl_cpu_pieces(b, r, lean, &p->pieces));
@@ -55,6 +56,7 @@ static tulle_status make_crew(tl_base *b, const tl_request *r, tl_replay *p)
         }
         tl_pieces_done(b, &p->pieces);
     }
+refused:
     status = tl_fail(b, TULLE_ELIMIT, "the plan needs %" PRIu64 " bytes, the limit is %" PRIu64, need,
                      r->memory_limit);
 done:

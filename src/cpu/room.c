@@ -12,8 +12,8 @@
  * A product that fits none is refused with the least limit that would do.  To know it, it is counted even
  * where the limit has no room for that: one lean thread takes no more than some hundred KiB.  But it is not
  * counted where the entries that C has at least do not fit and their number is known, or where counting takes
- * too long: then the limit that is named serves for the entries that C has at most.  A limit that is one
- * part's share of that of several devices is never passed: nobody is told what the part alone would need. */
+ * too long: then the limit that is named serves for the entries that C has at most.  Nor is it
+ * counted for one of several devices that has a share of the limit: others take its rows over. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static tulle_status two_passes(const search *s, bool last, bool *found)
         road->ptr_type = ptr_type_for(s->r, road->nnz);
     }
     int threads = threads_beside(s, s->most, road->exact ? road->nnz : 0);
-    if (threads == 0 && !road->exact && last && !s->r->share) threads = 1;
+    if (threads == 0 && !road->exact && last && !s->r->uncounted) threads = 1;
     if (threads > 0) {
         TRY(count(s, threads));
         threads = threads_beside(s, threads, road->nnz);
@@ -208,7 +208,7 @@ tulle_status tl_road_find(tl_base *b, const tl_request *r, const tl_job *job, tl
     search s = {.b = b, .r = r, .job = job, .road = road};
     bool found = false;
     memset(road, 0, sizeof *road);
-    if (r->share && tl_bytes_sum(tl_cpu_base(b, r), tl_cpu_pieces_bytes(r)) > r->memory_limit)
+    if (r->uncounted && tl_bytes_sum(tl_cpu_base(b, r), tl_cpu_pieces_bytes(r)) > r->memory_limit)
         return TULLE_ELIMIT;
     TRY(tl_calloc(b, &road->C, 1, sizeof *road->C, "a matrix"));
     for (int lean = 0; lean < 2 && !found; lean++) {
@@ -221,7 +221,7 @@ tulle_status tl_road_find(tl_base *b, const tl_request *r, const tl_job *job, tl
         else TRY(two_passes(&s, lean, &found));
     }
     if (!found) {
-        if (!r->share) TRY(least_of_plain(&s));
+        if (!r->uncounted) TRY(least_of_plain(&s));
         status = TULLE_ELIMIT;
     }
 done:
@@ -245,6 +245,7 @@ tulle_status tl_cpu_least(tl_base *b, const tl_request *r, uint64_t *bytes)
     tl_road road;
     tl_job job = tl_job_make(r->A, r->B, r->recipe, r->profile);
     none.memory_limit = 0;
+    none.uncounted = false;
     tulle_status status = tl_road_find(b, &none, &job, &road);
     if (status != TULLE_ELIMIT) return status;
     *bytes = road.least;

@@ -195,7 +195,7 @@ static bool report(run *r, int thread, int64_t done)
            && !atomic_load_explicit(&r->bad, memory_order_relaxed);
 }
 
-/* Where A has to be checked: its last entry of the part before has a smaller column. */
+/* Of a part of a long row: does it begin with a larger column than the part before it ends with? */
 static bool follows(const run *r, const tl_spmm_piece *p)
 {
     const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;
@@ -228,7 +228,7 @@ static void multiply_work(void *arg, int thread, int threads)
     }
 }
 
-/* Rows that a slide is asked for: what they need is looked up before they are multiplied. */
+/* A slide reads the columns of rows before they are multiplied, so these rows are checked before. */
 static bool rows_good(run *r, int64_t row, int64_t end)
 {
     const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;

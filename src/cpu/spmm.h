@@ -7,7 +7,7 @@
  *   dispatch.c       picks them
  *   spmm.c           rows cut into pieces, columns into blocks, threads
  *   slide.c          X copied a little ahead of the rows that need it
- *   look.c           what a few places of A tell of how it reads X */
+ *   look.c           how A reads X, found from samples of its rows */
 #ifndef TL_SPMM_H
 #define TL_SPMM_H
 #include "plan/plan.h"
@@ -80,7 +80,7 @@ typedef struct tl_spmm_pieces {
     tl_spmm_piece *piece;
     tl_spmm_row   *row;
     int64_t        count, rows, parts;
-    bool           doubtful;            /* row_ptr is none: no pieces of it                                */
+    bool           doubtful;            /* row_ptr is not in order: the pieces are not complete            */
     bool           scattered;           /* rows that follow each other have few columns in common or near */
     int64_t window; /* columns over which TL_SLIDE_ROWS rows reach, most of them; where rows of X are long */
 } tl_spmm_pieces;

@@ -68,7 +68,7 @@ bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
  * no values. */
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                               tulle_index idx_type, int val_type, tulle_matrix **out);
-/* The same with values of A's type, or with none where A has none, which is of A's type all the same. */
+/* The same with A's type of values; without values where A has none, but the view has the type. */
 tulle_status tl_matrix_like(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                             tulle_index idx_type, const tulle_csr *A, tulle_matrix **out);
 /* As it is; row_ptr[rows] is nnz. */
@@ -88,7 +88,7 @@ tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
-/* The sentence for one that was found wrong on the way. */
+/* Checks a matrix that was found wrong during a product again, to say what is wrong with it. */
 tulle_status tl_csr_refuse(tl_base *b, const tulle_csr *A, const char *name);
 
 /* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else
