@@ -50,7 +50,7 @@ void         tl_gpu_release(tl_gpu *gpu);       /* the last one closes the devic
  * tl_gpu_here(): TULLE_EDRIVER with a sentence then; NULL is fine. */
 bool         tl_gpu_lost(const tl_gpu *gpu);
 tulle_status tl_gpu_here(tl_base *b, const tl_gpu *gpu);
-/* After a failure: what is under way comes to its end before its memory goes; the failure's sentence stays. */
+/* After a failure: what is under way ends before its memory goes; the failure's sentence stays. */
 void         tl_gpu_rest(tl_base *b, const tl_gpu *gpu);
 const char  *tl_gpu_name(const tl_gpu *gpu);    /* "cuda:0"                                     */
 const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
