@@ -139,7 +139,8 @@ def main():
     mean = np.exp(np.mean(np.log(ratios))) if ratios else float("nan")
     if settings.pieces and ratios:
         piece = {"section": "measure", "name": "python A*A", "driver": "cuda", "matrices": len(ratios),
-                 "failed": int(wrong), "cupy_torch_geomean": round(float(mean), 4), "cupy_torch_min": round(min(ratios), 4)}
+                 "failed": int(wrong), "cupy_torch_geomean": round(float(mean), 4),
+                 "cupy_torch_min": round(min(ratios), 4)}
         with open(settings.pieces, "a") as file:
             file.write(json.dumps(piece) + "\n")
     print(f"cuda_vs_best={mean:.2f} min={min(ratios, default=float('nan')):.2f} "
