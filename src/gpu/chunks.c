@@ -230,7 +230,7 @@ done:
     return status;
 }
 
-/* Flag and all; without overlap the host sees to it at once. */
+/* The slot is busy until its flag is reached; without overlap the host waits for that here. */
 static tulle_status give(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;

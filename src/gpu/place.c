@@ -62,6 +62,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     *out = copy;
     copy = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);    /* arrays may be on their way, there or back */
     tl_matrix_free(b, copy);
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
     return status;
@@ -116,6 +117,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
     *out = there;
     there = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);
     tl_dense_free(b, host);
     tl_dense_free(b, there);
     tl_dmem_free(gpu, mem);

@@ -282,6 +282,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:
+    if (status != TULLE_OK && *out) tl_gpu_rest(b, gpu);    /* C may be on its way to the host */
     if (status == TULLE_ELIMIT) status = tl_product_refused(&p);
     tl_once_done(&p, &once);
     tl_product_done(&p);

@@ -147,7 +147,6 @@ tulle_status tl_product_join(tl_product *p);
 void         tl_product_rest(tl_product *p);
 /* Kernels loaded; where that took time, it is a stage of its own. */
 tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
-tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */
 
 /* motifs.c, in the order of a product: beside the analysis; after it, *again: there was no room half way, and
  * rows must be analyzed once more; after the symbolic step, which has counted the other rows; at the numeric

@@ -145,6 +145,7 @@ tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out)
     *out = C;
     C = NULL;
 done:
+    if (C) tl_gpu_rest(p->b, p->gpu);               /* a part of it is on its way */
     tl_matrix_free(p->b, C);
     return status;
 }

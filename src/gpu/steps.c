@@ -62,7 +62,7 @@ done:
 
 /* ---- balance */
 
-/* Can this class take every row?  Empty rows and single entries are no trouble to any. */
+/* Can this class take every row?  Every class takes empty rows and rows with one entry. */
 static bool takes_all(const tl_product *p, int step, int c)
 {
     const tl_way *way = tl_way_of(step, c);
@@ -337,15 +337,6 @@ static tulle_status load_numeric(tl_product *p, tl_types types, int *classes, co
     *classes = count;
     if (*then) ids[count++] = (*then)->kernel;
     return tl_product_need(p, types, ids, count);
-}
-
-tulle_status tl_step_load(tl_product *p)
-{
-    const tl_way *then;
-    tl_types types = p->types;
-    int classes;
-    types.key = tl_key_bits(p);
-    return load_numeric(p, types, &classes, &then);
 }
 
 /* What follows once all rows are there: rows that came unordered are sorted. */

@@ -11,7 +11,7 @@
  *   fill      columns and values, in a plan again and again
  *
  * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs, and only
- * where TULLE_GPU_TWINS says so: no time of a GPU stands behind the limits yet.
+ * where TULLE_GPU_TWINS says so: on an H200 some matrices gain and some lose by them (docs/motifs.md).
  *
  * Memory: a bit a row of A and of B, 20 bytes a row of A.  Under a limit they are looked for only where that
  * fits beside the largest C that there can be; where the device has no room, rows go the ordinary way. */

@@ -269,10 +269,10 @@ KERNEL(delta_dense_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
             x.base = from;
             if (t == 0u) next = IDX_NONE;
             BARRIER();
-            if (start < end)
-                add_columns(true, x, wide || end - start < width, from + (idx_t)start, from + (idx_t)end,
-                            wide && end == width ? &next : 0, a_begin, entries, a_col, a_val, b_ptr, b_col,
-                            b_val);
+            /* teams without columns go along: PoCL's optimizer takes a branch about such a loop wrongly */
+            add_columns(true, x, wide || end - start < width, from + (idx_t)start, from + (idx_t)end,
+                        wide && end == width ? &next : 0, a_begin, start < end ? entries : 0u, a_col, a_val,
+                        b_ptr, b_col, b_val);
             BARRIER();
             const idx_t after = next;
             to += write_window(x, before, width, c_col + to, c_val + to, scan);
