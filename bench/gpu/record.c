@@ -15,8 +15,9 @@
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *
  * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either
- * kind by its five names, a driver's tests all together.  From a record of other sources no test and no sanitizer
- * is kept; times are, and say so: "of_sources" has the hash of those they were measured with, and "of_date". */
+ * kind by its five names, a driver's tests all together.  From a record of other sources no test and no
+ * sanitizer is kept; times are, and say so: "of_sources" has the hash of those they were measured with, and
+ * "of_date" its day. */
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
