@@ -270,7 +270,6 @@ typedef struct work {
 /* The operands of a pair where the context computes; on a GPU checked, transposed and moved there. */
 int  work_make(session *s, const pair *p, work *w);
 void work_free(work *w);
-int  tune_delta(const options *o);      /* of tune_delta.c */
 int  bench_merges(const options *o);
 int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);
