@@ -61,6 +61,12 @@ tell "a record of newer sources, with times of older ones" 0 "$record" check "$w
 tell "times of older sources say of which" 0 grep -q "\"ms\": 0.5.*\"of_sources\": \"$hash\", \"of_date\": \"2026-01-01\"" "$work/newer.json"
 tell "times measured again do not" 1 grep -q '"ms": 0.0625.*of_sources' "$work/newer.json"
 tell "tests of older sources are not kept" 1 grep -qE '"cpu"|memcheck' "$work/newer.json"
+{ cat <<EOF
+{"section": "record", "device": "D", "driver": "R", "date": "2026-02-02", "gpu_sources_sha256": "$hash"}
+{"section": "measure", "name": "tests left out for lack of time", "driver": "opencl", "programs": "t"}
+EOF
+} | (cp "$work/good.json" "$work/short.json"; "$record" write "$work/short.json")
+tell "a record whose tests did not all run" 1 "$record" check "$work/short.json" "$hash"
 tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$hash"
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"

@@ -16,7 +16,8 @@
 #   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
 #   GPU_CHECK_AT_ONCE        tests of devices at the same time (8); of the CPU, before them, as many as JOBS
 #   GPU_CHECK_SECONDS        where time is short: tests of devices and sanitizers that have not ended so many seconds after the
-#                            start are stopped, and the record names them as left out
+#                            start are stopped and named as left out: a look, not a record, and
+#                            check_record.sh refuses it
 #   GPU_CHECK_BUILT          set: BUILD came from elsewhere with all programs in it, and nothing is built
 #   TULLE_TEST_FEW           set: tests of devices take the fewer combinations of make check; the record says so
 #   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
@@ -207,8 +208,8 @@ if wanted tests; then
             if [ "$failed" -ne 0 ]; then tail -n 40 "$log"; fi
             tested "$d" "$p" "$seconds s"
         done
-        [ -z "$left_out" ] ||
-            printf '{"section": "measure", "name": "tests left out for lack of time", "driver": "%s", "programs": "%s"}\n' \
+        [ -z "$left_out" ] || wrong=1
+        printf '{"section": "measure", "name": "tests left out for lack of time", "driver": "%s", "programs": "%s"}\n' \
                 "${d%%:*}" "${left_out# }" >>"$pieces"
     done
     say "tests on $devices: $((SECONDS - start)) s"
@@ -261,8 +262,9 @@ for tool in memcheck racecheck; do
         elif [ $status -eq 0 ] && [ "$failed" -eq 0 ] && grep -qE '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/log"
         then
             result=clean
-        elif no_time $status && ! grep -qE '^========= *(Invalid|Error|Program hit|Race|Warning)' "$work/log"; then
-            result="unavailable: no time was left after $((SECONDS - start)) s; $(grep -ac '^ok ' "$work/log") cases passed until then"
+        elif no_time "$status" && ! grep -qE '^========= *(Invalid|Error|Program hit|Race|Warning)' "$work/log"; then
+            wrong=1
+            result="no time was left after $((SECONDS - start)) s; $(grep -ac '^ok ' "$work/log") cases passed until then"
         else
             result="status $status, $failed tests failed: $(grep -aE 'SUMMARY|=========' "$work/log" | tail -n 1)"
             tail -n 60 "$work/log"
