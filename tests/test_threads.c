@@ -2,9 +2,10 @@
  *
  * test_threads.c - contexts in different threads at the same time, each with a team of its own: the
  * results are those of one alone, and matrices may be freed by another thread, after their context.  And a team itself: each
- * share of a round is run once, by whoever is awake.  After fork() a team works in the child, too. */
-#define _POSIX_C_SOURCE 200809L
+ * share of a round is run once, by whoever is awake, and who is woken works beside the caller.  After fork() a team works in the child, too. */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -256,6 +257,53 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
     sigaction(SIGUSR1, &before, NULL);
 }
 
+/* ---- where a thread wakes up */
+
+typedef struct places {
+    double      patience;
+    int         cpu[2];
+    pthread_t   by;                     /* who ran the second share ... */
+    cpu_set_t   may;                    /* ... and where it may         */
+    atomic_bool begun;
+} places;
+
+/* The caller is at work until the other begins, or its patience ends. */
+static void note_place(void *arg, int thread, int threads)
+{
+    places *p = arg;
+    (void)threads;
+    p->cpu[thread] = sched_getcpu();
+    if (thread == 1) {
+        p->by = pthread_self();
+        pthread_getaffinity_np(p->by, sizeof p->may, &p->may);
+        atomic_store(&p->begun, true);
+        return;
+    }
+    for (double until = tl_now() + p->patience; !atomic_load(&p->begun) && tl_now() < until;) tl_pause();
+}
+
+static void a_woken_thread_works_beside_the_caller_and_may_go_where_it_might(void)
+{
+    enum { TRIES = 100 };
+    tl_base *b = NULL;
+    cpu_set_t all;
+    int beside = 0, woken = 0;
+    REQUIRE(tl_base_create(NULL, 2, sizeof *b, &b) == TULLE_OK, "no team");
+    REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0, "processors unknown");
+    for (int i = 0; i < TRIES; i++) {
+        places p = {.patience = 1e-3 * (1 + i / 10), .cpu = {-1, -1}};
+        sleep_ms(3);                    /* the other sleeps */
+        tl_team_run(b->team, 2, note_place, &p);
+        if (pthread_equal(p.by, pthread_self())) continue;
+        woken++;
+        beside += p.cpu[0] != p.cpu[1];
+        CHECK(CPU_EQUAL(&p.may, &all), "round %d: it may use %d processors, the caller %d", i, CPU_COUNT(&p.may), CPU_COUNT(&all));
+    }
+    CHECK(woken > 0, "the second thread never came in time");
+    CHECK(2 * beside > woken || tl_cores() == 1, "%d times of %d on the caller's processor", woken - beside, woken);
+    tl_base_free(b);
+}
+
 /* ---- fork: the child has the context, but none of its threads */
 
 /* The thread sanitizer cannot follow threads that a child of fork() starts, and qemu-user breaks off at them: there the
@@ -373,4 +421,5 @@ static void a_child_may_use_and_free_what_it_was_given(void)
 
 TEST_MAIN(TEST(contexts_in_several_threads_at_once), TEST(a_context_may_wander_between_threads),
           TEST(contexts_come_and_go), TEST(each_share_is_run_once_and_the_first_by_the_caller),
-          TEST(nobody_waits_for_a_thread_that_does_not_wake_up), TEST(a_child_may_use_and_free_what_it_was_given))
+          TEST(nobody_waits_for_a_thread_that_does_not_wake_up),
+          TEST(a_woken_thread_works_beside_the_caller_and_may_go_where_it_might), TEST(a_child_may_use_and_free_what_it_was_given))
