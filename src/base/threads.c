@@ -11,9 +11,9 @@
  * thread that comes too late finds its share taken.
  *
  * Linux may put a thread that is woken on the processor of the one that woke it, where it waits some
- * milliseconds although others are idle (seen on a virtual machine with two processors: 200 times of 200).  So
- * a sleeping thread is woken with that processor taken from those it may use, and takes all of them back as
- * soon as it runs.
+ * milliseconds although others are idle (seen on a virtual machine with two processors: 200 times of 200), and
+ * a new thread on that of the one that made it.  So a sleeping thread is woken, and a new one begins, with that
+ * processor taken from those it may use; it takes all of them back as soon as it runs.
  *
  * fork() copies a team without its threads, and with its lock in an unknown state.  A child sees that the
  * process number is not the team's: it abandons lock and threads, and starts threads of its own when there is
@@ -99,7 +99,7 @@ static bool take(worker *w, uint64_t round)
 /* ---- sleep */
 
 #if defined(__linux__)
-/* A sleeping thread will wake up on another processor than the caller's. */
+/* A thread that sleeps, or that was just made, will run on another processor than the caller's. */
 static void send_away(worker *w, int here)
 {
     cpu_set_t others;
@@ -153,6 +153,9 @@ static void *serve(void *p)
     worker *w = p;
     tl_team *team = w->team;
     uint64_t seen = 0;
+    pthread_mutex_lock(&team->lock);    /* until start() is done */
+    pthread_mutex_unlock(&team->lock);
+    come_back(w);
     for (;;) {
         for (int i = 0; i < SPINS && atomic_load(&team->round) == seen; i++) tl_pause();
         if (atomic_load(&team->round) == seen) sleep_after(w, seen);
@@ -206,13 +209,17 @@ static bool start(tl_team *team)
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->rest, NULL);
+    const int here = this_processor();
+    pthread_mutex_lock(&team->lock);
     for (int i = 1; i < team->size; i++) {
         worker *w = &team->workers[i];
         *w = (worker){.team = team, .number = i};
-        if (pthread_create(&w->thread, NULL, serve, w) != 0) return false;
+        if (pthread_create(&w->thread, NULL, serve, w) != 0) break;
         team->started++;
+        send_away(w, here);
     }
-    return true;
+    pthread_mutex_unlock(&team->lock);
+    return team->started == team->size - 1;
 }
 
 /* In a child of fork().  Where threads cannot be started the caller does their shares. */
