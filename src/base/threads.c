@@ -31,6 +31,7 @@ typedef struct worker {
     int              number;
     pthread_t        thread;
     _Atomic uint64_t taken;             /* the last round whose share of this number somebody took */
+    pthread_cond_t   wake;
     bool             asleep;            /* these three are written with the team's lock alone      */
 #if defined(__linux__)
     bool             sent;              /* it was woken with fewer processors than it may use, ... */
@@ -42,8 +43,8 @@ struct tl_team {
     int             size, started;
     int64_t         process;            /* where the threads are                      */
     pthread_mutex_t lock;               /* of those that sleep                        */
-    pthread_cond_t  wake, rest;
-    atomic_int      sleepers;           /* workers that need to be woken              */
+    pthread_cond_t  rest;
+    atomic_int      sleepers;           /* workers that sleep                         */
     _Atomic uint64_t round;             /* a change starts one                        */
     atomic_int      finished;           /* shares of the round that workers are done with */
     atomic_bool     waiting;            /* the caller sleeps until they are           */
@@ -131,21 +132,24 @@ static void sleep_after(worker *w, uint64_t seen)
     pthread_mutex_lock(&team->lock);
     atomic_fetch_add(&team->sleepers, 1);
     w->asleep = true;
-    while (atomic_load(&team->round) == seen) pthread_cond_wait(&team->wake, &team->lock);
+    while (atomic_load(&team->round) == seen) pthread_cond_wait(&w->wake, &team->lock);
     w->asleep = false;
     atomic_fetch_sub(&team->sleepers, 1);
     pthread_mutex_unlock(&team->lock);
     come_back(w);
 }
 
-static void wake_all(tl_team *team)
+/* Wakes the first of them, as many as there is work for.  To send one away takes a microsecond of the caller's
+ * time: where there are many, idle processors are found without. */
+static void wake(tl_team *team, int wanted)
 {
-    const int here = this_processor();
+    enum { SENT = 32 };
+    const int end = wanted <= team->started ? wanted : team->started + 1, here = this_processor();
     pthread_mutex_lock(&team->lock);
-    for (int i = 1; i <= team->started; i++)
+    for (int i = 1; i < end && i <= SENT; i++)
         if (team->workers[i].asleep) send_away(&team->workers[i], here);
     pthread_mutex_unlock(&team->lock);
-    pthread_cond_broadcast(&team->wake);
+    for (int i = 1; i < end; i++) pthread_cond_signal(&team->workers[i].wake);
 }
 
 static void *serve(void *p)
@@ -184,7 +188,7 @@ static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted,
     atomic_store(&team->closing, closing);
     atomic_store(&team->finished, 0);
     uint64_t round = atomic_fetch_add(&team->round, 1) + 1;
-    if (atomic_load(&team->sleepers) > 0) wake_all(team);
+    if (atomic_load(&team->sleepers) > 0) wake(team, closing ? team->size : wanted);
     return round;
 }
 
@@ -207,13 +211,13 @@ static bool start(tl_team *team)
 {
     team->process = tl_process();
     pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->rest, NULL);
     const int here = this_processor();
     pthread_mutex_lock(&team->lock);
     for (int i = 1; i < team->size; i++) {
         worker *w = &team->workers[i];
         *w = (worker){.team = team, .number = i};
+        pthread_cond_init(&w->wake, NULL);
         if (pthread_create(&w->thread, NULL, serve, w) != 0) break;
         team->started++;
         send_away(w, here);
@@ -260,9 +264,11 @@ void tl_team_free(tl_team *team)
     if (!team) return;
     if (team->process == tl_process()) {
         begin_round(team, NULL, NULL, 0, true);
-        for (int i = 1; i <= team->started; i++) pthread_join(team->workers[i].thread, NULL);
+        for (int i = 1; i <= team->started; i++) {
+            pthread_join(team->workers[i].thread, NULL);
+            pthread_cond_destroy(&team->workers[i].wake);
+        }
         pthread_cond_destroy(&team->rest);
-        pthread_cond_destroy(&team->wake);
         pthread_mutex_destroy(&team->lock);
     }
     tl_base *b = team->base;
