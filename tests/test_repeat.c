@@ -3,9 +3,7 @@
  * test_repeat.c - products whose rows have the patterns of rows before them, as in multigrid: rows of C of every width that
  * registers can hold and of those that they cannot, patterns that are nearly the same, plans, zeros dropped, the end of B.  Bit for bit. */
 #define _GNU_SOURCE
-#include <sys/mman.h>
-#include <unistd.h>
-#include "ways.h"
+#include "stencil_help.h"
 
 enum { ROWS = 180 };
 
@@ -77,29 +75,6 @@ static ref exact(ref A, ref_types t)
     return copy;
 }
 
-static int64_t rows_again(tulle_ctx *ctx)
-{
-    tulle_stats s;
-    tulle_ctx_stats(ctx, &s);
-    for (int k = 0; k < s.shares; k++)
-        if (strcmp(s.share[k].name, "stencil") == 0) return s.share[k].rows;
-    return 0;
-}
-
-static void plan_is(tulle_ctx *ctx, const ref *A, const ref *B, const ref *want, const char *name)
-{
-    tulle_plan *plan = NULL;
-    REQUIRE(tulle_plan_create(ctx, &A->view, &B->view, NULL, &plan) == TULLE_OK, "%s: %s", name, tulle_ctx_error(ctx));
-    tulle_csr C = tulle_plan_pattern(plan);
-    void *values = malloc((size_t)C.nnz * ref_value_size(C.val_type) + 1);
-    for (int i = 0; i < 2; i++)
-        CHECK(tulle_plan_run(plan, A->values, B->values, values) == TULLE_OK, "%s: %s", name, tulle_ctx_error(ctx));
-    C.values = values;
-    CHECK(ref_same(&C, &want->view, name), "%s", "the plan's values are wrong");
-    free(values);
-    tulle_plan_free(plan);
-}
-
 static void try_one(tulle_ctx *ctx, int shape, breach b, ref_types t)
 {
     static const tulle_options drop = {.drop_zeros = 1}, stencil = {.accumulator = "stencil"};
@@ -113,7 +88,7 @@ static void try_one(tulle_ctx *ctx, int shape, breach b, ref_types t)
     if (b == NOTHING && shape >= REMEMBERED) CHECK(again == 0, "%s: %" PRId64 " rows again", name, again);
     product_is(ctx, &A.view, &B.view, &stencil, &want.view, name);
     product_is(ctx, &A.view, &B.view, &drop, &kept.view, name);
-    plan_is(ctx, &A, &B, &want, name);
+    plan_is(ctx, &A.view, &B.view, &want, name);
     ref_free(&want);
     ref_free(&kept);
     ref_free(&A);
@@ -140,25 +115,6 @@ static void rows_that_are_nearly_the_same(void)
             try_one(ctx, shape, (breach)b, types[1 + (shape + b) % 2]);
         }
     tulle_ctx_free(ctx);
-}
-
-/* A copy of an array that ends where a page does; the next one cannot be read. */
-typedef struct guarded { char *map; size_t page, room; void *at; } guarded;
-
-static guarded guard(const void *from, size_t bytes)
-{
-    guarded g = {.page = (size_t)sysconf(_SC_PAGESIZE)};
-    g.room = (bytes + g.page - 1) / g.page * g.page;
-    g.map = mmap(NULL, g.room + g.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.map == MAP_FAILED || mprotect(g.map + g.room, g.page, PROT_NONE) != 0) abort();
-    g.at = g.map + g.room - bytes;
-    memcpy(g.at, from, bytes);
-    return g;
-}
-
-static void unguard(guarded g)
-{
-    munmap(g.map, g.room + g.page);
 }
 
 /* Rows of B are read as vectors, the last ones, too: nothing behind them is. */

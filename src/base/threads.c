@@ -11,8 +11,8 @@
  * thread that comes too late finds its share taken.
  *
  * Linux may put a thread that is woken on the processor of the one that woke it, where it waits some
- * milliseconds although others are idle (seen on a virtual machine with two processors: 200 times of 200), and
- * a new thread on that of the one that made it.  So a sleeping thread is woken, and a new one begins, with that
+ * milliseconds although others are idle (on a virtual machine with two processors 200 times of 200), and a
+ * new thread on that of the one that made it.  So a sleeping thread is woken, and a new one begins, with that
  * processor taken from those it may use; it takes all of them back as soon as it runs.
  *
  * fork() copies a team without its threads, and with its lock in an unknown state.  A child sees that the
@@ -139,8 +139,8 @@ static void sleep_after(worker *w, uint64_t seen)
     come_back(w);
 }
 
-/* Wakes the first of them, as many as there is work for.  To send one away takes a microsecond of the caller's
- * time: where there are many, idle processors are found without. */
+/* Wakes the first of them, as many as there is work for.  To send one away takes a microsecond of the
+ * caller's time: where there are many, idle processors are found without. */
 static void wake(tl_team *team, int wanted)
 {
     enum { SENT = 32 };

@@ -51,6 +51,11 @@ typedef struct tl_scratch {
     tl_stretch *stretch;
     int32_t    *run;                    /* begin and length of each run to merge */
     uint16_t   *place;                  /* of each product in its row, for stencils */
+    struct tl_octets *octets;           /* how the last of them were added up: kernel_octets.h */
+    void       *octet_step;
+    uint16_t   *octet_place;
+    tl_stretch *octet_stretch;
+    int64_t     octet_steps, octet_products;    /* room */
     int64_t     items;                  /* products a sort can hold          */
     void       *item[2], *product;
     int64_t     table;                  /* entries of the hash table         */
@@ -75,14 +80,25 @@ enum {
     TL_PATTERN_ENTRIES = 128,           /* entries of A of one that is added up in registers */
     TL_PATTERN_PAD = 16,                /* and behind them */
     TL_STEP_BYTES = 16,                 /* of each of those entries, beside eight columns */
+    TL_OCTET_BYTES = 32,                /* of a step of kernel_octets.h, of which there may be so many: */
+    TL_OCTET_STEPS = 512,
+    TL_OCTETS = 64,                     /* of a row of C                                     */
     TL_SLOTS = 2 << 20,                 /* at most, see scratch.c            */
     TL_SLACK = 16                       /* entries a kernel may write behind the last */
 };
 
 /* Where memory is short: rows that do not fit these are computed range by range of their columns. */
 enum {
-    TL_LEAN_STRETCHES = 1 << 10, TL_LEAN_ITEMS = 1 << 10, TL_LEAN_SLOTS = 4 << 10
+    TL_LEAN_STRETCHES = 1 << 10, TL_LEAN_ITEMS = 1 << 10, TL_LEAN_SLOTS = 4 << 10,
+    TL_LEAN_OCTET_STEPS = 128
 };
+
+/* Steps that a row needs, and of which row they are. */
+typedef struct tl_octets {
+    int64_t n, count, products;         /* entries of C, rows of B; 0: of none        */
+    int64_t steps;                      /* 0: it goes without                         */
+    int32_t end[TL_OCTETS];             /* of the steps of each octet                 */
+} tl_octets;
 
 tulle_status tl_scratch_make(tl_base *b, const tulle_csr *B, const tl_profile *profile,
                              const tl_pieces *pieces, tl_scratch *scratch);

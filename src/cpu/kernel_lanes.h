@@ -39,11 +39,12 @@ INLINE void  eight_put(val *to, eight x) { _mm512_storeu_pd(to, x); }
 INLINE eight eight_times(eight x, eight y) { return _mm512_mul_pd(x, y); }
 INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm512_mask_add_pd(x, some, x, y); }
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm512_mask_storeu_pd(to, some, x); }
-INLINE eight eight_moved(eight x, const uint8_t *from)
+typedef __m512i eight_index;
+INLINE eight_index eight_index_at(const uint8_t *from)
 {
-    return _mm512_permutexvar_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)from)),
-                                 x);
+    return _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)from));
 }
+INLINE eight eight_permuted(eight x, eight_index from) { return _mm512_permutexvar_pd(from, x); }
 #else
 typedef __m256 eight;
 INLINE eight eight_of(val x) { return _mm256_set1_ps(x); }
@@ -53,12 +54,14 @@ INLINE void  eight_put(val *to, eight x) { _mm256_storeu_ps(to, x); }
 INLINE eight eight_times(eight x, eight y) { return _mm256_mul_ps(x, y); }
 INLINE eight eight_plus(__mmask8 some, eight x, eight y) { return _mm256_mask_add_ps(x, some, x, y); }
 INLINE void  eight_store(val *to, __mmask8 some, eight x) { _mm256_mask_storeu_ps(to, some, x); }
-INLINE eight eight_moved(eight x, const uint8_t *from)
+typedef __m256i eight_index;
+INLINE eight_index eight_index_at(const uint8_t *from)
 {
-    return _mm256_permutexvar_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)),
-                                 x);
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
 }
+INLINE eight eight_permuted(eight x, eight_index from) { return _mm256_permutexvar_ps(from, x); }
 #endif
+INLINE eight eight_moved(eight x, const uint8_t *from) { return eight_permuted(x, eight_index_at(from)); }
 
 /* Which of the first columns at col, as many as `some` says, are not first + want? */
 #if WIDTH == 32

@@ -3,9 +3,9 @@
  * scratch.c - what a thread needs beside A, B and C.
  *
  * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again: under 20 MiB, less
- * for small matrices.  With the slots of queue.c a thread stays below 32 MiB.  A lean one, for limits below
- * that, takes 100 to 250 KiB. */
+ * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again, 52 KiB of steps
+ * where rows are alike: under 20 MiB, less for small matrices.  With the slots of queue.c a thread stays
+ * below 32 MiB.  A lean one, for limits below that, takes 100 to 250 KiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -45,6 +45,10 @@ static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bo
     s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
+    if (p->a_like && p->b_like) {       /* a step has a product at least, and eight at most */
+        s->octet_steps = smaller(p->max_products, lean ? TL_LEAN_OCTET_STEPS : TL_OCTET_STEPS);
+        s->octet_products = smaller(p->max_products, 8 * s->octet_steps);
+    }
     if (p->repeats) size_patterns(s, p, tl_index_size(B->idx_type), lean);
 }
 
@@ -60,6 +64,10 @@ static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64
         {&s->stretch, s->stretches, sizeof *s->stretch},
         {&s->run, runs, sizeof *s->run},
         {&s->place, s->items, sizeof *s->place},
+        {&s->octets, s->octet_steps > 0, sizeof *s->octets},
+        {&s->octet_step, 2 * s->octet_steps, TL_OCTET_BYTES},
+        {&s->octet_place, s->octet_products, sizeof *s->octet_place},
+        {&s->octet_stretch, s->octet_steps, sizeof *s->octet_stretch},
         {&s->item[0], items, item},
         {&s->item[1], items, item},
         {&s->product, s->items, value},
@@ -105,6 +113,7 @@ void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
         memset(s->mark, 0, (size_t)s->slots + 64);
         memset(s->block, 0, (size_t)(s->slots / 64 + 64));
     }
+    if (s->octet_steps > 0) *s->octets = (tl_octets){0};
     memset(s->key, 0xff, (size_t)s->table * index);
     memset(s->rows, 0, sizeof s->rows);
     memset(s->products, 0, sizeof s->products);

@@ -91,8 +91,8 @@ static int64_t equal_length(const tulle_csr *B)
     return length;
 }
 
-/* Entries of the rows: the largest number, and how many rows have some.  Without a branch, in bursts that keep
- * 32-bit counts exact, so that vectors can do it. */
+/* Entries of the rows: the largest number, and how many rows have some.  Without a branch, in bursts that
+ * keep 32-bit counts exact, so that vectors can do it. */
 typedef struct lengths { int64_t longest, filled; } lengths;
 
 #define MULTIPLY_LENGTHS(name, PTR)                                                               \

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_stencil.c - products whose rows repeat the row before, one column on, as on grids: rows of C of every length around
+ * whole octets and around the longest that are added up by octets, lines of several lengths, lines that differ in one place, the end
+ * of B, plans, small limits.  Bit for bit. */
+#define _GNU_SOURCE
+#include "stencil_help.h"
+
+enum { MOST = 40 };
+
+/* Columns of a row, from its own number on; at the ends of lines of so many rows the first ones are left out. */
+typedef struct stencil {
+    const char *name;
+    int         count, offset[MOST], line, cut;
+} stencil;
+
+typedef struct case_of { stencil a, b; int64_t rows; } case_of;
+
+static stencil band(const char *name, int count, int apart, int line)
+{
+    stencil s = {.name = name, .count = count, .line = line, .cut = line ? 1 : 0};
+    for (int i = 0; i < count; i++) s.offset[i] = i * apart;
+    return s;
+}
+
+/* So many runs of so many columns. */
+static stencil blocks(const char *name, int runs, int length, int apart, int line)
+{
+    stencil s = {.name = name, .count = runs * length, .line = line, .cut = line ? 1 : 0};
+    for (int i = 0; i < s.count; i++) s.offset[i] = i / length * apart + i % length;
+    return s;
+}
+
+static int last_of(const stencil *s)
+{
+    return s->offset[s->count - 1];
+}
+
+static ref matrix_of(const stencil *s, int64_t rows, int64_t cols, ref_types t, uint64_t seed)
+{
+    int64_t at = 0;
+    ref A = ref_new(rows, cols, rows * s->count, t);
+    for (int64_t i = 0; i < rows; i++) {
+        const bool end = s->line && i % s->line == s->line - 1;
+        for (int k = end ? s->cut : 0; k < s->count; k++)
+            if (i + s->offset[k] < cols) ref_set_col(&A, at++, i + s->offset[k]);
+        ref_set_ptr(&A, i + 1, at);
+    }
+    A.view.nnz = at;
+    ref_fill(&A, REF_REALS, seed);
+    ref copy = ref_copy(&A.view, t);            /* arrays as long as the entries, so that a sanitizer sees one too far */
+    ref_free(&A);
+    return copy;
+}
+
+static void product_of(tulle_ctx *ctx, const stencil *a, const stencil *b, int64_t rows, ref_types t, bool mostly)
+{
+    static const tulle_options forced = {.accumulator = "stencil"}, drop = {.accumulator = "stencil", .drop_zeros = 1};
+    const int64_t inner = rows + last_of(a), cols = inner + last_of(b);
+    ref A = matrix_of(a, rows, inner, t, 5), B = matrix_of(b, inner, cols, t, 6);
+    ref want = ref_product(&A.view, &B.view), kept = ref_without_zeros(&want.view);
+    char name[160];
+    snprintf(name, sizeof name, "%s * %s, %" PRId64 " rows, %s", a->name, b->name, rows, ref_types_name(t));
+    product_is(ctx, &A.view, &B.view, &forced, &want.view, name);
+    if (mostly) CHECK(rows_again(ctx) > rows / 2, "%s: %" PRId64 " rows as a stencil", name, rows_again(ctx));
+    product_is(ctx, &A.view, &B.view, NULL, &want.view, name);
+    product_is(ctx, &A.view, &B.view, &drop, &kept.view, name);
+    plan_is(ctx, &A.view, &B.view, &want, name);
+    ref_free(&want);
+    ref_free(&kept);
+    ref_free(&A);
+    ref_free(&B);
+}
+
+static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
+
+/* C has 1 to 40 entries a row, and about as many as octets are for. */
+static void rows_of_c_of_every_length(void)
+{
+    tulle_ctx *ctx = ctx_with(1);
+    for (int n = 2; n <= MOST; n++) {
+        const stencil a = band("2", 2, 1, 0), b = band("n", n - 1, 1, 0), c = blocks("runs", n / 3 + 1, 2, 3, 0);
+        product_of(ctx, &a, &b, 60, f64, true);
+        product_of(ctx, &c, &a, 60, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32}, false);
+    }
+    for (int n = 252; n <= 260; n++) {          /* 8 runs of 32, but for the last */
+        stencil a = band("8 apart", 8, 40, 0), b = band("32", 32, 1, 0);
+        a.offset[7] = 6 * 40 + n - 7 * 32;
+        product_of(ctx, &a, &b, 60, f64, true);
+        product_of(ctx, &a, &b, 60, (ref_types){TULLE_F32, TULLE_I64, TULLE_I64}, true);
+    }
+    tulle_ctx_free(ctx);
+}
+
+static void stencils_in_every_type(void)
+{
+    const stencil set[] = {
+        band("5 points", 5, 7, 0), band("5 points, lines of 19", 5, 7, 19), blocks("9 points", 3, 3, 11, 23),
+        blocks("27 points", 9, 3, 8, 31), band("diagonal", 1, 1, 0), blocks("pairs", 6, 2, 5, 12), band("40", 40, 1, 0),
+        band("40 by threes", 40, 3, 0),         /* with the one before: more steps than there is room for */
+    };
+    enum { SET = sizeof set / sizeof *set };
+    tulle_ctx *one = ctx_with(1), *two = ctx_with(2);
+    for (int i = 0; i < SET; i++)
+        for (int k = 0; k < SET; k++)
+            for (int t = (i + k) % 3; t < REF_TYPES; t += 3)
+                product_of(t % 2 ? one : two, &set[i], &set[k], 100 + 13 * i, ref_types_at(t), false);
+    tulle_ctx_free(one);
+    tulle_ctx_free(two);
+}
+
+/* Lines whose rows have as many entries, products and rows of B as those of the line before, but in other places, or from rows of B
+ * of other lengths, or from elsewhere in B: what was kept of the line before is theirs only in the last case. */
+typedef enum { OTHER_PLACES, OTHER_LENGTHS, ELSEWHERE, KINDS } difference;
+
+enum { LINE = 16, LINES = 12, ROWS = LINE * LINES, REGION = ROWS + 256, ENTRIES = 6 };
+
+static int64_t column_of(difference d, int64_t i, int k)
+{
+    const int64_t odd = i / LINE % 2;
+    switch (d) {
+    case OTHER_PLACES: return i + k + (k > 4 - odd);
+    case OTHER_LENGTHS: return i + 10 * k + REGION * (odd + k / 3);
+    default: return i + k + REGION * odd;
+    }
+}
+
+static void lines_that_are_nearly_the_same(void)
+{
+    static const tulle_options forced = {.accumulator = "stencil"};
+    tulle_ctx *ctx = ctx_with(1);
+    for (int d = 0; d < KINDS; d++)
+        for (int i = 0; i < REF_TYPES; i += 3) {
+            const ref_types t = ref_types_at(i);
+            ref A = ref_new(ROWS, 3 * REGION, ENTRIES * ROWS, t), B = ref_new(3 * REGION, 3 * REGION + 4, 12 * REGION, t);
+            int64_t at = 0;
+            for (int64_t row = 0; row < ROWS; row++) {
+                for (int k = 0; k < ENTRIES; k++) ref_set_col(&A, at++, column_of((difference)d, row, k));
+                ref_set_ptr(&A, row + 1, at);
+            }
+            at = 0;
+            for (int64_t row = 0; row < 3 * REGION; row++) {
+                const int n = d == OTHER_LENGTHS && row / REGION == 1 ? 3 : 4;
+                for (int k = 0; k < n; k++) ref_set_col(&B, at++, row + k);
+                ref_set_ptr(&B, row + 1, at);
+            }
+            B.view.nnz = at;
+            ref_fill(&A, REF_REALS, 5);
+            ref_fill(&B, REF_REALS, 6);
+            ref want = ref_product(&A.view, &B.view);
+            product_is(ctx, &A.view, &B.view, &forced, &want.view, "lines");
+            CHECK(rows_again(ctx) > ROWS / 2, "difference %d: %" PRId64 " rows", d, rows_again(ctx));
+            plan_is(ctx, &A.view, &B.view, &want, "lines");
+            ref_free(&want);
+            ref_free(&A);
+            ref_free(&B);
+        }
+    tulle_ctx_free(ctx);
+}
+
+/* Rows of B are read as octets, the last ones, too: nothing behind them is, and nothing is written behind the last value. */
+static void nothing_is_touched_behind_the_last_entry(void)
+{
+    static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},
+                                      {TULLE_F64, TULLE_I64, TULLE_I32}, {TULLE_F32, TULLE_I32, TULLE_I32}};
+    tulle_ctx *ctx = ctx_with(1);
+    for (int n = 1; n <= 18; n++)
+        for (int i = 0; i < 4; i++) {
+            const stencil a = band("3", 3, 1, 0), b = band("n", n, 1, 0);
+            const int64_t rows = 40, inner = rows + last_of(&a), cols = inner + last_of(&b);
+            ref A = matrix_of(&a, rows, inner, types[i], 5), B = matrix_of(&b, inner, cols, types[i], 6);
+            ref want = ref_product(&A.view, &B.view);
+            guarded val = guard(B.view.values, (size_t)B.view.nnz * ref_value_size(B.view.val_type));
+            tulle_csr view = B.view;
+            view.values = val.at;
+            product_is(ctx, &A.view, &view, NULL, &want.view, b.name);
+            tulle_plan *plan = NULL;
+            REQUIRE(tulle_plan_create(ctx, &A.view, &view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            guarded c = guard(want.view.values, (size_t)want.view.nnz * ref_value_size(want.view.val_type));
+            memset(c.at, 0, (size_t)want.view.nnz * ref_value_size(want.view.val_type));
+            CHECK(tulle_plan_run(plan, A.values, val.at, c.at) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            tulle_csr C = tulle_plan_pattern(plan);
+            C.values = c.at;
+            CHECK(ref_same(&C, &want.view, "plan"), "%d entries", n);
+            tulle_plan_free(plan);
+            unguard(val);
+            unguard(c);
+            ref_free(&want);
+            ref_free(&A);
+            ref_free(&B);
+        }
+    tulle_ctx_free(ctx);
+}
+
+/* With the least limits there are fewer steps than a row needs, and then it goes without them. */
+static void small_limits(void)
+{
+    tulle_ctx *ctx = ctx_with(2);
+    const stencil a = blocks("27 points", 9, 3, 9, 40), b = band("5 points", 5, 7, 0);
+    for (int which = 0; which < 2; which++) {
+        const stencil *s = which ? &b : &a;
+        const int64_t rows = 400, inner = rows + last_of(s), cols = inner + last_of(s);
+        ref A = matrix_of(s, rows, inner, f64, 5), B = matrix_of(s, inner, cols, f64, 6);
+        ref want = ref_product(&A.view, &B.view);
+        int done = 0;
+        for (uint64_t limit = 4 << 20; limit > 1024; limit = limit / 4 * 3) {
+            const tulle_options o = {.memory_limit = limit, .accumulator = "stencil"};
+            tulle_matrix *C = NULL;
+            if (tulle_multiply(ctx, &A.view, &B.view, &o, &C) != TULLE_OK) continue;
+            tulle_csr c = tulle_matrix_view(C);
+            CHECK(ref_same(&c, &want.view, "limit"), "limit %" PRIu64, limit);
+            tulle_matrix_free(C);
+            done++;
+        }
+        CHECK(done > 3, "%d limits were enough", done);
+        ref_free(&want);
+        ref_free(&A);
+        ref_free(&B);
+    }
+    tulle_ctx_free(ctx);
+}
+
+TEST_MAIN(TEST(rows_of_c_of_every_length), TEST(stencils_in_every_type), TEST(lines_that_are_nearly_the_same),
+          TEST(nothing_is_touched_behind_the_last_entry), TEST(small_limits))
