@@ -4,7 +4,8 @@
  *
  * Rows of a grid repeat the row before, one column on, and so do the rows of B they name.  The place of each
  * product within its row is then the same in all of them: it is found once, and the rows after the first
- * need no marks, no search and no sort: kernel_octets.h adds them up where the processor has vectors for it. */
+ * need no marks, no search and no sort.  Where the processor has vectors for it, kernel_octets.h adds them
+ * up. */
 #ifndef TL_KERNEL_STENCIL_H
 #define TL_KERNEL_STENCIL_H
 #include "cpu/kernel_octets.h"
