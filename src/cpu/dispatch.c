@@ -128,8 +128,9 @@ const char *tl_cpu_isa(void)
 
 int64_t tl_cpu_few(tulle_type value)
 {
-    enum { FEW = 12 };                  /* measured: 9 products 1.3 times as fast, 16 products 0.6 times */
-    return value <= TULLE_F64 && strcmp(table()->name, "avx512") == 0 ? FEW : 0;
+    /* measured: 9 products 1.3 times as fast (AVX2: 1.2), 16 products 0.6 times */
+    enum { FEW = 12 };
+    return value <= TULLE_F64 && strcmp(table()->name, "base") != 0 ? FEW : 0;
 }
 
 void tl_cpu_text(char *text, size_t bytes)

@@ -29,7 +29,7 @@ typedef struct octet_step {
 
 _Static_assert(sizeof(octet_step) == TL_OCTET_BYTES, "scratch.c gives a step its room");
 
-#if HAVE_LANES
+#if HAVE_MASKS
 #define HAVE_OCTETS 1
 enum { OCTET = 8, PARTS = 1 };          /* entries; parts of one that move together: all of it */
 typedef eight octet;
@@ -44,10 +44,10 @@ INLINE octet octet_added(octet_move m, octet sum, val a, const val *b)
 {
     return eight_plus(m.some, sum, eight_permuted(eight_times(eight_of(a), eight_at(b)), m.from));
 }
-INLINE void octet_store(val *to, octet x, int64_t count) { eight_store(to, first_lanes(count), x); }
+INLINE void octet_store(val *to, octet x, int64_t count) { eight_store(to, count, x); }
 INLINE void octet_columns(idx *to, const idx *from, idx more, int64_t count)
 {
-    write_eight_columns(to, count < OCTET, first_lanes(count), from, more);
+    write_eight_columns(to, count < OCTET, count, from, more);
 }
 
 #elif defined(__AVX2__) && KIND <= 2

@@ -20,8 +20,6 @@
 #define TL_KERNEL_REPEAT_H
 #include "cpu/kernel_lanes.h"
 
-typedef idx lanes8 __attribute__((vector_size(8 * sizeof(idx)), aligned(sizeof(idx)), may_alias));
-
 /* A pattern; the arrays that arrays_of() gives lie behind it. */
 typedef struct pattern {
     int64_t         products;           /* -1: none */
@@ -99,14 +97,6 @@ static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begi
     }
     for (int i = 0; i < TL_PATTERN_PAD; i++) x[n + i] = 0;
     return n;
-}
-
-INLINE bool any_lane(const lanes8 *d) /* not by value: its size is not that of a register everywhere */
-{
-    uint64_t word[sizeof *d / 8], any = 0;
-    memcpy(word, d, sizeof *d);
-    for (size_t i = 0; i < sizeof *d / 8; i++) any |= word[i];
-    return any != 0;
 }
 
 /* Has a row the pattern, where each row of B has one entry?  Its products go to v meanwhile. */
@@ -205,7 +195,7 @@ INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl
     const pattern_arrays a = arrays_of(size, p);
     const idx first = first_column(sh, job, a_begin);
     bool again;
-#if HAVE_LANES
+#if HAVE_EIGHT
     if (m != SYMBOLIC && p->groups) {
         const lane_row r = {a.product, a.length, a.lanes, a.source, a_begin, a_end, p->count, first};
         if (a_end - a_begin != p->entries) return false;
@@ -232,7 +222,7 @@ typedef struct repeats {
     out      o;
 } repeats;
 
-#if HAVE_LANES
+#if HAVE_EIGHT
 /* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  What
  * the loop needs are variables of its own, few enough for registers. */
 INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job,
@@ -240,7 +230,7 @@ INLINE void short_rows(const mode m, const shape sh, const int entries, const tl
 {
     const pattern_size size = size_of_patterns(s);
     const tl_arrays ma = job->a, mb = job->b;
-    const int64_t row0 = at->row, row1 = at->row1, before = at->total, safe = job->b_nnz - 8;
+    const int64_t row0 = at->row, row1 = at->row1, before = at->total, safe = job->b_nnz - STEP_READS;
     const bool exact = m == NUMERIC || job->exact;
     idx *const col = at->o.col;
     val *const value = at->o.val;
@@ -258,10 +248,9 @@ INLINE void short_rows(const mode m, const shape sh, const int entries, const tl
         if (!(entries == ONE ? sum_steps_of_ones(sh, &ma, &mb, a.step, begin, end, first, &sum)
                              : sum_steps(sh, &ma, &mb, safe, a.step, begin, end, first, &sum)))
             break;
-        const __mmask8 some = first_lanes(p->count);
-        if (exact) eight_store(value + n, some, sum);
+        if (exact) eight_store(value + n, p->count, sum);
         else eight_put(value + n, sum);
-        if (m != NUMERIC) write_eight_columns(col + n, exact, some, a.col, first);
+        if (m != NUMERIC) write_eight_columns(col + n, exact, p->count, a.col, first);
         n += p->count;
         if (m != NUMERIC) row_end[i - row0] = before + n;
         products += p->products;
@@ -309,17 +298,18 @@ INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x
     memcpy(product, x, (size_t)(n + TL_PATTERN_PAD) * sizeof *x);
 }
 
-/* Where one register holds the row of C. */
+#if HAVE_EIGHT
+/* Where eight lanes hold the row of C. */
 static void note_steps(const tl_job *job, const pattern *p, const pattern_arrays a, int64_t a_begin)
 {
     for (int64_t k = 0, n = 0; k < p->entries; k++) {
         int64_t j = col_at(ANY, &job->a, a_begin + k);
         int64_t length = ptr_at(ANY, &job->b, j + 1) - ptr_at(ANY, &job->b, j);
         lane_step step = {.length = (int32_t)length, .some = (uint8_t)((1u << length) - 1)};
+        eight_clear(&step.lanes, step.source);
         for (int i = 0; i < length; i++, n++) {
             step.want[i] = -a.product[n];
-            step.lanes |= (uint8_t)(1 << a.place[n]);
-            step.source[a.place[n]] = (uint8_t)i;
+            eight_note(&step.lanes, step.source, a.place[n], i);
         }
         a.step[k] = step;
     }
@@ -331,23 +321,28 @@ static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64
 {
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
     const int64_t groups = p->count <= 8 ? 1 : p->count <= 16 ? 2 : 4;
-    if (!HAVE_LANES || job->b_longest > 8 || p->count > 32 || p->entries > s->pattern_entries) return;
+    if (job->b_longest > 8 || p->count > 32 || p->entries > s->pattern_entries) return;
     p->groups = (int32_t)groups;
     if (groups == 1) {
         note_steps(job, p, a, a_begin);
         return;
     }
-    memset(a.lanes, 0, (size_t)(p->entries * groups));
-    memset(a.source, 0, (size_t)(p->entries * groups * 8));
+    for (int64_t g = 0; g < p->entries * groups; g++) eight_clear(a.lanes + g, a.source + 8 * g);
     for (int64_t k = 0, n = 0; k < p->entries; k++) {
         int64_t j = col_at(ANY, &job->a, a_begin + k);
         a.length[k] = (uint8_t)(ptr_at(ANY, &job->b, j + 1) - ptr_at(ANY, &job->b, j));
         for (int i = 0; i < a.length[k]; i++, n++) {
-            a.lanes[k * groups + a.place[n] / 8] |= (uint8_t)(1 << a.place[n] % 8);
-            a.source[k * groups * 8 + a.place[n]] = (uint8_t)i;
+            const int64_t g = k * groups + a.place[n] / 8;
+            eight_note(a.lanes + g, a.source + 8 * g, a.place[n] % 8, i);
         }
     }
 }
+#else
+INLINE void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64_t a_begin)
+{
+    (void)job, (void)s, (void)p, (void)a_begin;
+}
+#endif
 
 /* And what came out: n columns at col, NULL where they were only counted. */
 INLINE void note_places(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t products,

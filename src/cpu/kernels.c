@@ -141,7 +141,7 @@ INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, cons
     int64_t credit = CREDIT;
     forget_patterns(m, c_col != NULL, s);
     for (; x.row < x.row1; x.row++) {
-#if HAVE_LANES
+#if HAVE_EIGHT
         if (m != SYMBOLIC && !job->drop_zeros && credit > 0) {
             int64_t before = x.row;
             if (m == FUSED) short_rows_fused(entries, sh == PLAIN, job, s, &x, row_end + x.row - piece->row0);
