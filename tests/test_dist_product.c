@@ -234,6 +234,38 @@ static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
     ref_free(&B);
 }
 
+/* Where B's own rows take more than half of the limit, what is left is shared by fetched rows and the
+ * product: a few blocks, not one for each row of A. */
+static void own_rows_of_more_than_half_the_limit_make_few_blocks(void)
+{
+    enum { ROWS = 200, EACH = 8 };
+    ref_types t = ref_types_at(4);
+    ref A = ref_new(ROWS, 2 * ROWS * EACH, ROWS * EACH, t);
+    ref B = ref_random(13, 2 * ROWS * EACH, 48, 24, REF_REALS, t);
+    for (int64_t i = 0; i < ROWS; i++) {
+        ref_set_ptr(&A, i + 1, (i + 1) * EACH);
+        for (int64_t k = i * EACH; k < (i + 1) * EACH; k++) {
+            ref_set_col(&A, k, ROWS * EACH + k);
+            ref_set_val(&A, k, (ref_value){1, 0});
+        }
+    }
+    ref want = ref_product(&A.view, &B.view);
+    uint64_t entry = ref_index_size(t.idx) + ref_value_size(t.val);
+    uint64_t own = entry * (uint64_t)ref_ptr(&B.view, ROWS * EACH) + 8 * ROWS * EACH;
+    job j = {.options = {.memory_limit = own / 4 * 7}, .A.starts = {0, ROWS, ROWS},
+             .B.starts = {0, ROWS * EACH, 2 * ROWS * EACH}};
+    spread_at(&j.A, &A.view, 2);
+    spread_at(&j.B, &B.view, 2);
+    team_run(&ranks, 2, multiply, &j, NULL);
+    result_is(&j, &B.view, &want.view, "own rows");
+    int blocks = ranks.member[0].stats.blocks;
+    CHECK(blocks > 1 && blocks < 20, "%d blocks", blocks);
+    job_free(&j);
+    ref_free(&want);
+    ref_free(&A);
+    ref_free(&B);
+}
+
 /* ---- failures */
 
 static void each_call_of_the_transport_may_fail(void)
@@ -369,6 +401,7 @@ TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(eve
           TEST(values_of_both_may_be_one_array),
           TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
           TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c),
+          TEST(own_rows_of_more_than_half_the_limit_make_few_blocks),
           TEST(each_call_of_the_transport_may_fail),
           TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),

@@ -54,6 +54,14 @@ static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, in
     return bytes;
 }
 
+/* What rows of B may take while a block is multiplied: half of the limit.  Our own, which are there whatever
+ * the block, may take more than that; then others still get a quarter of the rest. */
+static uint64_t room_of(uint64_t fixed, uint64_t limit)
+{
+    uint64_t more = fixed < limit ? fixed + (limit - fixed) / 4 : limit;
+    return more > limit / 2 ? more : limit / 2;
+}
+
 static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, const tl_fetch *f,
                         uint64_t limit, blocks *k)
 {
@@ -61,6 +69,7 @@ static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, c
     int64_t *seen = NULL;
     uint64_t entry = tl_index_size(B->idx_type) + tl_type_size(B->val_type);
     uint64_t fixed = (uint64_t)f->own_entries * entry + 8 * (uint64_t)f->lists.own_rows, held = 0;
+    uint64_t room = room_of(fixed, limit);
     TRY(tl_alloc(d->b, &k->start, A->rows + 2, sizeof *k->start, "blocks of rows"));
     k->start[0] = 0;
     k->count = 1;
@@ -71,7 +80,7 @@ static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, c
     k->count = 0;
     for (int64_t i = 0; i < A->rows; i++) {
         uint64_t more = new_bytes(A, f, i, seen, k->count, entry);
-        if (i > k->start[k->count] && fixed + held + more > limit / 2) {
+        if (i > k->start[k->count] && fixed + held + more > room) {
             k->start[++k->count] = i;
             more = new_bytes(A, f, i, seen, k->count, entry);
             held = 0;
