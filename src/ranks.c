@@ -158,6 +158,8 @@ tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t
     HAVE(out);
     if (status == TULLE_OK) status = tl_part_check(d, A, "A", true);
     if (status == TULLE_OK) status = tl_starts_check(d, row_starts, A->rows, "A");
+    if (status == TULLE_OK)
+        status = tl_rows_check(d, A, row_starts[d->t.rank], row_starts[d->t.rank + 1], "A");
     AGREE(status);
     TRY(tl_dist_scatter(d, A, row_starts, out));
 done:
@@ -174,6 +176,7 @@ tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root,
     if (status == TULLE_OK) status = check_rank(d->b, root, d->t.size);
     TRY(tl_same_everywhere(d, status, &(tl_same){"the rank that gathers", "which it is", root}, 1));
     TRY(tl_dist_check(d, A, "A", true));
+    AGREE(tl_rows_check(d, &A->local, 0, A->local.rows, "A"));
     TRY(tl_dist_gather(d, A, root, out));
 done:
     return status;
@@ -218,6 +221,7 @@ tulle_status tulle_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, con
     HAVE(out);
     AGREE(status);
     TRY(tl_dist_check(d, A, "A", true));
+    status = tl_rows_check(d, &A->local, 0, A->local.rows, "A");
     TRY(check_starts(d, status, row_starts, tl_dist_rows(d, A), false));
     TRY(tl_dist_redistribute(d, A, row_starts, out));
 done:

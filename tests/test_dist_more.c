@@ -212,6 +212,29 @@ static void rows_move_to_other_ranks_and_back(void)
         }
 }
 
+/* Row pointers that go back, on one rank alone: rows that move are never taken from elsewhere. */
+static void row_pointers_out_of_order_are_refused(void)
+{
+    static const member_fn fns[] = {redistribute, gather, scatter};
+    ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
+    for (int way = 0; way < 6; way++) {
+        job j = {.a = ref_random(14, 30, 30, 4, REF_REALS, t), .b = ref_random(15, 30, 30, 4, REF_REALS, t)};
+        int64_t wrong = way < 3 ? -1000000000 : 1000000000;
+        tulle_dist_split(30, 3, j.other);
+        job_make(&j, 3, 0);
+        ref_set_ptr(&j.A.part[1], 5, wrong);
+        ref_set_ptr(&j.a, 20, wrong);           /* where the rows of rank 1 end */
+        team_run(&ranks, 3, fns[way % 3], &j, NULL);
+        team_agrees(&ranks, "row pointers");
+        CHECK(ranks.member[0].status == TULLE_EPATTERN, "way %d: %s", way, ranks.member[0].why);
+        CHECK(strstr(ranks.member[0].why, "row_ptr"), "%s", ranks.member[0].why);
+        for (int r = 0; r < 3; r++) CHECK(!j.C[r] && !j.all[r], "something was left");
+        job_clear(&j);
+        ref_free(&j.a);
+        ref_free(&j.b);
+    }
+}
+
 /* ---- equal work */
 
 static void balance(member *m)
@@ -548,6 +571,7 @@ static void each_call_and_each_request_may_fail(void)
 }
 
 TEST_MAIN(TEST(transposes_are_those_of_one_process), TEST(transposes_of_bands_are_those_of_one_process),
+          TEST(row_pointers_out_of_order_are_refused),
           TEST(rows_move_to_other_ranks_and_back),
           TEST(row_blocks_have_equal_work), TEST(operands_may_be_transposed),
           TEST(coarse_grids_are_those_of_one_process),

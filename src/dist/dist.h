@@ -78,6 +78,8 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
 /* A matrix or rows of one on the host: its fields and, unless trusted, its arrays.  Not collective. */
 tulle_status tl_part_check(tulle_dist *d, const tulle_csr *A, const char *name, bool trust);
+/* Of some rows, are the pointers in order?  What is moved or copied must be there.  Not collective. */
+tulle_status tl_rows_check(tulle_dist *d, const tulle_csr *A, int64_t first, int64_t end, const char *name);
 /* Is it a tulle_op?  Not collective. */
 tulle_status tl_op_check(tulle_dist *d, int op);
 /* Row blocks of so many rows, the same on all ranks; not collective. */

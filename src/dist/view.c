@@ -70,6 +70,19 @@ done:
     return status;
 }
 
+tulle_status tl_rows_check(tulle_dist *d, const tulle_csr *A, int64_t first, int64_t end, const char *name)
+{
+    int64_t before = 0;
+    for (int64_t i = first; i <= end; i++) {
+        int64_t begin = tl_row_begin(A, i);
+        if (begin < before || begin > A->nnz)
+            return tl_fail(d->b, TULLE_EPATTERN, "%s: row_ptr[%" PRId64 "] is %" PRId64
+                           ", less than one before it or more than nnz", name, i, begin);
+        before = begin;
+    }
+    return TULLE_OK;
+}
+
 static tulle_status check_here(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust,
                                tl_same *same)
 {
