@@ -87,6 +87,7 @@ static int same_way(const tulle_transport *t, const options *o)
         {"a .tulle file as output", o->output && ends_with(o->output, ".tulle")},
         {"the operands' transposes", 4 * (int64_t)o->product.op_a + o->product.op_b},
         {"--type", o->type}, {"--index", o->index}, {"--check", o->check}, {"--repeat", o->repeat},
+        {"--symmetric", o->symmetric},
     };
     enum { WAYS = sizeof way / sizeof *way };
     int64_t least[2 * WAYS];
@@ -273,7 +274,7 @@ static int put(session *s, tulle_dist *d, const tulle_transport *t, outcome *r)
     } else {
         GO(all_told(s, t, tulle_dist_gather(d, &r->c.view, 0, &all)));
         tulle_csr view = tulle_matrix_view(all);
-        GO(all_told(s, t, t->rank == 0 ? tulle_write(s->ctx, s->o->output, &view) : TULLE_OK));
+        GO(all_well(t, t->rank == 0 ? output_write(s, s->o->output, &view, NULL) : told(s, TULLE_OK)));
     }
     r->sec_write = seconds() - begin;
 done:
@@ -361,9 +362,13 @@ static int share_cores(session *s, int which)
 static int get_ready(session *s, const options *o, int which)
 {
     int code = END_OK;
+    bool speaks = number_of(launchers[which].rank) == 0;
     GO(check_names(o));
     GO(output_name(o->output, MATRIX_FILE));
+    GO(output_symmetric(o, o->output));
+    if (o->product.time_stages) GO(complain(END_USAGE, "--stages is for one process, not for ranks"));
     GO(session_open(s, o));
+    if (speaks) GO(output_place(s, o->output));         /* the file is rank 0's, wherever the others are */
     GO(share_cores(s, which));
 done:
     return code;

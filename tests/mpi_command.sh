@@ -32,6 +32,16 @@ check "two operands, the same file" cmp one.tulle many.tulle
 "$tulle" multiply R.mtx -q -o one.mtx
 check "text in, text out" ranks 2 multiply R.mtx -o many.mtx
 check "text, the same file" cmp one.mtx many.mtx
+"$tulle" multiply A.tulle --transpose-b --symmetric -q -o one.mtx
+check "one triangle of a symmetric C" ranks 2 multiply A.tulle --transpose-b --symmetric -o many.mtx
+check "... the same file" cmp one.mtx many.mtx
+ranks 2 multiply A.tulle --symmetric -o many.tulle
+check "--symmetric for a .tulle file is refused once" count_is err '--symmetric is for' 1
+ranks 2 multiply A.tulle --stages
+check "--stages is refused once" count_is err '--stages' 1
+ranks 3 multiply A.tulle -o none/many.tulle
+check "a folder that is not there is told once" count_is err 'none/many.tulle' 1
+check "... before the product" test ! -s out
 check "a recipe, as JSON" ranks 2 multiply poisson2d:20 --json --check
 check "JSON is printed once" count_is out '"ranks": 2' 1
 check "bytes are those that must move" test "$(sed -n 's/.*"bytes": //p' out)" = "$(sed -n 's/.*"bytes_exact": //p' out)"
@@ -72,6 +82,7 @@ odd 3 'set -- multiply A.tulle' "$differ: --output" multiply A.tulle
 odd 3 'set -- "$@" --check' "$differ: --check" multiply A.tulle
 odd 3 'set -- "$@" --transpose-a' "$differ: the operands" multiply A.tulle
 odd 3 'set -- "$@" A.tulle' "$differ: the number of operands" multiply A.tulle
+odd 3 'set -- "$@" --symmetric' 'rank 1: --symmetric is for' multiply A.tulle
 odd 3 'set -- "$@" --repeat 3' "$differ: --repeat" multiply A.tulle
 odd 3 'set -- multiply R.mtx -o odd.tulle' "$differ: what is read" multiply A.tulle
 odd 3 'set -- multiply P.tulle -o odd.tulle' 'do not agree on its header' multiply A.tulle
