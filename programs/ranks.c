@@ -12,6 +12,7 @@
 #include "program.h"
 #include "tulle_mpi.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -358,6 +359,30 @@ static int share_cores(session *s, int which)
     return told(s, tulle_ctx_set_threads(s->ctx, threads > 0 ? threads : 1));
 }
 
+/* Standard error of a rank is a pipe to its launcher, which says everything again: whether that is on a
+ * terminal is seen where it runs on this machine, above us. */
+static bool launcher_on_terminal(void)
+{
+    char path[64], name[32], line[128];
+    long parent = getppid();
+    for (int k = 0; k < 5 && parent > 1; k++) {
+        snprintf(path, sizeof path, "/proc/%ld/stat", parent);
+        FILE *f = fopen(path, "r");
+        bool known = f && fgets(line, sizeof line, f);
+        if (f) fclose(f);
+        if (!known || sscanf(line, "%*d (%31[^)]) %*c %ld", name, &parent) != 2) return false;
+        if (strncmp(name, "mpirun", 6) != 0 && strncmp(name, "mpiexec", 7) != 0
+            && strncmp(name, "orterun", 7) != 0)
+            continue;
+        strcpy(strrchr(path, '/'), "/fd/2");
+        int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        bool terminal = fd >= 0 && isatty(fd);
+        if (fd >= 0) close(fd);
+        return terminal;
+    }
+    return false;
+}
+
 /* What one process does before it needs the others. */
 static int get_ready(session *s, const options *o, int which)
 {
@@ -370,6 +395,7 @@ static int get_ready(session *s, const options *o, int which)
     GO(session_open(s, o));
     if (speaks) GO(output_place(s, o->output));         /* the file is rank 0's, wherever the others are */
     GO(share_cores(s, which));
+    s->bar.wanted = speaks && !o->quiet && (s->bar.wanted || launcher_on_terminal());
 done:
     return code;
 }

@@ -108,5 +108,17 @@ bash "$run" "$mpirun" 3 bash ./one.sh "$tulle" '(sleep 1; kill -INT $$) &' multi
 check "rank 1 is interrupted: an exit code" test $? -ne 124 -a $? -ne 0
 check "... and one sentence" count_is err 'rank 1: .*\(cancelled\|interrupted\)' 1
 check "... and no file" test -z "$(ls odd* 2>/dev/null)"
+# A bar where mpirun is on a terminal, though its ranks are not: rank 0's alone.
+bar() {                         # bar COMMAND [REDIRECTION] : the lines that begin a bar on a terminal, and its pieces in err
+    printf '#!/usr/bin/env bash\nexec bash %q %q 3 bash ./one.sh %q "(sleep 4; kill -INT \\$\\$) &" multiply cage:11 --repeat 5000 %s\n' \
+        "$run" "$mpirun" "$tulle" "$1" >bar.sh
+    script -qec 'bash bar.sh' /dev/null </dev/null >out 2>&1
+}
+if command -v script >/dev/null; then
+    bar ''
+    check "a bar on the terminal of mpirun" grep -q '\[#*\.*\] *[0-9]*%' out
+    bar '2>err'
+    check "none where its errors go to a file" test "$(cat out err | grep -c '%')" -eq 0
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
