@@ -49,6 +49,7 @@ for ranks in 1 2; do
     example ksp/ksp/tutorials/ex45.c $ranks -da_refine 1 $gamg
     example ksp/ksp/tutorials/ex56.c $ranks -ne 9 -alpha 1.e-3 $gamg -use_mat_nearnullspace -two_solves \
         -pc_gamg_reuse_interpolation true
+    example mat/tests/ex93.c $ranks
     example mat/tests/ex96.c $ranks -Mx 10 -My 5 -Mz 10
 done
 echo "$passed passed, $failed failed"

@@ -39,6 +39,7 @@ static PetscErrorCode make(MPI_Comm comm, const char *type, PetscInt rows, Petsc
     PetscCall(MatSetType(*A, type));
     PetscCall(MatSeqAIJSetPreallocation(*A, 6, NULL));
     PetscCall(MatMPIAIJSetPreallocation(*A, 6, NULL, 6, NULL));
+    PetscCall(MatSetUp(*A));
     PetscCall(MatGetOwnershipRange(*A, &first, &end));
     for (PetscInt i = first; i < end; i++) {
         unsigned s = seed + 977u * (unsigned)i;
@@ -94,6 +95,80 @@ static PetscErrorCode compare(Mat A, Mat B, Mat plain_a, Mat plain_b, MatProduct
     }
     PetscCall(MatDestroy(&C));
     PetscCall(MatDestroy(&D));
+    PetscFunctionReturn(0);
+}
+
+/* Two results of the same, which are destroyed. */
+static PetscErrorCode note_same(Mat *C, Mat *D, const char *what, const char *of)
+{
+    PetscBool same;
+
+    PetscFunctionBegin;
+    PetscCall(MatEqual(*C, *D, &same));
+    PetscCall(note(same, what, of));
+    PetscCall(MatDestroy(C));
+    PetscCall(MatDestroy(D));
+    PetscFunctionReturn(0);
+}
+
+/* With matrices of other types, which know of SeqAIJ but not of its sub-types. */
+static PetscErrorCode with_others(void)
+{
+    Mat A, P, plain, plain_p, maij, tall, square, C, D;
+
+    PetscFunctionBegin;
+    PetscCall(make(PETSC_COMM_SELF, "seqaijtulle", 60, 60, 6, &A));
+    PetscCall(make(PETSC_COMM_SELF, "seqaijtulle", 30, 10, 7, &P));
+    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &plain));
+    PetscCall(MatConvert(P, MATSEQAIJ, MAT_INITIAL_MATRIX, &plain_p));
+    PetscCall(MatCreateMAIJ(plain_p, 2, &maij));
+    PetscCall(MatPtAP(A, maij, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(MatPtAP(plain, maij, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    PetscCall(note_same(&C, &D, "PtAP", "with a seqmaij"));
+
+    PetscCall(make(PETSC_COMM_SELF, MATSEQDENSE, 20, 60, 8, &tall));
+    PetscCall(make(PETSC_COMM_SELF, MATSEQDENSE, 30, 30, 9, &square));
+    PetscCall(MatMatTransposeMult(A, tall, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(MatMatTransposeMult(plain, tall, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    PetscCall(note_same(&C, &D, "ABt", "with a dense B"));
+    PetscCall(MatPtAP(square, P, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(MatPtAP(square, plain_p, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    PetscCall(note_same(&C, &D, "PtAP", "with a dense A"));
+    PetscCall(MatMatMult(tall, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(MatMatMult(tall, plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    PetscCall(note_same(&C, &D, "AB", "with a dense A"));
+
+    PetscCall(MatConvert(A, MATIS, MAT_INITIAL_MATRIX, &C));
+    PetscCall(MatConvert(C, MATSEQAIJ, MAT_INPLACE_MATRIX, &C));
+    PetscCall(MatDuplicate(plain, MAT_COPY_VALUES, &D));
+    PetscCall(note_same(&C, &D, "MatConvert", "to MATIS and back"));
+    Mat all[] = {A, P, plain, plain_p, maij, tall, square};
+    for (int k = 0; k < 7; k++) PetscCall(MatDestroy(&all[k]));
+    PetscFunctionReturn(0);
+}
+
+/* MAT_FORCE_DIAGONAL_ENTRIES: C has a diagonal that may be set; row 3 of A is empty. */
+static PetscErrorCode with_a_diagonal(void)
+{
+    Mat A, C;
+    PetscInt count;
+    const PetscInt *columns;
+    PetscBool there = PETSC_FALSE;
+
+    PetscFunctionBegin;
+    PetscCall(make(PETSC_COMM_SELF, "seqaijtulle", 60, 60, 6, &A));
+    PetscCall(MatProductCreate(A, A, NULL, &C));
+    PetscCall(MatProductSetType(C, MATPRODUCT_AB));
+    PetscCall(MatSetOption(C, MAT_FORCE_DIAGONAL_ENTRIES, PETSC_TRUE));
+    PetscCall(MatProductSetFromOptions(C));
+    PetscCall(MatProductSymbolic(C));
+    PetscCall(MatProductNumeric(C));
+    PetscCall(MatGetRow(C, 3, &count, &columns, NULL));
+    for (PetscInt k = 0; k < count; k++) there = (PetscBool)(there || columns[k] == 3);
+    PetscCall(note(there, "MAT_FORCE_DIAGONAL_ENTRIES", ""));
+    PetscCall(MatRestoreRow(C, 3, &count, &columns, NULL));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&C));
     PetscFunctionReturn(0);
 }
 
@@ -193,8 +268,12 @@ int main(int argc, char **argv)
     PetscFunctionBeginUser;
     PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-    if (size == 1) PetscCall(sequential());
-    else PetscCall(parallel());
+    if (size > 1) PetscCall(parallel());
+    else {
+        PetscCall(sequential());
+        PetscCall(with_others());
+        PetscCall(with_a_diagonal());
+    }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " passed, %" PetscInt_FMT " failed\n", passed,
                           failed));
     PetscCall(PetscFinalize());

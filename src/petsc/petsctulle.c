@@ -264,12 +264,55 @@ static PetscErrorCode product_options(Mat C)
     PetscFunctionBegin;
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->A, MATSEQAIJ, &plain_a));
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQAIJ, &plain_b));
-    if (plain_a && plain_b && kind_of(C->product->type) >= 0) C->ops->productsymbolic = product_symbolic;
+    /* MAT_FORCE_DIAGONAL_ENTRIES: entries that no product makes */
+    if (plain_a && plain_b && kind_of(C->product->type) >= 0 && !C->force_diagonals)
+        C->ops->productsymbolic = product_symbolic;
     else if (of_seqaij) PetscCall((*of_seqaij)(C));
     PetscFunctionReturn(0);
 }
 
+/* Where PETSc finds nothing for our type and another: what it has for SeqAIJ and the other. */
+static PetscErrorCode product_any(Mat C)
+{
+    Mat_Product *of = C->product;
+    Mat factor[] = {of->A, of->B, of->type == MATPRODUCT_ABC ? of->C : NULL};
+    char name[256] = "MatProductSetFromOptions_";
+    PetscErrorCode (*f)(Mat) = NULL;
+    PetscBool ours;
+
+    PetscFunctionBegin;
+    for (int k = 0; k < 3 && factor[k]; k++) {
+        PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], SEQAIJTULLE, &ours));
+        PetscCall(PetscStrlcat(name, ours ? MATSEQAIJ : ((PetscObject)factor[k])->type_name, sizeof name));
+        PetscCall(PetscStrlcat(name, "_", sizeof name));
+    }
+    PetscCall(PetscStrlcat(name, "C", sizeof name));
+    for (int k = 0; k < 3 && factor[k] && !f; k++)
+        PetscCall(PetscObjectQueryFunction((PetscObject)factor[k], name, &f));
+    if (f) PetscCall((*f)(C));
+    PetscFunctionReturn(0);
+}
+
 /* ---- the type */
+
+/* What SeqAIJ can be made into, under our name, too; else PETSc goes entry by entry, and for some fails. */
+static PetscErrorCode conversions(Mat B, PetscBool ours)
+{
+    static const char *const others[] = {"seqdense", "seqbaij", "seqsbaij", "seqsell", "is", "hypre",
+                                         "elemental", "scalapack", "seqaijperm", "seqaijsell", "seqaijcrl",
+                                         "seqaijmkl", "seqaijviennacl", "seqaijkokkos", "seqaijcusparse"};
+    char from[128], to[128];
+    void (*f)(void);
+
+    PetscFunctionBegin;
+    for (int k = 0; k < (int)(sizeof others / sizeof *others); k++) {
+        PetscCall(PetscSNPrintf(from, sizeof from, "MatConvert_seqaij_%s_C", others[k]));
+        PetscCall(PetscSNPrintf(to, sizeof to, "MatConvert_" SEQAIJTULLE "_%s_C", others[k]));
+        PetscCall(PetscObjectQueryFunction((PetscObject)B, from, &f));
+        if (f) PetscCall(PetscObjectComposeFunction((PetscObject)B, to, ours ? f : NULL));
+    }
+    PetscFunctionReturn(0);
+}
 
 static PetscErrorCode to_seqaij(Mat A, MatType type, MatReuse reuse, Mat *out)
 {
@@ -284,29 +327,10 @@ static PetscErrorCode to_seqaij(Mat A, MatType type, MatReuse reuse, Mat *out)
                                          NULL));
     PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_seqaij_" SEQAIJTULLE "_C",
                                          NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_anytype_C", NULL));
+    PetscCall(conversions(B, PETSC_FALSE));
     PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJ));
     *out = B;
-    PetscFunctionReturn(0);
-}
-
-/* Products with dense matrices are SeqAIJ's own, under our name. */
-static PetscErrorCode dense_products(Mat B)
-{
-    static const char *const ends[] = {"seqdense", "seqdensecuda", "is"};
-    char from[128], to[128];
-    void (*f)(void);
-
-    PetscFunctionBegin;
-    for (int k = 0; k < 3; k++) {
-        PetscCall(PetscSNPrintf(from, sizeof from, "MatProductSetFromOptions_seqaij_%s_C", ends[k]));
-        PetscCall(PetscSNPrintf(to, sizeof to, "MatProductSetFromOptions_" SEQAIJTULLE "_%s_C", ends[k]));
-        PetscCall(PetscObjectQueryFunction((PetscObject)B, from, &f));
-        if (f) PetscCall(PetscObjectComposeFunction((PetscObject)B, to, f));
-        PetscCall(PetscSNPrintf(from, sizeof from, "MatProductSetFromOptions_%s_seqaij_C", ends[k]));
-        PetscCall(PetscSNPrintf(to, sizeof to, "MatProductSetFromOptions_%s_" SEQAIJTULLE "_C", ends[k]));
-        PetscCall(PetscObjectQueryFunction((PetscObject)B, from, &f));
-        if (f) PetscCall(PetscObjectComposeFunction((PetscObject)B, to, f));
-    }
     PetscFunctionReturn(0);
 }
 
@@ -322,7 +346,9 @@ static PetscErrorCode from_seqaij(Mat A, MatType type, MatReuse reuse, Mat *out)
     if (!is) {
         if (B->ops->productsetfromoptions != product_options) of_seqaij = B->ops->productsetfromoptions;
         B->ops->productsetfromoptions = product_options;
-        PetscCall(dense_products(B));
+        PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_anytype_C",
+                                             product_any));
+        PetscCall(conversions(B, PETSC_TRUE));
         PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_" SEQAIJTULLE "_seqaij_C",
                                              to_seqaij));
         PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatProductSetFromOptions_" SEQAIJTULLE
