@@ -65,7 +65,7 @@ typedef struct tulle_transport {
 /* A view over the arrays of the caller on each rank.  Rank r has the rows row_starts[r] ..
  * row_starts[r+1]-1; row_starts has size + 1 entries, begins with 0, and is the same on all ranks.
  * local.rows is the number of rows here, local.cols that of all columns, and local.col_idx has global
- * columns. */
+ * columns.  It may be a slice of rows of a larger matrix (tulle_csr), as where each rank has all of it. */
 typedef struct tulle_dist_csr {
     tulle_csr      local;
     const int64_t *row_starts;

@@ -23,6 +23,27 @@
             status = tl_fail(d->b, TULLE_EINVAL, "%s: " #pointer " is NULL", __func__);           \
     } while (0)
 
+/* What a call was given, as a view whose row pointers begin with 0.  What is wrong with it is in *status. */
+static const tulle_dist_csr *lent(tulle_dist *d, tulle_status *status, const tulle_dist_csr *A,
+                                  const char *name, tl_lent *l)
+{
+    if (*status == TULLE_OK) *status = tl_lend(d, A, name, l);
+    return &l->view;
+}
+
+static void lend_pair(tulle_dist *d, tulle_status *status, const tulle_dist_csr **A, const tulle_dist_csr **B,
+                      const char *name_b, tl_lent *l)
+{
+    bool twice = *A == *B;
+    *A = lent(d, status, *A, "A", &l[0]);
+    *B = twice ? *A : lent(d, status, *B, name_b, &l[1]);
+}
+
+static void lent_end(tulle_dist *d, tl_lent *l, int count)
+{
+    for (int k = 0; k < count; k++) tl_lent_end(d->b, &l[k]);
+}
+
 static tulle_status check_rank(tl_base *b, int rank, int size)
 {
     return rank >= 0 && rank < size ? TULLE_OK
@@ -95,14 +116,17 @@ tulle_status tulle_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const t
 {
     tulle_status status = TULLE_OK;
     tulle_options o;
+    tl_lent l[2] = {0};
     NEED_DIST;
     if (C) *C = NULL;
     HAVE(A);
     HAVE(B);
     HAVE(C);
+    lend_pair(d, &status, &A, &B, "B", l);
     TRY(tl_dist_options_check(d, status, options, &o));
     TRY(tl_dist_product(d, A, B, &o, C));
 done:
+    lent_end(d, l, 2);
     return status;
 }
 
@@ -112,6 +136,7 @@ tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle
 {
     tulle_status status = TULLE_OK;
     tulle_options o;
+    tl_lent l[2] = {0};
     NEED_DIST;
     if (C) *C = NULL;
     HAVE(A);
@@ -119,9 +144,11 @@ tulle_status tulle_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle
     HAVE(C);
     if (status == TULLE_OK && options && (options->op_a != TULLE_KEEP || options->op_b != TULLE_KEEP))
         status = tl_fail(d->b, TULLE_EINVAL, "tulle_dist_ptap: op_a and op_b are not for this product");
+    lend_pair(d, &status, &A, &P, "P", l);
     TRY(tl_dist_options_check(d, status, options, &o));
     TRY(tl_dist_ptap(d, A, P, &o, C));
 done:
+    lent_end(d, l, 2);
     return status;
 }
 
@@ -129,11 +156,14 @@ tulle_status tulle_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, co
                                       const tulle_dist_csr *C, double *error)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[3] = {0};
     NEED_DIST;
     HAVE(A);
     HAVE(B);
     HAVE(C);
     HAVE(error);
+    lend_pair(d, &status, &A, &B, "B", l);
+    C = lent(d, &status, C, "C", &l[2]);
     AGREE(status);
     TRY(tl_dist_operands(d, A, B, false, true));
     TRY(tl_dist_check(d, C, "C", false));
@@ -143,6 +173,7 @@ tulle_status tulle_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, co
     AGREE(status);
     TRY(tl_dist_product_check(d, A, B, C, error));
 done:
+    lent_end(d, l, 3);
     return status;
 }
 
@@ -152,10 +183,14 @@ tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t
                                 tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[1] = {0};
+    tulle_dist_csr whole = {0};
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
+    if (status == TULLE_OK) whole.local = *A;
+    A = &lent(d, &status, &whole, "A", l)->local;
     if (status == TULLE_OK) status = tl_part_check(d, A, "A", true);
     if (status == TULLE_OK) status = tl_starts_check(d, row_starts, A->rows, "A");
     if (status == TULLE_OK)
@@ -163,22 +198,26 @@ tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t
     AGREE(status);
     TRY(tl_dist_scatter(d, A, row_starts, out));
 done:
+    lent_end(d, l, 1);
     return status;
 }
 
 tulle_status tulle_dist_gather(tulle_dist *d, const tulle_dist_csr *A, int root, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[1] = {0};
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
     if (status == TULLE_OK) status = check_rank(d->b, root, d->t.size);
+    A = lent(d, &status, A, "A", l);
     TRY(tl_same_everywhere(d, status, &(tl_same){"the rank that gathers", "which it is", root}, 1));
     TRY(tl_dist_check(d, A, "A", true));
     AGREE(tl_rows_check(d, &A->local, 0, A->local.rows, "A"));
     TRY(tl_dist_gather(d, A, root, out));
 done:
+    lent_end(d, l, 1);
     return status;
 }
 
@@ -197,17 +236,20 @@ tulle_status tulle_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_
                                   tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[1] = {0};
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
     if (status == TULLE_OK && op != TULLE_TRANSPOSE && op != TULLE_ADJOINT)
         status = tl_fail(d->b, TULLE_EINVAL, "op %d is neither TULLE_TRANSPOSE nor TULLE_ADJOINT", (int)op);
+    A = lent(d, &status, A, "A", l);
     TRY(tl_same_everywhere(d, status, &(tl_same){"A", "op", op}, 1));
     TRY(tl_dist_check(d, A, "A", false));
     TRY(check_starts(d, status, row_starts, A->local.cols, true));
     TRY(tl_dist_transpose(d, A, op, row_starts, out));
 done:
+    lent_end(d, l, 1);
     return status;
 }
 
@@ -215,16 +257,19 @@ tulle_status tulle_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, con
                                      tulle_dist_matrix **out)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[1] = {0};
     NEED_DIST;
     if (out) *out = NULL;
     HAVE(A);
     HAVE(out);
+    A = lent(d, &status, A, "A", l);
     AGREE(status);
     TRY(tl_dist_check(d, A, "A", true));
     status = tl_rows_check(d, &A->local, 0, A->local.rows, "A");
     TRY(check_starts(d, status, row_starts, tl_dist_rows(d, A), false));
     TRY(tl_dist_redistribute(d, A, row_starts, out));
 done:
+    lent_end(d, l, 1);
     return status;
 }
 
@@ -232,14 +277,17 @@ tulle_status tulle_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tu
                                 int64_t *row_starts)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[2] = {0};
     NEED_DIST;
     HAVE(A);
     HAVE(B);
     HAVE(row_starts);
+    lend_pair(d, &status, &A, &B, "B", l);
     AGREE(status);
     TRY(tl_dist_operands(d, A, B, false, false));
     TRY(tl_dist_balance(d, A, B, row_starts));
 done:
+    lent_end(d, l, 2);
     return status;
 }
 
@@ -287,14 +335,17 @@ tulle_status tulle_dist_spmm(tulle_dist *d, const void *alpha, const tulle_dist_
 {
     tulle_status status = TULLE_OK;
     tulle_spmm_options o = options ? *options : (tulle_spmm_options){0};
+    tl_lent l[1] = {0};
     NEED_DIST;
     HAVE(A);
     HAVE(X);
     HAVE(x_starts);
     HAVE(Y);
+    A = lent(d, &status, A, "A", l);
     AGREE(status);
     TRY(tl_dist_spmm(d, alpha, A, X, x_starts, beta, Y, &o));
 done:
+    lent_end(d, l, 1);
     return status;
 }
 
@@ -360,12 +411,15 @@ done:
 tulle_status tulle_dist_write(tulle_dist *d, const char *path, const tulle_dist_csr *A)
 {
     tulle_status status = TULLE_OK;
+    tl_lent l[1] = {0};
     NEED_DIST;
     HAVE(path);
     HAVE(A);
+    A = lent(d, &status, A, "A", l);
     AGREE(status);
     TRY(tl_dist_check(d, A, "A", false));
     TRY(tl_dist_write(d, path, A));
 done:
+    lent_end(d, l, 1);
     return status;
 }

@@ -76,6 +76,20 @@ void         tl_count_begin(tulle_dist *d);     /* a product begins             
 
 /* Fields, arrays (unless trusted) and types; the same shape on all ranks.  Ends in agreement. */
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
+/* The caller's view; where it is a slice of a larger matrix, one with row pointers of its own, which
+ * tl_lent_end() frees.  Not collective. */
+typedef struct tl_lent {
+    tulle_dist_csr view;
+    tulle_matrix  *own;
+    int64_t        first;               /* the caller's row_ptr[0]: values that come later begin there, too */
+} tl_lent;
+tulle_status tl_lend(tulle_dist *d, const tulle_dist_csr *A, const char *name, tl_lent *l);
+static inline const void *tl_lent_values(const tl_lent *l, const void *values)
+{
+    size_t size = tl_type_size(l->view.local.val_type);
+    return values ? (const char *)values + (size_t)l->first * size : NULL;
+}
+void         tl_lent_end(tl_base *b, tl_lent *l);
 /* A matrix or rows of one on the host: its fields and, unless trusted, its arrays.  Not collective. */
 tulle_status tl_part_check(tulle_dist *d, const tulle_csr *A, const char *name, bool trust);
 /* Of some rows, are the pointers in order?  What is moved or copied must be there.  Not collective. */

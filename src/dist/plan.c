@@ -10,7 +10,8 @@
 struct tulle_dist_plan {
     tulle_dist *dist;
     tulle_csr   B;                      /* the caller's pattern, or its transpose */
-    int64_t     a_nnz, b_nnz;           /* the caller's                           */
+    tl_lent     lent_a, lent_b;         /* the caller's                           */
+    int64_t     a_nnz, b_nnz;
     tulle_dist_matrix *own_a, *own_b;   /* transposed operands                    */
     tl_turn     turn_a, turn_b;
     int64_t    *starts;
@@ -98,9 +99,14 @@ tulle_status tl_dist_plan_create(tulle_dist *d, const tulle_dist_csr *A, const t
     tulle_status status = TULLE_OK;
     tulle_dist_plan *p = NULL;
     status = tl_calloc(d->b, &p, 1, sizeof *p, "a plan");
-    if (status == TULLE_OK) p->dist = d;
+    if (status == TULLE_OK) {
+        p->dist = d;
+        status = tl_lend(d, A, "A", &p->lent_a);
+    }
+    if (status == TULLE_OK && B != A) status = tl_lend(d, B, "B", &p->lent_b);
     AGREE(status);
-    TRY(make(p, A, B, o));
+    if (B == A) p->lent_b = (tl_lent){.view = p->lent_a.view, .first = p->lent_a.first};
+    TRY(make(p, &p->lent_a.view, B == A ? &p->lent_a.view : &p->lent_b.view, o));
     *out = p;
     p = NULL;
 done:
@@ -121,6 +127,8 @@ tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const vo
     else if (p->a_nnz > 0 && !a_values) status = tl_fail(d->b, TULLE_EINVAL, "a_values is NULL");
     else if (p->b_nnz > 0 && !b_values) status = tl_fail(d->b, TULLE_EINVAL, "b_values is NULL");
     AGREE(status);
+    a_values = tl_lent_values(&p->lent_a, a_values);
+    b_values = tl_lent_values(&p->lent_b, b_values);
     if (p->own_a) {
         TRY(tl_turn_values(d, TULLE_OK, a_values, &p->turn_a));
         a_values = p->turn_a.values;
@@ -158,6 +166,8 @@ void tl_dist_plan_free(tulle_dist_plan *p)
     tl_turn_done(b, &p->turn_b);
     tl_dist_matrix_free(b, p->own_a);
     tl_dist_matrix_free(b, p->own_b);
+    tl_lent_end(b, &p->lent_a);
+    tl_lent_end(b, &p->lent_b);
     tl_free(b, p->starts);
     tl_free(b, p);
 }

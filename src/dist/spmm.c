@@ -206,6 +206,7 @@ done:
 
 struct tulle_dist_spmm_plan {
     tulle_dist        *dist;
+    tl_lent            lent;            /* A                     */
     tulle_dist_matrix *own;             /* A transposed          */
     tl_turn            turn;
     int64_t           *x_starts, rows;  /* of all of X           */
@@ -270,10 +271,14 @@ tulle_status tl_dist_spmm_plan_create(tulle_dist *d, const tulle_dist_csr *A, co
 {
     tulle_status status = TULLE_OK;
     tulle_dist_spmm_plan *p = NULL;
-    TRY(tl_dist_check(d, A, "A", o->trust_inputs));
     status = tl_calloc(d->b, &p, 1, sizeof *p, "a plan");
-    if (status == TULLE_OK) p->dist = d;
+    if (status == TULLE_OK) {
+        p->dist = d;
+        status = tl_lend(d, A, "A", &p->lent);
+    }
     AGREE(status);
+    A = &p->lent.view;
+    TRY(tl_dist_check(d, A, "A", o->trust_inputs));
     tl_count_begin(d);
     TRY(make(p, A, x_starts, y_starts, o));
     *out = p;
@@ -310,6 +315,7 @@ tulle_status tl_dist_spmm_plan_set_values(tulle_dist_spmm_plan *p, const void *a
     tulle_dist *d = p->dist;
     if (p->given > 0 && !a_values) status = tl_fail(d->b, TULLE_EINVAL, "a_values is NULL");
     AGREE(status);
+    a_values = tl_lent_values(&p->lent, a_values);
     if (p->own) {
         TRY(tl_turn_values(d, TULLE_OK, a_values, &p->turn));
         a_values = p->turn.values;
@@ -335,5 +341,6 @@ void tl_dist_spmm_plan_free(tulle_dist_spmm_plan *p)
     tl_dist_matrix_free(b, p->own);
     tl_free(b, p->a_col);
     tl_free(b, p->x_starts);
+    tl_lent_end(b, &p->lent);
     tl_free(b, p);
 }

@@ -57,6 +57,24 @@ done:
     return status;
 }
 
+tulle_status tl_lend(tulle_dist *d, const tulle_dist_csr *A, const char *name, tl_lent *l)
+{
+    tulle_status status = TULLE_OK;
+    *l = (tl_lent){.view = *A};
+    if (A->local.place != TULLE_HOST) return TULLE_OK;          /* tl_part_check() has a sentence for it */
+    TRY(tl_csr_check_shape(d->b, &A->local, name));
+    l->first = tl_csr_first(&A->local);
+    TRY(tl_csr_slice(d->b, &A->local, name, 0, &l->view.local, &l->own));
+done:
+    return status;
+}
+
+void tl_lent_end(tl_base *b, tl_lent *l)
+{
+    tl_matrix_free(b, l->own);
+    *l = (tl_lent){0};
+}
+
 enum { NUMBERS = 4 };                   /* of a matrix, the same on all ranks */
 
 tulle_status tl_part_check(tulle_dist *d, const tulle_csr *A, const char *name, bool trust)
