@@ -113,6 +113,35 @@ static void zeros_are_dropped_and_widths_kept_as_asked(void)
     ref_free(&A);
 }
 
+/* Ranks with three threads each, which share what is done beside messages where there is enough of it. */
+static void threads_of_a_rank_share_the_work_between_messages(void)
+{
+    static team threaded;
+    tulle_ctx *ctx = ctx_with(1);
+    tulle_matrix *M = NULL;
+    for (int r = 0; r < 3; r++) threaded.member[r].ctx = ctx_with(3);
+    REQUIRE(tulle_gallery(ctx, "poisson2d:320", &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr mesh = tulle_matrix_view(M);
+    for (int i = 0; i < 4; i++) {
+        ref_types t = {TULLE_F64, i & 1 ? TULLE_I64 : TULLE_I32, i & 2 ? TULLE_I64 : TULLE_I32};
+        ref A = i % 3 ? ref_copy(&mesh, t) : ref_random(21, 100000, 100000, 3, REF_REALS, t);
+        ref want = ref_product(&A.view, &A.view), C;
+        job j = {0};
+        job_make(&j, &A.view, &A.view, 3, 0);
+        team_run(&threaded, 3, multiply, &j, NULL);
+        if (job_result(&threaded, &j, "threads", &C)) {
+            CHECK(ref_same(&C.view, &want.view, "threads"), "types %d", i);
+            ref_free(&C);
+        }
+        job_free(&j);
+        ref_free(&want);
+        ref_free(&A);
+    }
+    tulle_matrix_free(M);
+    tulle_ctx_free(ctx);
+    team_free(&threaded);
+}
+
 /* On each rank A and B have one array of values: the longer one's. */
 static void multiply_shared(member *m)
 {
@@ -398,6 +427,7 @@ static void a_rank_that_is_cancelled_takes_the_others_with_it(void)
 
 TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(every_split_of_a_small_product),
           TEST(zeros_are_dropped_and_widths_kept_as_asked),
+          TEST(threads_of_a_rank_share_the_work_between_messages),
           TEST(values_of_both_may_be_one_array),
           TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
           TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c),

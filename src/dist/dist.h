@@ -12,7 +12,7 @@
  *     plan.c      patterns once, values often
  *     turn.c      values of a transposed operand, again and again
  *     spmm.c      the same lists for rows of a dense matrix
- *     shift.c     indices with a number added
+ *     shift.c     indices with a number added, copies
  *     ship.c      whole rows to other ranks
  *     freight.c   what came, as one matrix
  *     grid.c      what a product would move on grids of ranks; which is taken
@@ -119,10 +119,13 @@ static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
     return A->row_starts[d->t.size];
 }
 
-/* ---- shift.c: to[k] = from[k] + by. */
+/* ---- shift.c: to[k] = from[k] + by; the same, and copies, by the threads of the context. */
 
 void         tl_shift(const void *from, tulle_index from_type, void *to, tulle_index to_type, int64_t count,
                       int64_t by);
+void         tl_team_shift(tl_base *b, const void *from, tulle_index from_type, void *to,
+                           tulle_index to_type, int64_t count, int64_t by);
+void         tl_team_copy(tl_base *b, const void *from, void *to, int64_t count, size_t item);
 
 /* ---- lists.c: rows of B are numbered anew on each rank: needed ones below its own, all of its own,
  * needed ones above.  The order is the global one. */

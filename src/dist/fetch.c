@@ -128,9 +128,8 @@ static void own_part(void *arg)
 {
     parcel *p = arg;
     tl_fetch *f = p->f;
-    if (f->own_entries > 0)
-        memcpy(p->to + f->below_entries * (int64_t)p->item, array_for(p, p->d->t.rank),
-               (size_t)f->own_entries * p->item);
+    tl_team_copy(p->d->b, array_for(p, p->d->t.rank), p->to + f->below_entries * (int64_t)p->item,
+                 f->own_entries, p->item);
     if (p->number) f->late = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
 }
 
@@ -171,8 +170,8 @@ static tulle_status rooms(tl_base *b, const tulle_csr *B, bool values, tl_fetch 
     if (values) TRY(tl_alloc(b, &f->values, entries, tl_type_size(B->val_type), "values of B"));
     tl_put(f->row_ptr, type, 0, 0);
     for (int64_t i = 0; i < l->below; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);
-    tl_shift(B->row_ptr, B->ptr_type, (char *)f->row_ptr + row * (int64_t)tl_index_size(type), type,
-             B->rows + 1, at);
+    tl_team_shift(b, B->row_ptr, B->ptr_type, (char *)f->row_ptr + row * (int64_t)tl_index_size(type), type,
+                  B->rows + 1, at);
     row += l->own_rows;
     at += f->own_entries;
     for (int64_t i = l->below; i < l->need; i++) tl_put(f->row_ptr, type, ++row, at += f->length[i]);

@@ -15,6 +15,7 @@
  * Memory: a quarter of a byte for each column between the least and the largest that is needed, a bit for
  * each row of A, 8 bytes a row needed or given. */
 #include "dist/dist.h"
+#include "matrix/parts.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -42,12 +43,12 @@ static inline bool is_own(const tl_lists *l, int64_t c)
 
 /* A bit for each such row, by one plain loop for each pair of types. */
 #define FIND_EDGES(NAME, PTR, IDX)                                                                \
-    static void NAME(tl_lists *l, const tulle_csr *A)                                             \
+    static void NAME(tl_lists *l, const tulle_csr *A, int64_t row, int64_t last)                  \
     {                                                                                             \
         const PTR *ptr = A->row_ptr;                                                              \
         const IDX *col = A->col_idx;                                                              \
         int64_t first = l->own_first, end = first + l->own_rows;                                  \
-        for (int64_t i = 0; i < A->rows; i++) {                                                   \
+        for (int64_t i = row; i < last; i++) {                                                    \
             uint64_t edge = ptr[i] < ptr[i + 1]                                                   \
                             && (col[ptr[i]] < first || col[ptr[i + 1] - 1] >= end);               \
             l->edges[i >> 6] |= edge << (i & 63);                                                 \
@@ -58,12 +59,27 @@ FIND_EDGES(edges_i32_i64, int32_t, int64_t)
 FIND_EDGES(edges_i64_i32, int64_t, int32_t)
 FIND_EDGES(edges_i64_i64, int64_t, int64_t)
 
+typedef struct job { tl_lists *l; const tulle_csr *A; void *to; tulle_index type; } job;
+
+/* Threads take whole words of bits. */
+static void edges_work(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    const tulle_csr *A = j->A;
+    bool ptr64 = A->ptr_type == TULLE_I64, idx64 = A->idx_type == TULLE_I64;
+    int64_t words = (A->rows + 63) / 64, row = 64 * tl_part(words, thread, threads);
+    int64_t last = 64 * tl_part(words, thread + 1, threads);
+    if (last > A->rows) last = A->rows;
+    if (ptr64) (idx64 ? edges_i64_i64 : edges_i64_i32)(j->l, A, row, last);
+    else (idx64 ? edges_i32_i64 : edges_i32_i32)(j->l, A, row, last);
+}
+
 static tulle_status find_edges(tl_base *b, tl_lists *l, const tulle_csr *A)
 {
-    bool ptr64 = A->ptr_type == TULLE_I64, idx64 = A->idx_type == TULLE_I64;
+    job j = {.l = l, .A = A};
     tulle_status status = tl_calloc(b, &l->edges, A->rows / 64 + 1, sizeof *l->edges, "marks of rows");
     if (status != TULLE_OK) return status;
-    (ptr64 ? (idx64 ? edges_i64_i64 : edges_i64_i32) : (idx64 ? edges_i32_i64 : edges_i32_i32))(l, A);
+    tl_team_run(b->team, tl_threads_for(b, 0, A->rows), edges_work, &j);
     return TULLE_OK;
 }
 
@@ -209,20 +225,34 @@ int64_t tl_lists_find(const tl_lists *l, int64_t column)
     return is_own(l, column) ? -1 : place_of(l, column);
 }
 
+/* Entries of some rows: all as if they were ours, then those that are not. */
+static void renumber_work(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    const tl_lists *l = j->l;
+    const tulle_csr *A = j->A;
+    int64_t row = tl_row_cut(A, thread, threads), last = tl_row_cut(A, thread + 1, threads);
+    int64_t begin = tl_row_begin(A, row), count = tl_row_begin(A, last) - begin;
+    if (count == 0) return;
+    tl_shift((const char *)A->col_idx + begin * (int64_t)tl_index_size(A->idx_type), A->idx_type,
+             (char *)j->to + begin * (int64_t)tl_index_size(j->type), j->type, count,
+             l->below - l->own_first);
+    for (int64_t i = next_edge(l, A, row); i < last; i = next_edge(l, A, i + 1)) {
+        span s = own_span(l, A, i);
+        for (int64_t k = s.begin; k < s.from; k++)
+            tl_put(j->to, j->type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)));
+        for (int64_t k = s.to; k < s.end; k++)
+            tl_put(j->to, j->type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)) + l->own_rows);
+    }
+}
+
 tulle_status tl_lists_renumber(tl_base *b, tl_lists *l, const tulle_csr *A, void **col_idx, tulle_index *type)
 {
     tulle_status status = TULLE_OK;
     *type = tl_index_for(tl_lists_rows(l));
     TRY(tl_alloc(b, col_idx, A->nnz, tl_index_size(*type), "columns of A"));
-    /* All as if they were ours, then those that are not. */
-    tl_shift(A->col_idx, A->idx_type, *col_idx, *type, A->nnz, l->below - l->own_first);
-    for EACH_EDGE(i) {
-        span s = own_span(l, A, i);
-        for (int64_t k = s.begin; k < s.from; k++)
-            tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)));
-        for (int64_t k = s.to; k < s.end; k++)
-            tl_put(*col_idx, *type, k, place_of(l, tl_get(A->col_idx, A->idx_type, k)) + l->own_rows);
-    }
+    job j = {.l = l, .A = A, .to = *col_idx, .type = *type};
+    tl_team_run(b->team, tl_threads_for(b, 0, A->nnz), renumber_work, &j);
 done:
     tl_free(b, l->edges);
     tl_free(b, l->bits);
