@@ -295,6 +295,82 @@ static void own_rows_of_more_than_half_the_limit_make_few_blocks(void)
     ref_free(&B);
 }
 
+typedef struct tally { int64_t now, most; } tally;      /* of one rank; one thread asks */
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    tally *t = user;
+    size_t *p = malloc(bytes + 16);
+    if (!p) return NULL;
+    *p = bytes;
+    t->now += (int64_t)bytes;
+    if (t->now > t->most) t->most = t->now;
+    return p + 2;
+}
+
+static void counted_free(void *user, void *p)
+{
+    tally *t = user;
+    if (!p) return;
+    t->now -= (int64_t)((size_t *)p)[-2];
+    free((size_t *)p - 2);
+}
+
+static tally tallies[2];
+
+static void multiply_counted(member *m)
+{
+    int64_t before = tallies[m->rank].now;
+    tallies[m->rank].most = before;
+    multiply(m);
+    tallies[m->rank].most -= before;
+}
+
+/* Rows of B of one entry each: what is known of them takes more than they do.  It counts, too. */
+static void a_limit_counts_lists(void)
+{
+    enum { ROWS = 200, EACH = 600, NAMED = 30000 };
+    static team counted;
+    ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
+    ref A = ref_new(ROWS, 2 * NAMED, ROWS * EACH, t), B = ref_new(2 * NAMED, 2 * NAMED, 2 * NAMED, t);
+    for (int64_t k = 0; k < ROWS * EACH; k++) {
+        ref_set_ptr(&A, k / EACH + 1, (k / EACH + 1) * EACH);
+        ref_set_col(&A, k, NAMED + k % EACH * (NAMED / EACH) + k / EACH % (NAMED / EACH));
+        ref_set_val(&A, k, (ref_value){1, 0});
+    }
+    for (int64_t k = 0; k < 2 * NAMED; k++) {
+        ref_set_ptr(&B, k + 1, k + 1);
+        ref_set_col(&B, k, k);
+        ref_set_val(&B, k, (ref_value){2, 0});
+    }
+    int kept = 0, refused = 0;
+    for (uint64_t limit = 1000000; limit < 6000000; limit += 250000) {
+        job j = {.options = {.memory_limit = limit}, .A.starts = {0, ROWS, ROWS},
+                 .B.starts = {0, 0, 2 * NAMED}};
+        for (int r = 0; r < 2; r++) {
+            tulle_mem mem = {counted_alloc, counted_free, &tallies[r]};
+            REQUIRE(tulle_ctx_create("cpu", &mem, &counted.member[r].ctx) == TULLE_OK, "context");
+            tulle_ctx_set_threads(counted.member[r].ctx, 1);
+        }
+        spread_at(&j.A, &A.view, 2);
+        spread_at(&j.B, &B.view, 2);
+        team_run(&counted, 2, multiply_counted, &j, NULL);
+        team_agrees(&counted, "lists");
+        tulle_status status = counted.member[0].status;
+        CHECK(status == TULLE_OK || status == TULLE_ELIMIT, "%s", counted.member[0].why);
+        for (int r = 0; r < 2 && status == TULLE_OK; r++)
+            CHECK(tallies[r].most <= (int64_t)limit, "rank %d took %lld bytes, the limit is %lld", r,
+                  (long long)tallies[r].most, (long long)limit);
+        kept += status == TULLE_OK;
+        refused += status != TULLE_OK;
+        job_free(&j);
+        team_free(&counted);
+    }
+    CHECK(kept > 0 && refused > 0, "%d kept, %d refused", kept, refused);
+    ref_free(&A);
+    ref_free(&B);
+}
+
 /* ---- failures */
 
 static void each_call_of_the_transport_may_fail(void)
@@ -431,7 +507,7 @@ TEST_MAIN(TEST(every_pair_has_the_bits_of_one_process_on_1_to_9_ranks), TEST(eve
           TEST(values_of_both_may_be_one_array),
           TEST(a_limit_makes_blocks_of_rows_with_the_same_bits),
           TEST(blocks_are_joined_where_there_is_no_room_for_two_of_c),
-          TEST(own_rows_of_more_than_half_the_limit_make_few_blocks),
+          TEST(own_rows_of_more_than_half_the_limit_make_few_blocks), TEST(a_limit_counts_lists),
           TEST(each_call_of_the_transport_may_fail),
           TEST(each_request_for_memory_may_fail_on_one_rank),
           TEST(what_one_rank_alone_does_wrong_all_refuse_and_go_on),

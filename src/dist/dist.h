@@ -136,7 +136,7 @@ typedef struct tl_lists {
     int64_t *row;                       /* their global numbers, increasing                    */
     int64_t *from;                      /* rank r sends row[from[r]] .. row[from[r+1]-1]       */
     int64_t *to;                        /* rank r gets the rows give[to[r]] .. of ours         */
-    int64_t *give;                      /* numbers counted from own_first                      */
+    int64_t *give, given;               /* numbers counted from own_first; how many            */
     uint64_t *edges;                    /* a bit for each row of A that needs any              */
     uint64_t *bits;                     /* a bit for each column of A from bits_first on that is needed */
     int64_t *before;                    /* and how many are set before each word               */
@@ -155,6 +155,12 @@ void         tl_lists_done(tl_base *b, tl_lists *l);
 static inline int64_t tl_lists_rows(const tl_lists *l)
 {
     return l->need + l->own_rows;
+}
+/* What stays of them as long as the fetched rows do, with the lengths of these: 16 bytes for each row that is
+ * needed, 8 for each that is given. */
+static inline uint64_t tl_lists_bytes(const tl_lists *l)
+{
+    return 16 * (uint64_t)l->need + 8 * (uint64_t)l->given;
 }
 
 /* ---- exchange.c */

@@ -78,8 +78,9 @@ uint64_t tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *
     if (!f->in) return 0;               /* one rank: nothing is copied */
     uint64_t entries = (uint64_t)(f->entries + f->own_entries), rows = (uint64_t)tl_lists_rows(&f->lists);
     uint64_t entry = tl_index_size(B->idx_type) + (values ? tl_type_size(B->val_type) : 0);
-    return tl_bytes_sum(tl_bytes_sum(tl_bytes_of(entries, entry), tl_bytes_of(rows + 1, 8)),
-                        tl_bytes_of((uint64_t)A->nnz, tl_index_size(tl_index_for((int64_t)rows))));
+    uint64_t all = tl_bytes_sum(tl_bytes_of(entries, entry), tl_bytes_of(rows + 1, 8));
+    all = tl_bytes_sum(all, tl_lists_bytes(&f->lists));
+    return tl_bytes_sum(all, tl_bytes_of((uint64_t)A->nnz, tl_index_size(tl_index_for((int64_t)rows))));
 }
 
 /* ---- columns and values */

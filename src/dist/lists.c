@@ -205,6 +205,7 @@ tulle_status tl_lists_make(tulle_dist *d, const tulle_csr *A, const int64_t *sta
     for (int r = 0; r < size; r++) count[r] = l->from[r + 1] - l->from[r];
     TRY(tl_alltoall(d, count, count + size));
     for (int r = 0; r < size; r++) l->to[r + 1] = l->to[r] + count[size + r];
+    l->given = l->to[size];
     AGREE(tl_alloc(d->b, &l->give, l->to[size], sizeof *l->give, "rows that others need"));
     AGREE(ask(d, l, starts));
 done:

@@ -49,7 +49,7 @@ static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, in
         int64_t at = tl_lists_find(&f->lists, tl_get(A->col_idx, A->idx_type, k));
         if (at < 0 || seen[at] == block) continue;
         seen[at] = block;
-        bytes += 16 + (uint64_t)f->length[at] * entry;
+        bytes += 24 + (uint64_t)f->length[at] * entry;      /* its pointer, its number, its length */
     }
     return bytes;
 }
@@ -68,7 +68,8 @@ static tulle_status cut(tulle_dist *d, const tulle_csr *A, const tulle_csr *B, c
     tulle_status status = TULLE_OK;
     int64_t *seen = NULL;
     uint64_t entry = tl_index_size(B->idx_type) + tl_type_size(B->val_type);
-    uint64_t fixed = (uint64_t)f->own_entries * entry + 8 * (uint64_t)f->lists.own_rows, held = 0;
+    uint64_t fixed = (uint64_t)f->own_entries * entry
+                     + 8 * (uint64_t)(f->lists.own_rows + f->lists.given), held = 0;
     uint64_t room = room_of(fixed, limit);
     TRY(tl_alloc(d->b, &k->start, A->rows + 2, sizeof *k->start, "blocks of rows"));
     k->start[0] = 0;
