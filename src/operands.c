@@ -91,7 +91,7 @@ static tulle_status copy_bytes(tulle_ctx *ctx, const work *w, const tulle_option
     if (o->sort_inputs) {
         uint64_t copy = tl_csr_bytes(A) + sizeof(tulle_matrix);
         uint64_t sort = tl_bytes_of((uint64_t)A->nnz, 2 * sizeof(tl_pair) + tl_value_size(A));
-        if (!moved) TRY(tl_rows_settle_bytes(&ctx->base, A, &sort));
+        if (!moved) TRY(tl_rows_sort_bytes(&ctx->base, A, &sort));
         take(n, tl_bytes_sum(copy, sort), copy);
         n->kept -= own;
         own = copy;
