@@ -6,9 +6,9 @@
  * separate power of two as well; positive and negative products are summed separately.  These two sums
  * determine which values are acceptable for the entry in C's type, in whatever order it was added up:
  *
- *   a number     if it is close to the sum.  The rounding error is relative to the sum of the absolute values;
- *                a subnormal product may also be off by half the smallest number.  Not acceptable if a single
- *                product overflows.
+ *   a number     if it is close to the sum.  The rounding error is relative to the sum of the absolute
+ *                values; a subnormal product may also be off by half the smallest number.  Not acceptable if
+ *                a single product overflows.
  *   +inf, -inf   if a product of this sign, or all of them together, exceed the range of the type, or if the
  *                operands have infinities.
  *   NaN          if both infinities may have been added, or if the operands produce a NaN.

@@ -23,7 +23,7 @@
 typedef struct part_work {
     tl_setup setup;
     bool     made, stays;               /* the setup; B on its device               */
-    bool     in_parts;                  /* B does not fit there: its rows are sent with those of A (panels.c) */
+    bool     in_parts;                  /* B does not fit there: rows are sent with those of A */
     int64_t  panels;                    /* of columns, for single rows              */
     double   busy;                      /* seconds of computing                     */
     int64_t  products;                  /* computed in that time                    */
