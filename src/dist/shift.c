@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT
- * shift.c - indices with a number added, from any type to any, by one plain loop for each pair of types. */
+/* SPDX-License-Identifier: MIT shift.c - adds a number to indices, from any type to any, with a specialised
+ * loop for each pair of types. */
 #include "dist/dist.h"
 
 void tl_shift(const void *from, tulle_index from_type, void *to, tulle_index to_type, int64_t count,
