@@ -44,7 +44,7 @@ void tl_dist_free(tulle_dist *d)
     tl_free(d->b, d);
 }
 
-/* ---- one call of the transport each */
+/* ---- wrappers of the transport's functions */
 
 static tulle_status broken(tulle_dist *d)
 {
@@ -67,7 +67,7 @@ static tulle_status result(tulle_dist *d, int code, const char *what)
     return broken(d);
 }
 
-/* The seconds that a call took are added to the waiting. */
+/* Adds the time of a call to the waiting time. */
 #define WAITED(code, call)                                                  \
     do {                                                                    \
         double since = tl_now();                                            \

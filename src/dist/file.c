@@ -45,7 +45,7 @@ static tulle_status get(tulle_dist *d, const char *path, int fd, void *to, uint6
     return TULLE_OK;
 }
 
-/* ---- sums of blocks, shared by the ranks */
+/* ---- checksums of blocks, divided among the ranks */
 
 static int64_t blocks_of(const tl_tulle_head *h, int array)
 {
@@ -79,7 +79,7 @@ done:
     return status;
 }
 
-/* The sum of each array as it is in the file. */
+/* Computes the checksum of each array from the file. */
 static tulle_status sum_arrays(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h, uint64_t *sum)
 {
     tulle_status status = TULLE_OK;

@@ -7,8 +7,8 @@
  * its column of the grid (summa.c).  So the following is moved:
  *
  *     A   each row of A, its length and its entries, to C - 1 other ranks;
- *     B   each row of B that a row of the grid needs: to every rank in it the entries in its columns, and their
- *         number;
+ *     B   each row of B that a row of the grid needs: to every rank in it the entries in its columns, and
+ *         their number;
  *     C   the parts of rows that belong to other ranks in the row of the grid.
  *
  * From the lists of the one-dimensional product the owners of B's rows know which ranks need which rows, so
