@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm_help.h - what the tests of sparse times dense share: dense matrices with margins, a plain product to compare with,
- * one product in any setting, on the CPU or on a device, and what must be refused. */
+ * spmm_help.h - what the tests of SpMM share: dense matrices with guard margins, a plain product to compare with, a
+ * product with any settings, on the CPU or on a device, and calls that must fail. */
 #ifndef TULLE_SPMM_HELP_H
 #define TULLE_SPMM_HELP_H
 #include <math.h>
@@ -14,7 +14,7 @@ enum { SCALE = 3 };
 enum { SCALE = 1 };
 #endif
 
-/* ---- dense matrices of the tests, with a margin before, between and behind that nobody may touch */
+/* ---- dense matrices with margins before, between and after rows (columns) that must not be changed */
 
 typedef struct den {
     tulle_dense view;
@@ -79,7 +79,7 @@ static inline void den_fill(den *d, ref_kind kind, uint64_t seed)
     den_keep(d);
 }
 
-/* Nothing was written but the matrix itself. */
+/* Whether the margins are unchanged. */
 static inline bool den_margins_kept(den *d)
 {
     size_t size = ref_value_size(d->view.val_type);
@@ -172,7 +172,7 @@ static inline bool den_same(const tulle_dense *got, const tulle_dense *want, con
     return true;
 }
 
-/* Both within rounding: `terms` roundings of what is added up in magnitude. */
+/* Whether both are equal up to `terms` rounding errors of the sum of absolute values. */
 static inline bool den_close(const tulle_dense *got, const tulle_dense *want, const tulle_dense *sizes, const tulle_csr *A,
                              const char *what)
 {
@@ -194,7 +194,7 @@ static inline double size_of(ref_value v)
     return fabs(v.re) + fabs(v.im);
 }
 
-/* What is added up for each value, in magnitude. */
+/* The sum of absolute values for each value of Y. */
 static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_value alpha, ref_value beta, const tulle_dense *Y,
                               const tulle_dense *sizes)
 {
@@ -209,13 +209,13 @@ static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_valu
         }
 }
 
-/* ---- dense matrices on a device.  They are carried there and back as the values of a sparse one of one row, margins and
- * all; before the first value only on CUDA, where a view may begin anywhere. */
+/* ---- dense matrices on a device.  They are copied there and back as the values of a sparse matrix with one row, margins
+ * included; the margin before the first value only with CUDA, where a view may begin anywhere. */
 
 typedef struct den_there {
     tulle_matrix *M;
     tulle_dense   view;
-    size_t        skipped;              /* bytes before the first value that stayed at home */
+    size_t        skipped;              /* bytes before the first value that were not copied */
 } den_there;
 
 static inline den_there den_move(tulle_ctx *ctx, const den *d)
@@ -236,7 +236,7 @@ static inline den_there den_move(tulle_ctx *ctx, const den *d)
     return t;
 }
 
-/* What is there now comes home. */
+/* Copies the matrix back to the host. */
 static inline void den_fetch(tulle_ctx *ctx, den *d, den_there *t)
 {
     tulle_matrix *back = NULL;
