@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * blocks_help.h - the callback of tulle_multiply_blocks() in all tests: compares each block with the same rows of
- * the expected product. */
+ * blocks_help.h - the callback of tulle_multiply_blocks() in all tests: compares each block with the same
+ * rows of the expected product. */
 #ifndef TULLE_BLOCKS_HELP_H
 #define TULLE_BLOCKS_HELP_H
 #include "reference.h"

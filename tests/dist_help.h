@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices divided into row blocks
- * and assembled again.  Ranks record their results; only the main thread uses CHECK. */
+ * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices divided into row
+ * blocks and assembled again.  Ranks record their results; only the main thread uses CHECK. */
 #ifndef DIST_HELP_H
 #define DIST_HELP_H
 #include "fake_ranks.h"

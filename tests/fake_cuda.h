@@ -2,9 +2,9 @@
  *
  * fake_cuda.h - a CUDA driver without a device, for tests of driver_cuda.c on any machine.
  *
- * The library fake_cuda has the entry points that tulle uses (TULLE_LIBCUDA points to it): device memory is host
- * memory, copies are done at once, kernel launches are recorded but not executed.  It is as strict as the real one
- * about contexts, handles and limits.  fake_cuda_old is the same without cuLaunchKernel.
+ * The library fake_cuda has the entry points that tulle uses (TULLE_LIBCUDA points to it): device memory is
+ * host memory, copies are done at once, kernel launches are recorded but not executed.  It is as strict as
+ * the real one about contexts, handles and limits.  fake_cuda_old is the same without cuLaunchKernel.
  *
  * Environment, read by cuInit:
  *     FAKE_CUDA_DEVICES=2            how many devices there are (default 1)

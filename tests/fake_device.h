@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * fake_device.h - a simulated device: an engine that uses the CPU's, but counts the bytes of operands and C, and fails
- * if they exceed its limit, or at a given allocation.  So the sanitizers can test all code above the engines. */
+ * fake_device.h - a simulated device: an engine that uses the CPU's, but counts the bytes of operands and C,
+ * and fails if they exceed its limit, or at a given allocation.  So the sanitizers can test all code above
+ * the engines. */
 #ifndef FAKE_DEVICE_H
 #define FAKE_DEVICE_H
 #include "ctx.h"

@@ -2,10 +2,10 @@
  *
  * fake_ranks.h - ranks that are threads of one process, with an adversarial transport between them.
  *
- * Messages ("letters") may be sent at isend() or as late as waitall(), and are delivered out of order where the
- * rules allow it; receive buffers are first filled with garbage, so that reading them too early is detected.  Calls
- * may be delayed.  The n-th call of one rank may fail.  A wait of more than 20 seconds without progress fails with a
- * message: a deadlock makes the test fail instead of hanging it. */
+ * Messages ("letters") may be sent at isend() or as late as waitall(), and are delivered out of order where
+ * the rules allow it; receive buffers are first filled with garbage, so that reading them too early is
+ * detected.  Calls may be delayed.  The n-th call of one rank may fail.  A wait of more than 20 seconds
+ * without progress fails with a message: a deadlock makes the test fail instead of hanging it. */
 #ifndef FAKE_RANKS_H
 #define FAKE_RANKS_H
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * files_help.h - what the tests of files share: a context, functions to create and compare files and matrices, and a
- * main() that runs in a temporary folder, which must be empty again at the end. */
+ * files_help.h - what the tests of files share: a context, functions to create and compare files and
+ * matrices, and a main() that runs in a temporary folder, which must be empty again at the end. */
 #ifndef TULLE_FILES_HELP_H
 #define TULLE_FILES_HELP_H
 #include <dirent.h>

@@ -2,9 +2,9 @@
  *
  * fork_help.h - fork() for tests.
  *
- * The address sanitizer of gcc 12 takes internal locks while a thread starts, and a child that is forked at that
- * moment waits for them for ever.  So a sanitized program forks only when all other threads are waiting.  Other
- * programs fork at any time. */
+ * The address sanitizer of gcc 12 takes internal locks while a thread starts, and a child that is forked at
+ * that moment waits for them for ever.  So a sanitized program forks only when all other threads are waiting.
+ * Other programs fork at any time. */
 #ifndef FORK_HELP_H
 #define FORK_HELP_H
 #include <sys/types.h>

@@ -20,21 +20,23 @@ static inline const char *gpu_name(void)
     return name && *name ? name : "opencl:0";
 }
 
-/* Whether to test fewer combinations: with PoCL in `make check`, and with the simulated CUDA device (cuda_model/run.sh),
- * but not with a device that was named explicitly. */
+/* Whether to test fewer combinations: with PoCL in `make check`, and with the simulated CUDA device
+ * (cuda_model/run.sh), but not with a device that was named explicitly. */
 static inline bool few(void)
 {
     return !getenv("TULLE_TEST_DEVICE") || getenv("TULLE_TEST_FEW");
 }
 
-/* Which of ref_types_at(i) to skip if few(): one per value type and all index widths remain; OpenCL compiles slowly. */
+/* Which of ref_types_at(i) to skip if few(): one per value type and all index widths remain; OpenCL compiles
+ * slowly. */
 static inline bool skips_types(int i)
 {
     return i % 5 != 0 && (few() || (strncmp(gpu_name(), "opencl", 6) == 0 && i % 3 != 0));
 }
 
-/* CUDA creates and destroys the primary context with the first and the last of our contexts, which takes a quarter of a
- * second, or longer if other processes do the same: keeping one context makes all others fast. */
+/* CUDA creates and destroys the primary context with the first and the last of our contexts, which takes a
+ * quarter of a second, or longer if other processes do the same: keeping one context makes all others
+ * fast. */
 static inline void gpu_stay(void)
 {
     static tulle_ctx *stays;
@@ -67,8 +69,9 @@ static inline tulle_ctx *gpu_ctx_env(const char *variable, const char *value)
     return ctx;
 }
 
-/* Lets the n-th allocation of device memory fail, counted as in a new context: kept memory is freed first.  The same
- * context is used for every n, because loading its programs again takes PoCL longer than everything else. */
+/* Lets the n-th allocation of device memory fail, counted as in a new context: kept memory is freed first.
+ * The same context is used for every n, because loading its programs again takes PoCL longer than everything
+ * else. */
 static inline void gpu_fail_at(tulle_ctx *ctx, int n)
 {
     tulle_ctx_trim(ctx);
@@ -89,8 +92,8 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
     return true;
 }
 
-/* The same for a sequence of matrices: of the policies that have tests of their own (the last four) a CPU uses another
- * one for each matrix, a GPU all of them. */
+/* The same for a sequence of matrices: of the policies that have tests of their own (the last four) a CPU
+ * uses another one for each matrix, a GPU all of them. */
 static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
 {
     enum { CORE = 4, OTHERS = 4 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * jit_help.h - what the tests of jit/ share: a compiler that only reverses what it gets and counts how often it
- * was asked, and a cache in a folder of its own.  Needs _GNU_SOURCE. */
+ * jit_help.h - what the tests of jit/ share: a compiler that only reverses what it gets and counts how often
+ * it was asked, and a cache in a folder of its own.  Needs _GNU_SOURCE. */
 #ifndef TULLE_JIT_HELP_H
 #define TULLE_JIT_HELP_H
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * slices.h - tests that every function gives the same result for a slice of rows of a larger matrix as for a copy of
- * these rows.  Everything outside of the slice is invalid, so that reading it is detected. */
+ * slices.h - tests that every function gives the same result for a slice of rows of a larger matrix as for a
+ * copy of these rows.  Everything outside of the slice is invalid, so that reading it is detected. */
 #ifndef TULLE_SLICES_H
 #define TULLE_SLICES_H
 #include "spmm_help.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm_help.h - what the tests of SpMM share: dense matrices with guard margins, a plain product to compare with, a
- * product with any settings, on the CPU or on a device, and calls that must fail. */
+ * spmm_help.h - what the tests of SpMM share: dense matrices with guard margins, a plain product to compare
+ * with, a product with any settings, on the CPU or on a device, and calls that must fail. */
 #ifndef TULLE_SPMM_HELP_H
 #define TULLE_SPMM_HELP_H
 #include <math.h>
@@ -209,8 +209,9 @@ static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_valu
         }
 }
 
-/* ---- dense matrices on a device.  They are copied there and back as the values of a sparse matrix with one row, margins
- * included; the margin before the first value only with CUDA, where a view may begin anywhere. */
+/* ---- dense matrices on a device.  They are copied there and back as the values of a sparse matrix with one
+ * row, margins included; the margin before the first value only with CUDA, where a view may begin
+ * anywhere. */
 
 typedef struct den_there {
     tulle_matrix *M;
@@ -365,8 +366,8 @@ static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **nam
     }
 }
 
-/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the caller's arrays, on the
- * host or (by `write`) on a device, must change nothing. */
+/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the
+ * caller's arrays, on the host or (by `write`) on a device, must change nothing. */
 
 typedef void (*spmm_write)(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes);
 
@@ -436,9 +437,9 @@ static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_opti
     for (int i = 0; i < 2; i++) ref_free(&other[i]);
 }
 
-/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since wide rows of X
- * take other roads.  places: SPMM_PLACES on a device, 1 on the host; every
- * step-th of all combinations. */
+/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since
+ * wide rows of X take other roads.  places: SPMM_PLACES on a device, 1 on the host; every step-th of all
+ * combinations. */
 static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int places, int step)
 {
     static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
@@ -486,7 +487,8 @@ static inline void spmm_refusals(tulle_ctx *ctx)
 {
     const ref_types doubles = {TULLE_F64, TULLE_I32, TULLE_I32};
     ref A = ref_dense(30, 20, REF_REALS, doubles);
-    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of A */
+    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of
+     * A */
     REQUIRE(A.view.nnz * 4 >= 6 * 31 * 8, "A has %lld entries", (long long)A.view.nnz);
     ref other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
     den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);
