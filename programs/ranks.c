@@ -104,9 +104,9 @@ static int same_way(const tulle_transport *t, const options *o)
     return END_OK;
 }
 
-/* A step has ended well on all ranks, or all leave.  code: how it did here, which was told here.  What one
- * rank alone knows, a signal or the failure of a step that is no collective, comes to rank 0, which says
- * it. */
+/* Ends a step: END_OK if it succeeded on all ranks, else all ranks fail.  code: the result on this rank.  An
+ * error message that only one rank has (a signal, or a failure outside of a collective) is sent to rank 0,
+ * which prints it. */
 static int all_well(const tulle_transport *t, int code)
 {
     enum { WHO, CODE, FIRST };
