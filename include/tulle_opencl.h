@@ -31,7 +31,7 @@ struct _cl_command_queue;       /* cl_command_queue            */
 /* Puts the work of a context into a queue of your own.  It must be an in-order queue of the same device.
  * NULL: the context's own queue again.  TULLE_EINVAL when the context is not on OpenCL, or the queue is of
  * another device or not in-order; TULLE_EDRIVER when the queue belongs to another cl_context and the context
- * has already computed or allocated something in its present one. */
+ * still holds memory or kernels in its present one. */
 TULLE_API tulle_status tulle_opencl_set_queue(tulle_ctx *ctx, struct _cl_command_queue *queue);
 /* The cl_context that a context works in; NULL when it is not on OpenCL. */
 TULLE_API struct _cl_context       *tulle_opencl_context(tulle_ctx *ctx);

@@ -4,8 +4,8 @@
  *
  * For each row of B the pattern (kernel_repeat.h) says which lanes it contributes to, and which of its
  * entries goes to each.  So no load depends on a store, and no loop on the length of a row of B.  Lanes that
- * a row of B does not contribute to are not changed (adding 0 could change a sign), so sums have the same
- * bits as with the other accumulators.
+ * a row of B does not contribute to are not changed, so sums have the same bits as with the other
+ * accumulators.
  *
  * Where eight lanes hold the row of C, the pattern keeps its data about a row of B together, and always eight
  * entries of B are read, however many the row has: computing masks from lengths that were just loaded would
