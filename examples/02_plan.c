@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * 02_plan.c - patterns once, values often.
+ * 02_plan.c - patterns once, values many times.
  *
- * A simulation assembles the same mesh at every time step: the numbers change, their places do not.  A
- * plan does everything that depends on the places alone (what to compute how, and the pattern of C), and
- * then each run only computes values, into an array of ours, without allocating anything. */
+ * A simulation assembles a matrix on the same mesh at every time step: the values change, the pattern does
+ * not.  A plan does everything that depends only on the pattern (choosing algorithms, computing the pattern
+ * of C); each run then computes only values, into an array of ours, without allocating anything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tulle.h>
 
-/* Leaves main with the sentence of what went wrong. */
+/* Prints the error message and leaves main. */
 #define DO(call)                                                            \
     do {                                                                    \
         if ((call) != TULLE_OK) {                                           \

@@ -2,8 +2,8 @@
  *
  * 03_blocks.c - a product that need not fit into memory.
  *
- * First we ask what it would take; then we let C come in blocks of rows, each no larger than a limit, and
- * keep of it only what we need: here how many entries the fullest row has, and the sum of all of them. */
+ * First we estimate its memory; then we compute C in blocks of rows within a memory limit, and keep only what
+ * we need of it: here the length of the longest row, and the sum of all entries. */
 #include <stdio.h>
 #include <tulle.h>
 
@@ -12,7 +12,8 @@ typedef struct {
     double  sum;
 } digest;
 
-/* Called for each block, first row first.  The block is a view: gone when we return.  Non-zero stops. */
+/* Called for each block, in the order of rows.  The block is a view that is invalid after the return.  A
+ * nonzero result stops the product. */
 static int take(void *user, int64_t first_row, const tulle_csr *block)
 {
     digest *d = user;
@@ -42,7 +43,7 @@ int main(void)
     if (tulle_gallery(ctx, "poisson3d:40", &M) != TULLE_OK) goto done;
     const tulle_csr A = tulle_matrix_view(M);
 
-    /* Nothing large is allocated for this; products are exact, the bounds are strict. */
+    /* Nothing large is allocated for this; the number of products is exact, and the bounds always hold. */
     tulle_forecast forecast;
     if (tulle_estimate(ctx, &A, &A, NULL, &forecast) != TULLE_OK) goto done;
     printf("%lld products, C has %lld to %lld entries, about %lld; about %.1f MB in all\n",

@@ -3,8 +3,8 @@
  * 04_files.c - from coordinates to a matrix, to a file, and back.
  *
  * tulle reads Matrix Market files (.mtx, .mtx.gz, the .tar.gz of the SuiteSparse collection) and its own
- * binary form (.tulle), told apart by what is in them; it writes what the name says.  A file appears
- * whole or not at all. */
+ * binary format (.tulle), which are recognized by content; when writing, the name determines the format.  A
+ * file appears under its name only when it is complete. */
 #include <stdio.h>
 #include <string.h>
 #include <tulle.h>
@@ -33,7 +33,7 @@ int main(void)
     const tulle_csr A = tulle_matrix_view(M);
     printf("%lld x %lld, %lld entries\n", (long long)A.rows, (long long)A.cols, (long long)A.nnz);
 
-    /* Numbers survive the way through either file bit for bit. */
+    /* Values that are written to either file and read back are the same bit for bit. */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         DO(tulle_write(ctx, names[i], &A));
         DO(tulle_read(ctx, names[i], &again));
@@ -47,7 +47,7 @@ int main(void)
         if (!same) goto done;
     }
 
-    /* Other types are a copy away: here float values and 64-bit columns. */
+    /* A copy with other types: here float values and 64-bit columns. */
     DO(tulle_csr_convert(ctx, &A, TULLE_F32, 0, TULLE_I64, &again));
     const tulle_csr F = tulle_matrix_view(again);
     printf("as float: %.9g\n", (double)((const float *)F.values)[0]);

@@ -2,9 +2,9 @@
  *
  * 05_errors.c - what can go wrong, and what tulle says about it.
  *
- * A status has a name and a text; the context has the sentence: which row, which shapes, how many bytes.
- * After a caller's error (-1 .. -99) nothing was changed; after a run-time error (-100 ..) only outputs
- * may have been.  Inputs are never written.  A context can be used again after any error. */
+ * A status has a name and a text; the context has the error message: which row, which shapes, how many bytes.
+ * A caller's error (-1 .. -99) changes nothing; a run-time error (-100 ..) may have changed outputs.  Inputs
+ * are never written.  A context can be used again after any error. */
 #include <stdio.h>
 #include <tulle.h>
 
@@ -16,7 +16,7 @@ static void expect(const tulle_ctx *ctx, tulle_status want, tulle_status got)
     if (got != want) surprises++;
 }
 
-/* A progress callback that gives up at once; a real one would look at a button, or a signal. */
+/* A progress callback that cancels at once; a real one would check a button, or a signal. */
 static int give_up(void *user, const char *stage, double fraction)
 {
     (void)user, (void)stage, (void)fraction;
@@ -43,14 +43,14 @@ int main(void)
     expect(ctx, TULLE_EIO,      tulle_read(ctx, "no/such/file.mtx", &M));
     expect(ctx, TULLE_EINVAL,   tulle_gallery(ctx, "no such recipe", &M));
 
-    /* Rows out of order are accepted when we say so; tulle works on a sorted copy. */
+    /* With this option unsorted rows are accepted; tulle makes a sorted copy. */
     tulle_options options = {0};
     options.sort_inputs = 1;
     expect(ctx, TULLE_OK, tulle_multiply(ctx, &mixed, &good, &options, &C));
     tulle_matrix_free(C);
     C = NULL;
 
-    /* A limit too small for even one row is refused, with the bytes that it would take. */
+    /* A limit too small even for one row is refused; the message gives the bytes needed. */
     expect(ctx, TULLE_OK, tulle_gallery(ctx, "poisson2d:200", &M));
     const tulle_csr A = tulle_matrix_view(M);
     tulle_options tight = {0};

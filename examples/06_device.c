@@ -2,14 +2,14 @@
  *
  * 06_device.c - matrices that stay in a GPU's memory.
  *
- * Moving a matrix to a device and back costs more than many a product.  A chain of products therefore moves A once,
- * keeps what lies between on the device, and fetches only the end.  On a machine without a GPU the same
- * program runs on the CPU: everything is on the host then. */
+ * Copying a matrix to a device and back often costs more than a product.  A chain of products therefore
+ * copies A once, keeps intermediate results on the device, and copies only the final result back.  On a
+ * machine without a GPU the same program runs on the CPU, with everything on the host. */
 #include <stdio.h>
 #include <string.h>
 #include <tulle.h>
 
-/* Leaves main with the sentence of what went wrong. */
+/* Prints the error message and leaves main. */
 #define DO(call)                                                            \
     do {                                                                    \
         if ((call) != TULLE_OK) {                                           \
@@ -27,12 +27,12 @@ int main(void)
     double        error = 0;
     int           result = 1;
 
-    /* What there is; a driver that is missing says so. */
+    /* Lists all devices; for a missing driver there is an entry that says so. */
     tulle_device d;
     for (int i = 0; tulle_device_info(i, &d) == TULLE_OK; i++)
         printf("%-9s %s%s%s\n", d.name, d.text, d.usable ? "" : "; not usable: ", d.why_not);
 
-    /* NULL is the best of them.  There is no context yet to ask for the sentence. */
+    /* NULL: the best device.  There is no context yet that could hold the error message. */
     if (tulle_ctx_create_why(NULL, NULL, &ctx, why, sizeof why) != TULLE_OK) {
         fprintf(stderr, "%s\n", why);
         return 1;
@@ -45,7 +45,7 @@ int main(void)
     DO(tulle_csr_move(ctx, &host, place, &A));
     const tulle_csr a = tulle_matrix_view(A);
 
-    /* A^2 stays there: its view has device addresses, which the host must not follow. */
+    /* A^2 stays on the device: its view has device addresses, which the host must not dereference. */
     options.c_place = place;
     options.time_stages = 1;
     DO(tulle_multiply(ctx, &a, &a, &options, &A2));
@@ -56,13 +56,13 @@ int main(void)
     for (int i = 0; i < stats.stages; i++)
         printf("  %-14s %8.3f ms\n", stats.stage[i].name, 1e3 * stats.stage[i].seconds);
 
-    /* A^4 = A^2 * A^2 comes home. */
+    /* A^4 = A^2 * A^2 is stored on the host. */
     options.c_place = TULLE_HOST;
     DO(tulle_multiply(ctx, &a2, &a2, &options, &A4));
     const tulle_csr a4 = tulle_matrix_view(A4);
     printf("A^4: %lld entries, the first is %g\n", (long long)a4.nnz, ((const double *)a4.values)[0]);
 
-    /* Checking works with views of either place. */
+    /* The check accepts views of either place. */
     DO(tulle_product_check(ctx, &a2, &a2, &a4, NULL, &error));
     printf("checked: C*x and A*(B*x) differ by %.1e\n", error);
 

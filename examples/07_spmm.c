@@ -2,15 +2,15 @@
  *
  * 07_spmm.c - a sparse matrix times a dense one.
  *
- * Several vectors at once cost little more than one: A is read once for all of them.  Here eight vectors are
- * smoothed by a few steps of X = X - omega*(A*X), which is one call a step: Y = alpha*A*X + beta*Y with a Y that
- * holds X before.  A plan does for all steps what depends on A alone. */
+ * Several vectors at once cost little more than one, because A is read once for all of them.  Here eight
+ * vectors are smoothed by a few steps of X = X - omega*(A*X), one call per step: Y = alpha*A*X + beta*Y with
+ * a Y that holds a copy of X before.  A plan does everything that depends only on A once, for all steps. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <tulle.h>
 
-/* Leaves main with the sentence of what went wrong. */
+/* Prints the error message and leaves main. */
 #define DO(call)                                                            \
     do {                                                                    \
         if ((call) != TULLE_OK) {                                           \
@@ -45,11 +45,11 @@ int main(void)
     DO(tulle_dense_create(ctx, A.rows, COLUMNS, TULLE_BY_ROWS, TULLE_F64, &second));
     tulle_dense X = tulle_dense_view(first), Y = tulle_dense_view(second);
 
-    /* Rough vectors: every value has another sign than the one before. */
+    /* Rough vectors: the sign of values alternates. */
     for (int64_t k = 0; k < X.rows * X.cols; k++) ((double *)X.values)[k] = (k / COLUMNS + k) % 2 ? 1 : -1;
     printf("roughness %.3f\n", roughness(&X));
 
-    /* It checks A, divides the work, and takes the values that A has now. */
+    /* Checks A, divides the work, and copies the values that A has now. */
     DO(tulle_spmm_plan_create(ctx, &A, NULL, &plan));
     const double alpha = -0.125, beta = 1;
     for (int step = 0; step < STEPS; step++) {
@@ -61,7 +61,7 @@ int main(void)
     }
     printf("roughness %.3f after %d steps\n", roughness(&X), STEPS);
 
-    /* The same pattern with other values: a plan has a copy of its own, and sees them when it is given them. */
+    /* The same pattern with other values: the plan has its own copy, so it must be given the new ones. */
     double *values = tulle_matrix_values(M);
     for (int64_t k = 0; k < A.nnz; k++) values[k] *= 0.5;
     DO(tulle_spmm_plan_set_values(plan, values));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench.c - `tulle bench`: the same product again and again, for each operand and each policy.  The first
- * runs warm up and are not counted; the table shows the median and the fastest of the others.  On a GPU
- * the operands are moved to its memory before, and C stays there; on CUDA the same product is timed with
- * cuSPARSE, where it is found. */
+ * bench.c - `tulle bench`: repeats the same product, for each operand and each policy.  The first runs are
+ * warm-up and are not counted; the table shows the median and the fastest of the others.  On a GPU the
+ * operands are moved to its memory before, and C stays there; with CUDA, cuSPARSE is timed as well, if it is
+ * found. */
 #include "cusparse.h"
 #include "program.h"
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct timing {
 
 typedef struct timings {
     timing          *line;
-    cusparse_result *peer;              /* one an operand                   */
+    cusparse_result *peer;              /* one per operand                  */
     int              count;
 } timings;
 
@@ -48,7 +48,7 @@ static int chosen_policies(const char *words, const char *policy[POLICIES_MAX])
     return count;
 }
 
-/* ---- operands on a device: made ready and moved once, before any time is taken */
+/* ---- operands on a device: prepared and moved once, before the timing */
 
 static int ready(session *s, tulle_csr *view, const char *name, int op, bool sort, tulle_matrix **own)
 {
@@ -90,7 +90,7 @@ int work_make(session *s, const pair *p, work *w)
     else GO(ready(s, &w->b, p->b.name, o->op_b, o->sort_inputs, &w->own_b));
     o->op_a = o->op_b = TULLE_KEEP;
     o->sort_inputs = 0;
-    o->trust_inputs = 1;                /* they were checked on the way  */
+    o->trust_inputs = 1;                /* they were already checked     */
     o->c_place = TULLE_DEVICE;
 done:
     return code;
@@ -115,7 +115,7 @@ static int time_one(session *s, const pair *p, const work *w, const char *policy
     memcpy(t->product, p->text, sizeof t->product);
     if (!sec) return no_memory("the times of all runs");
     o.policy = policy;
-    for (int i = session_on_gpu(s) ? -2 : -1; i < runs; i++) { /* the first load kernels, the second memory */
+    for (int i = session_on_gpu(s) ? -2 : -1; i < runs; i++) { /* warm-up: kernels are loaded, then memory */
         tulle_matrix_free(c);
         c = NULL;
         GO(told(s, tulle_multiply(s->ctx, &w->a, &w->b, &o, &c)));
@@ -141,12 +141,12 @@ done:
     return code;
 }
 
-/* cuSPARSE with the same operands; NULL where the device is not CUDA's. */
+/* Times cuSPARSE with the same operands; NULL if the device is not a CUDA device. */
 static const cusparse_result *time_peer(const session *s, const work *w, cusparse_result *peer)
 {
     const char *device = tulle_ctx_device(s->ctx);
     if (strncmp(device, "cuda:", 5) != 0) return NULL;
-    tulle_ctx_trim(s->ctx);             /* memory that tulle keeps must not be what the other one lacks */
+    tulle_ctx_trim(s->ctx);             /* so that cuSPARSE can use the memory that tulle keeps */
     cusparse_time(&w->a, &w->b, atoi(device + 5), 2, s->o->repeat ? s->o->repeat : RUNS, peer);
     return peer;
 }
@@ -307,11 +307,11 @@ done:
     return code;
 }
 
-/* ---- the first word may name another bench; a file of that name is ./merges */
+/* ---- the first word may name another benchmark; a file of that name is ./merges */
 
 static const struct {
     const char *word;
-    int       (*run)(const options *o);         /* its operands are those behind the word */
+    int       (*run)(const options *o);         /* its operands are those after the word */
     int         least, most;
     const char *operands;
     unsigned    bit;

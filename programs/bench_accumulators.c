@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_accumulators.c - `tulle bench accumulators`: how many products a second each accumulator of the
- * device brings together, over the size of rows (products, 2 to 16384) and compression (products for an
- * entry of C, 1 to 32).
+ * bench_accumulators.c - `tulle bench accumulators`: the speed of each accumulator of the device, in products
+ * per second, depending on the size of rows (products, 2 to 16384) and the compression (products per entry of
+ * C, 1 to 32).
  *
- * The matrices are made here so that every row of C is alike: a cluster of k rows of B has m entries each,
- * and covers u = k*m/c columns, each of them c times; a row of A names the k rows of a cluster, and eight
- * rows of A share one.  Columns of a cluster lie 16 apart on average, at places that a hash of their
- * number decides.  Counted is the time of the stages that accumulate (on a CPU the numeric step), the
- * median of the runs; a cell stays empty where the accumulator was not the one that took the rows.  With
- * -o FILE.png the tables become a picture, a panel an accumulator, all on one logarithmic scale: dark is
- * slow, light is fast. */
+ * The matrices are constructed so that all rows of C are alike: a cluster of k rows of B has m entries each,
+ * and covers u = k*m/c columns, each of them c times; a row of A uses the k rows of a cluster, and eight rows
+ * of A share one.  Columns of a cluster are 16 apart on average, at pseudo-random positions (a hash).  What
+ * is measured is the time of the stages that accumulate (on a CPU the numeric stage), the median of the runs;
+ * a cell stays empty where the device fell back to another accumulator.  With -o FILE.png the tables are
+ * drawn, one panel per accumulator, all on one logarithmic scale: dark is slow, light is fast. */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 enum { SIZES = 14, RATES = 6, WORDS_MAX = 32, RUNS = 5, SHARERS = 8, APART = 16 };
 
 typedef struct cell {
-    double  seconds;                    /* 0: not this accumulator's         */
+    double  seconds;                    /* 0: another accumulator was used   */
     int64_t products, c_nnz;
 } cell;
 
@@ -63,7 +62,7 @@ static int made_new(int64_t rows, int64_t cols, int64_t each, int type, made *m)
         return no_memory("a matrix to measure with");
     }
     for (int64_t i = 0; i <= rows; i++) m->ptr[i] = i * each;
-    /* small whole numbers: sums are exact in any order */
+    /* small integers: sums are exact in any order */
     double *f64 = m->val;
     float *f32 = m->val;
     int64_t numbers = nnz * (type == TULLE_CF32 || type == TULLE_CF64 ? 2 : 1);
@@ -135,7 +134,7 @@ static int measure(session *s, const tulle_csr *a, const tulle_csr *b, const cha
     if (!sec) return no_memory("the times of all runs");
     for (int i = -2; i < runs; i++) {
         tulle_status status = tulle_multiply(s->ctx, a, b, &o, &C);
-        if (status == TULLE_EINVAL && i == -2) goto done;       /* not on this device */
+        if (status == TULLE_EINVAL && i == -2) goto done;       /* the device does not have it */
         GO(told(s, status));
         tulle_ctx_stats(s->ctx, &t);
         tulle_matrix_free(C);

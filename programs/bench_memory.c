@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_memory.c - `tulle bench memory`: what a product takes when memory for C is found in three ways, as
- * in bhSPARSE's Figure 5 (Liu and Vinter, IPDPS 2014).
+ * bench_memory.c - `tulle bench memory`: the memory of a product with three ways to allocate C, as in
+ * bhSPARSE's Figure 5 (Liu and Vinter, IPDPS 2014).
  *
- *     precise      A, B and C: the entries of C are counted before
- *     hybrid       A, B and the most that policy bhsparse held on the GPU, C included; measured
- *     upper bound  A, B, an entry for each product, and C
+ *     precise      A, B and C: the entries of C are counted first
+ *     hybrid       A, B and the peak of policy bhsparse on the GPU, C included; measured
+ *     upper bound  A, B, one entry for each product, and C
  *
- * A and B are two matrices also where they are one.  The hybrid way is left out where there is no GPU. */
+ * A and B count as two matrices even if they are the same.  Without a GPU the hybrid way is left out. */
 #include "program.h"
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static int measure(session *s, const pair *p, line *l)
     *l = (line){.matrix = p->a.name, .products = stats.products, .c_nnz = c.nnz, .a = bytes_as(w.a, o.op_a),
                 .b = bytes_as(w.b, o.op_b), .c = csr_bytes(&c),
                 .hybrid = session_on_gpu(s) ? stats.peak_bytes : 0};
-    tulle_csr all = c;                  /* C with every product an entry */
+    tulle_csr all = c;                  /* C with one entry per product */
     all.nnz = stats.products;
     l->products_bytes = csr_bytes(&all);
     snprintf(l->product, sizeof l->product, "%s", p->text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_merges.c - `tulle bench merges`: five algorithms merge two sorted sequences of 2^5 to 2^12 entries
- * in a GPU's shared memory, keys alone, with 32-bit and with 64-bit values; the table of bhSPARSE's Figure
- * 4 (Liu and Vinter, IPDPS 2014) for the device at hand. */
+ * bench_merges.c - `tulle bench merges`: five algorithms merge two sorted sequences of 2^5 to 2^12 entries in
+ * a GPU's shared memory: keys only, with 32-bit and with 64-bit values.  It is the table of bhSPARSE's Figure
+ * 4 (Liu and Vinter, IPDPS 2014) for the present device. */
 #include "program.h"
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_scaling.c - `tulle bench scaling`: what several devices like the first one named would give.
+ * bench_scaling.c - `tulle bench scaling`: predicts the speed of several devices like the first one named.
  *
- * Rows of A are cut by products into 2 to 8 parts, and each part is timed alone, from host to host, on one
- * device.  The slowest part, and the time that a copy of C takes on this host, stand for the time of so many
- * devices; with the time of the whole that is a predicted speed-up.  It is a prediction: it knows nothing of
- * links and memory that devices share.  Where several devices are named, their product is timed, too.  How
- * even parts are is the coefficient of variation of their times (DeltaSPARSE, Figures 4 and 5), in both
- * phases: symbolic, which is making a plan, and numeric, which is running it. */
+ * Rows of A are divided by products into 2 to 8 parts, and each part is timed separately, including copies,
+ * on one device.  The time of the slowest part, plus that of copying C on this host, is the predicted time of
+ * so many devices; relative to the time of the whole product it gives the predicted speed-up.  The prediction
+ * ignores links and memory that devices share.  If several devices are named, their common product is timed,
+ * too.  The balance of the parts is shown as the coefficient of variation of their times (DeltaSPARSE,
+ * Figures 4 and 5), for the symbolic phase (making a plan) and the numeric phase (running it). */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct line {
     int64_t     products;
     double      whole, copy;            /* seconds                              */
     prediction  parts[COUNTS];          /* of LEAST to MOST                     */
-    double      several;                /* on all devices that were named; 0: one was */
+    double      several;                /* on all named devices; 0: only one was named */
 } line;
 
 static void add(sums *s, double seconds)
@@ -65,7 +65,7 @@ static tulle_csr rows_of(const tulle_csr *A, int64_t row0, int64_t row1)
     return rows;
 }
 
-/* The median of some runs after one that is not counted; *copy, if wanted, a copy of C. */
+/* The median of some runs, after a warm-up; *copy, if not NULL: the time of a copy of C. */
 static int time_product(session *s, const tulle_csr *A, const tulle_csr *B, tulle_stats *middle,
                         double *median, double *copy)
 {
@@ -95,7 +95,7 @@ done:
     return code;
 }
 
-/* The least times of making a plan and of running it. */
+/* The minimum times of making a plan and of running it. */
 static int time_phases(session *s, const tulle_csr *A, const tulle_csr *B, double *symbolic, double *numeric)
 {
     int code = END_OK, runs = s->o->repeat ? (int)s->o->repeat : RUNS;
@@ -121,7 +121,7 @@ done:
     return code;
 }
 
-/* Each part alone. */
+/* Times each part separately. */
 static int time_parts(session *s, const tulle_csr *A, const tulle_csr *B, const int64_t *sum, int parts,
                       prediction *out)
 {
@@ -183,7 +183,7 @@ done:
     return code;
 }
 
-/* ---- telling */
+/* ---- reports */
 
 static double speedup(const line *l, int i)
 {
@@ -211,7 +211,7 @@ static void print_head(const session *one, const session *all)
     if (all->ctx) printf("measured on %s\n", tulle_ctx_device(all->ctx));
 }
 
-/* `scaling` is as docs/records has it. */
+/* The format of `scaling` is that of docs/records. */
 static void print_json(const session *one, const session *all, const line *lines, int count)
 {
     json j;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cache.c - `tulle cache`: the compiled kernels that are kept on disk, shown, made or removed. */
+ * cache.c - `tulle cache`: shows, fills or clears the cache of compiled kernels on disk. */
 #include "program.h"
 
 static void print_cache(const tulle_cache *c, bool cleared)

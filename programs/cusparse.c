@@ -2,13 +2,13 @@
  *
  * cusparse.c - cuSPARSE's SpGEMM, as its manual calls it, for comparison.
  *
- *     workEstimation  asks for a first buffer, then looks at A and B
- *     estimateMemory  ALG2 and ALG3 only: needs a buffer of its own, and tells how large the next one must be
- *     compute         the product, into the second buffer (DEFAULT and ALG1 ask for its size here)
- *     copy            from there into C's arrays, whose size is known now
+ *     workEstimation  returns the size of a first buffer, then analyses A and B
+ *     estimateMemory  ALG2 and ALG3 only: needs a third buffer, and returns the size of the second one
+ *     compute         computes the product in the second buffer (DEFAULT and ALG1 return its size here)
+ *     copy            copies from there to C's arrays, whose size is known now
  *
- * Every step may find too little memory; that is an answer too, and the next algorithm has its turn.  The
- * declarations are written here, checked against those of CUDA 13 (cuSPARSE 12.6). */
+ * Any step may fail for lack of memory; that is recorded, and the next algorithm is tried.  The declarations
+ * are repeated here, and were checked against those of CUDA 13 (cuSPARSE 12.6). */
 #define _GNU_SOURCE
 #include "cusparse.h"
 #include <dlfcn.h>

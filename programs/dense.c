@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dense.c - dense matrices of the command line: files, values of any type, and what `tulle info` tells of a
- * .npy file: shape, type, order, how many values are zero or not finite, and between what the others lie. */
+ * dense.c - dense matrices of the command line: files, values of any type, and what `tulle info` shows of a
+ * .npy file: shape, type, order, how many values are zero or not finite, and the range of the others. */
 #include "program.h"
 #include <math.h>
 #include <string.h>

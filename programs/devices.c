@@ -2,7 +2,7 @@
  * devices.c - `tulle devices`: where products can be computed, and why not elsewhere. */
 #include "program.h"
 
-enum { DEVICES_MAX = 1000 };            /* the list ends earlier */
+enum { DEVICES_MAX = 1000 };            /* far more than any list has */
 
 static void print_device(const tulle_device *d)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * explain.c - `tulle explain`: what would be chosen for a product, and why, without computing it. */
+ * explain.c - `tulle explain`: which algorithms a product would use, and why, without computing it. */
 #include "program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static int list(const options *o)
     return END_OK;
 }
 
-/* Where the context may choose. */
+/* For a context that chooses between the CPU and a GPU. */
 static void print_choice(const session *s, const tulle_forecast *f)
 {
     figure cpu, device;
@@ -142,7 +142,7 @@ int run_explain(const options *o)
     GO(session_open(&s, o));
     GO(pair_load(&s, o->operand[0], o->operands > 1 ? o->operand[1] : NULL, &p));
     if (!o->trace) tulle_ctx_set_trace(s.ctx, keep_reason, &why);
-    forget(&why);                       /* why there is no GPU is no news of this product */
+    forget(&why);                       /* why there is no GPU has nothing to do with this product */
     GO(told(&s, tulle_estimate(s.ctx, &p.a.view, &p.b.view, &p.options, &f)));
     if (o->json) print_json(&p, &f, &why);
     else if (!o->quiet) print_report(&s, &p, &f, &why);

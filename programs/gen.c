@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * gen.c - `tulle gen`: a matrix of the gallery, made and written to a file. */
+ * gen.c - `tulle gen`: generates a matrix of the gallery and writes it to a file. */
 #include "program.h"
 #include <string.h>
 
@@ -37,7 +37,7 @@ int run_gen(const options *o)
     if (!o->output) return complain(END_USAGE, "gen needs a file to write: -o FILE");
     GO(output_name(o->output, MATRIX_FILE));
     GO(output_symmetric(o, o->output));
-    /* A file that happens to be named like the recipe must not be taken for it. */
+    /* With "gen:", so that a file with the name of the recipe is not read instead. */
     int length = snprintf(recipe, sizeof recipe, "%s%s", strncmp(o->operand[0], "gen:", 4) == 0 ? "" : "gen:",
                           o->operand[0]);
     if (length >= (int)sizeof recipe)           /* a part of it could be another recipe */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * info.c - `tulle info`: what a matrix looks like, in one pass over its entries, one transpose to see
- * whether it is symmetric, and a forecast of its product.  Where there is no memory for one of the last
- * two, it says so instead.  A .npy file is dense.c's. */
+ * info.c - `tulle info`: properties of a matrix, by one pass over its entries, one transpose to test
+ * symmetry, and an estimate of its product.  If there is too little memory for one of the last two, it says
+ * so instead.  .npy files are handled by dense.c. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void look_at_rows(const tulle_csr *A, facts *f)
     }
 }
 
-/* Too little memory for one part is no failure of `info`: the others are shown. */
+/* If one part fails for lack of memory, `info` still shows the others. */
 static int unless_too_large(session *s, tulle_status status, char *why, size_t bytes)
 {
     if (status != TULLE_ENOMEM && status != TULLE_ELIMIT) return told(s, status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * json.c - one JSON object on standard output, two spaces a level. */
+ * json.c - writes a JSON object to standard output, indented by two spaces per level. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>

@@ -101,7 +101,7 @@ static const command *command_of(const char *word)
     return find(word);
 }
 
-/* What was flushed on the way may have failed as well as what is left. */
+/* Flushes standard output; an earlier flush may have failed, too. */
 static int end_of_output(void)
 {
     bool failed = fflush(stdout) != 0;

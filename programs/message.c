@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * message.c - sentences for people, exit codes for scripts, and a guess at what was meant. */
+ * message.c - error messages, exit codes, and suggestions for misspelt words. */
 #include "program.h"
 #include <stdarg.h>
 #include <string.h>
 
-static char last[1024];                 /* for ranks, of which one speaks for all */
+static char last[1024];                 /* the last message: with several ranks only rank 0 prints it */
 
 int complain(int code, const char *format, ...)
 {
@@ -56,7 +56,7 @@ void print_ends(FILE *out)
 #undef END_LINE
 }
 
-/* ---- nearest: insertions, deletions, replacements and swaps of neighbours */
+/* ---- edit distance: insertions, deletions, replacements and swaps of neighbours */
 
 enum { WORD_MAX = 32 };
 

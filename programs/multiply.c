@@ -2,9 +2,9 @@
  *
  * multiply.c - `tulle multiply`: one product, its stages, its check, its file.
  *
- * A product that the memory limit refuses, or whose C the machine has no memory for, is written block by
- * block when the output allows it; then there are no stages of one whole product to show, and the table
- * says so. */
+ * If a product does not fit in the memory limit, or C in the memory of the machine, it is computed and
+ * written block by block, where the output format allows that; the table then says that there are no stages
+ * to show. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +22,7 @@ typedef struct outcome {
     bool          checked, right;
 } outcome;
 
-/* What the library refuses for its size can still be written in blocks, to a file that grows by them. */
+/* Whether a product that failed for lack of memory can be written in blocks to this file. */
 static bool to_blocks(tulle_status status, const char *output)
 {
     return (status == TULLE_ELIMIT || status == TULLE_ENOMEM) && output
@@ -56,7 +56,7 @@ static int multiply(session *s, outcome *r)
         r->matrix = NULL;
         tulle_status status = tulle_multiply(s->ctx, &r->p.a.view, &r->p.b.view, &r->p.options,
                                              &r->matrix);
-        /* blocks are written before all of C is known, so whether it is symmetric cannot be told */
+        /* blocks are written before the whole C is known, so its symmetry cannot be checked */
         if (to_blocks(status, o->output) && !o->symmetric) {
             code = multiply_blocks(s, r);
             goto done;

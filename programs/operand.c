@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * operand.c - what the words of a command line stand for.
+ * operand.c - turns the operands of a command line into matrices.
  *
- * "gen:NAME..." is a recipe of the gallery, "-" standard input.  Another word is a file when there is one,
- * else a recipe.
- * A square A alone means A*A, another A alone A*A^T. */
+ * "gen:NAME..." is a recipe of the gallery, "-" is standard input.  Any other word is a file if it exists,
+ * else a recipe.  A single square A means A*A, any other single A means A*A^T. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <string.h>
@@ -41,7 +40,7 @@ int64_t csr_col(const tulle_csr *A, int64_t k)
 
 /* ---- one operand */
 
-/* Whether a word can only be a file's name, so that the sentence says that the file is missing. */
+/* Whether a word can only be the name of a file, so that the error message says that the file is missing. */
 static bool names_file(const char *name)
 {
     static const char *const end[] = {".mtx", ".gz", ".tulle", ".tar", ".tgz", ".mm", ".txt", ".csv", ".npy"};
@@ -57,7 +56,7 @@ static int no_recipe(session *s, const char *recipe, bool forced)
     const char *near = nearest(word, tulle_gallery_name);
     bool known = listed(word, tulle_gallery_name);
     for (size_t n = strlen(word); !known && n > 1 && strchr("_0123456789", word[n - 1]); n--) {
-        word[n - 1] = 0;                /* cage16 is cage with a number, which the sentence is about */
+        word[n - 1] = 0;                /* cage16 is the recipe cage with a number */
         known = listed(word, tulle_gallery_name);
     }
     if (known) return complain(END_USAGE, "%s", tulle_ctx_error(s->ctx));
@@ -74,8 +73,7 @@ const char *path_of(const char *word)
     return strcmp(word, "-") == 0 ? "/dev/stdin" : word;
 }
 
-/* A file, or a member of an archive: A.tar.gz:NAME.  A recipe of the gallery is one even where a file has its
- * name. */
+/* Whether a word is a file, or a member of an archive: A.tar.gz:NAME.  "gen:..." never is. */
 static bool is_file(const char *name)
 {
     char part[4096];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * options.c - one table of options for all subcommands: name, letter, what its value is, where it goes,
- * who takes it, and its line of help.  Parsing, usage and "did you mean" all read this table. */
+ * options.c - one table of options for all subcommands: name, letter, kind of value, where it is stored,
+ * which subcommands accept it, and its line of help.  Parsing, usage and "did you mean" all use this
+ * table. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <ctype.h>
@@ -26,7 +27,7 @@ typedef struct option {
 
 #define AT(member) offsetof(options, member)
 
-enum {                                  /* benches that are named take some of the options of bench */
+enum {                                  /* the named benchmarks accept some of the options of bench */
     TIMES   = FOR_BENCH | FOR_TIMES,
     BENCHES = FOR_BENCH | FOR_TIMES | FOR_MERGES | FOR_MEMORY | FOR_ACCUMULATORS | FOR_SCALING,
     PAIRS   = FOR_MULTIPLY | FOR_EXPLAIN | TIMES | FOR_MEMORY,
@@ -159,7 +160,7 @@ void print_options(unsigned bit, FILE *out)
 
 /* ---- values */
 
-/* The transpose and the adjoint of one operand cannot both be meant. */
+/* Transpose and adjoint of the same operand exclude each other. */
 static int set_flag(const option *e, int *to)
 {
     for (int i = 0; i < COUNT; i++)
@@ -199,7 +200,7 @@ static int set_bytes(const option *e, const char *value, uint64_t *to)
     return END_OK;
 }
 
-/* The place of value in a list of words that begins at 1. */
+/* The index of value in a list of words, counted from 1. */
 static int set_choice(const option *e, const char *value, const char *const *words, const char *all,
                       int *to)
 {
@@ -215,8 +216,8 @@ static const char *const type_words[]  = {"", "f32", "f64", "cf32", "cf64", NULL
 static const char *const numpy_words[] = {"", "float32", "float64", "complex64", "complex128", NULL};
 static const char *const index_words[] = {"", "i32", "i64", NULL};                       /* tulle_index */
 
-/* A value type, by our name or by NumPy's.  "c64" could be either of two types: half of its readers would get
- * the other one, so it is none. */
+/* A value type, by tulle's name or NumPy's.  "c64" is refused as ambiguous: it could mean 64 bits in total,
+ * or 64 bits for each part. */
 static int set_type(const option *e, const char *value, int *to)
 {
     for (int i = 1; numpy_words[i]; i++)
@@ -263,7 +264,7 @@ static int unknown(const command *c, const char *given, const char *name)
                     given, c->name);
 }
 
-/* The option of that name, the command's own where several have it. */
+/* The option of that name; if several have it, the one that this command accepts. */
 static const option *find(unsigned bit, const char *name, size_t length, char letter)
 {
     const option *found = NULL;
@@ -276,7 +277,7 @@ static const option *find(unsigned bit, const char *name, size_t length, char le
     return found;
 }
 
-/* One argument that begins with '-'; *at moves on past a value of its own. */
+/* Parses one argument that begins with '-'; advances *at if the next argument is its value. */
 static int parse_one(const command *c, int argc, char **argv, int *at, options *o)
 {
     const char *arg = argv[*at], *value = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * output.c - the file of a result: what is wrong with it should be known before the work, not after. */
+ * output.c - output files: errors should be reported before the computation, not after it. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <string.h>
@@ -53,7 +53,7 @@ int output_write(session *s, const char *path, const tulle_csr *A, double *sec)
     double begun = seconds();
     tulle_status status = (s->o->symmetric ? tulle_write_symmetric : tulle_write)(s->ctx, path, A);
     int code = told(s, status);
-    if (s->o->symmetric && status == TULLE_EINVAL) code = END_FAILED;       /* not the command line's fault */
+    if (s->o->symmetric && status == TULLE_EINVAL) code = END_FAILED;       /* not a usage error */
     if (sec) *sec = seconds() - begun;
     return code;
 }

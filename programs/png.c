@@ -2,10 +2,10 @@
  *
  * png.c - a PNG writer that needs no library.
  *
- * The picture is 8 bits a pixel with a palette.  Deflate is used in its fixed Huffman code, with
- * matches looked for at two distances only, one byte back and one line back; pictures of matrices are
- * mostly runs and repeated lines, and shrink a hundredfold.  See RFC 1950, RFC 1951 and the PNG
- * specification.  Memory: the picture twice. */
+ * The picture has 8 bits per pixel and a palette.  Deflate is used with its fixed Huffman code, and with
+ * matches at two distances only, one byte and one line back: pictures of matrices are mostly runs and
+ * repeated lines, and shrink a hundredfold.  See RFC 1950, RFC 1951 and the PNG specification.  Memory: the
+ * picture twice. */
 #include "program.h"
 #include <stdlib.h>
 #include <string.h>

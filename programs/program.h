@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * program.h - what the files of the command `tulle` share.  The command uses the public header alone:
- * what it can do, every program can.
+ * program.h - what the files of the command `tulle` share.  The command uses only the public headers, so any
+ * program can do what it does.
  *
- *     main.c      the table of subcommands          message.c   sentences and exit codes
- *     options.c   the one table of options          session.c   a context with bar, trace and Ctrl-C
- *     operand.c   a file or a recipe -> matrix      output.c    can this file be written?
- *     table.c     numbers for people                json.c      numbers for programs
- *     stream.c    C to a file, block by block       png.c, text.c   pictures, letters in them
+ *     main.c      the table of subcommands          message.c   error messages and exit codes
+ *     options.c   the table of options              session.c   a context with progress bar, trace, Ctrl-C
+ *     operand.c   a file or a recipe -> matrix      output.c    checks and writes output files
+ *     table.c     reports as text                   json.c      reports as JSON
+ *     stream.c    C to a file, block by block       png.c, text.c   pictures, and text in them
  *     ranks.c     several processes, under mpirun
  *
- * and one file a subcommand.  A function that can fail returns an exit code, has told why on standard
- * error when it is not END_OK, and has one exit `done`. */
+ * and one file per subcommand.  A function that can fail returns an exit code, has printed the reason on
+ * standard error if that is not END_OK, and has one exit, `done`. */
 #ifndef TULLE_PROGRAM_H
 #define TULLE_PROGRAM_H
 #include <stdbool.h>
@@ -49,9 +49,9 @@ enum {
         if (code != END_OK) goto done;                                      \
     } while (0)
 
-/* "tulle: sentence" on standard error; returns code. */
+/* Prints "tulle: message" on standard error; returns code. */
 int  complain(int code, const char *format, ...) LIKE_PRINTF(2, 3);
-const char *complained(void);                   /* the last sentence; "": none yet */
+const char *complained(void);                   /* the last message; "": none yet */
 int  no_memory(const char *what);
 /* The exit code of a status of the library. */
 int  end_of(tulle_status status);
@@ -59,7 +59,7 @@ void print_ends(FILE *out);
 
 /* The i-th name of a list of words, NULL past the last. */
 typedef const char *(*words_fn)(int i);
-/* The word most like the one given, or NULL where none is near. */
+/* The word most similar to the one given, or NULL if none is similar. */
 const char *nearest(const char *word, words_fn words);
 bool        listed(const char *word, words_fn words);
 
@@ -70,22 +70,22 @@ enum {                          /* which subcommand an option belongs to */
     FOR_CONVERT  = 1 << 4, FOR_SPY     = 1 << 5, FOR_BENCH   = 1 << 6, FOR_DEVICES = 1 << 7,
     FOR_VERSION  = 1 << 8, FOR_HELP    = 1 << 9, FOR_CACHE   = 1 << 10, FOR_SPMM   = 1 << 11,
     FOR_TUNE     = 1 << 12,
-    /* and which bench: products, or the one that is named */
+    /* and for bench: the plain one, or a named one */
     FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16,
     FOR_SCALING  = 1 << 17,
-    FOR_KEPT     = 1 << 18      /* a cache that is not warmed */
+    FOR_KEPT     = 1 << 18      /* cache without --warm */
 };
 
 enum { OPERANDS_MAX = 64 };
 
 typedef struct options {
     unsigned      command;              /* FOR_... */
-    uint64_t      given;                /* options of the command line, a bit each */
+    uint64_t      given;                /* the options that were given, one bit each */
     const char   *operand[OPERANDS_MAX];
     int           operands;
     const char   *output, *device, *policies;
     const char   *alpha, *beta, *y, *shape;     /* of spmm */
-    int           type, index;          /* tulle_type, tulle_index; 0: as they come */
+    int           type, index;          /* tulle_type, tulle_index; 0: unchanged */
     int           threads, repeat, size, columns, seed;
     int           check, json, quiet, quick, trace, list, clear, warm, help, column_major, allow_tf32, map;
     int           symmetric;
@@ -102,9 +102,9 @@ typedef struct command {
 
 int  parse_options(const command *command, int argc, char **argv, options *o);
 void print_options(unsigned bit, FILE *out);
-/* Whether the command line has only options that this bench takes. */
+/* Checks that the command line has only options that this benchmark accepts. */
 int  check_given(const options *o, unsigned bit, const char *name);
-/* Are --policy, --accumulator and --policies names that the library knows? */
+/* Checks that the library knows the names given with --policy, --accumulator and --policies. */
 int  check_names(const options *o);
 int  check_spmm_policy(const options *o);
 
@@ -112,7 +112,7 @@ int  check_spmm_policy(const options *o);
 
 void signal_watch(void);
 int  signal_caught(void);                       /* 0, or the number of the signal          */
-/* A tulle_partial_fn: a signal that ends the program at once removes these files. */
+/* A tulle_partial_fn: records temporary files, to be removed when a signal ends the program at once. */
 void signal_guard(void *user, const char *path, int there);
 int  signal_end(void);                          /* the exit code of the caught signal      */
 
@@ -132,12 +132,12 @@ typedef struct session {
     progress       bar;
 } session;
 
-/* Commands that multiply take the best device where none is named, all others the CPU. */
+/* If no device is named, commands that multiply use the best one, all others the CPU. */
 int  session_open(session *s, const options *o);
 int  session_open_on(session *s, const options *o, const char *device);
 bool session_on_gpu(const session *s);
 void session_close(session *s);
-/* Tells the library's sentence and returns the exit code; END_OK for TULLE_OK. */
+/* Prints the library's error message and returns the exit code; END_OK for TULLE_OK. */
 int  told(session *s, tulle_status status);
 
 /* ---- operand.c */
@@ -188,13 +188,13 @@ int     info_dense(session *s, const char *name);       /* `tulle info X.npy` */
 bool ends_with(const char *name, const char *end);
 bool is_directory(const char *path);
 bool is_plain(const char *path);        /* a file that can be read again, not a pipe */
-/* Says early, before hours of work, that the name or the place is wrong; path NULL: there is no output.  The
- * name can be told before there is a context. */
+/* Reports an invalid name or place before a long computation; path NULL: there is no output.  The name can be
+ * checked before there is a context. */
 typedef enum { MATRIX_FILE, DENSE_FILE, PICTURE_FILE } file_kind;
 int  output_name(const char *path, file_kind kind);
-int  output_symmetric(const options *o, const char *path);      /* can --symmetric be heeded there? */
+int  output_symmetric(const options *o, const char *path);      /* does the format support --symmetric? */
 int  output_place(session *s, const char *path);
-/* The lower triangle alone where --symmetric wants it. */
+/* Writes a matrix; with --symmetric only its lower triangle. */
 int  output_write(session *s, const char *path, const tulle_csr *A, double *sec);
 
 /* ---- table.c; the texts live in the buffer given */
@@ -253,13 +253,13 @@ int stream_product(session *s, const pair *p, const char *path, bool check, stre
 int png_write(session *s, const char *path, int width, int height, const uint8_t *pixels,
               const uint8_t (*palette)[3], int colours);
 
-/* ---- text.c: letters in such a picture; what lies outside is left out */
+/* ---- text.c: text in such a picture; clipped at its edges */
 
 enum { TEXT_STEP = 6, TEXT_HIGH = 8 };  /* pixels */
 int  text_width(const char *text);
 void text_draw(uint8_t *pixels, int width, int height, int x, int y, const char *text, uint8_t colour);
 
-/* ---- bench.c, and what it hands on to */
+/* ---- bench.c and the other benchmarks */
 
 typedef struct work {
     tulle_csr     a, b;                 /* where the context computes       */
@@ -267,7 +267,7 @@ typedef struct work {
     tulle_options options;
 } work;
 
-/* The operands of a pair where the context computes; on a GPU checked, transposed and moved there. */
+/* Prepares the operands of a pair: for a GPU they are checked, transposed and moved to it. */
 int  work_make(session *s, const pair *p, work *w);
 void work_free(work *w);
 int  bench_merges(const options *o);
@@ -275,7 +275,7 @@ int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);
 int  bench_scaling(const options *o);
 
-/* ---- ranks.c: did mpirun launch us as one of several?  Then products are made together. */
+/* ---- ranks.c: products by several processes, if this one was started by mpirun */
 
 bool ranks_launched(void);
 int  multiply_ranks(const options *o);

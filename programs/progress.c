@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * progress.c - a bar on standard error, only on a terminal and only for work of more than a second. */
+ * progress.c - a progress bar on standard error, only on a terminal and only after more than a second. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * runs.c - what repeated runs of one product took. */
+ * runs.c - statistics of repeated runs of a product. */
 #include "program.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * session.c - a context as the options ask for it, with a progress bar, trace lines and Ctrl-C. */
+ * session.c - a context with the settings of the options, with progress bar, trace lines and Ctrl-C. */
 #include "program.h"
 #include <string.h>
 
@@ -33,7 +33,7 @@ int session_open(session *s, const options *o)
 
 bool session_on_gpu(const session *s)
 {
-    const char *device = tulle_ctx_device(s->ctx);     /* several devices work with arrays of the host */
+    const char *device = tulle_ctx_device(s->ctx);     /* several devices use host arrays */
     return strcmp(device, "cpu") != 0 && !strchr(device, ',');
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * signal.c - Ctrl-C, SIGTERM and SIGHUP.  The first is noted, and the next progress call cancels the work, so
- * that everything is cleaned up on the normal way out; what waits in the system is woken up (no SA_RESTART).
- * Another one, two seconds later, does not wait for that: it removes the files that the library has begun (it
- * tells their names) and leaves at once.  A file larger than the limit of the system is an error of write(),
- * not SIGXFSZ. */
+ * signal.c - Ctrl-C, SIGTERM and SIGHUP.  The first signal sets a flag, and the next progress call cancels
+ * the work, so that everything is cleaned up in the normal way; blocking system calls are interrupted (no
+ * SA_RESTART).  Another signal at least two seconds later does not wait for that: it removes the temporary
+ * files (the library reports their names) and ends the program at once.  SIGXFSZ is ignored, so that
+ * exceeding the file size limit is an error of write(). */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <signal.h>

@@ -2,10 +2,10 @@
  *
  * spmm.c - `tulle spmm`: a sparse matrix times a dense one, its stages, its check, its file.
  *
- * X is a file or random; Y has its order.  Every product begins with the same Y, so that beta means the
- * same in each.  The check is independent of it: Y*w against alpha*(A*(X*w)) + beta*Y*w for random w, in
- * double.  Rows that may have left the range of their type on the way are left out: they hold what IEEE's
- * arithmetic gives. */
+ * X is a file or random; Y has the same layout.  Every repetition begins with the same Y, so that beta has
+ * the same effect in each.  The check is independent: it compares Y*w with alpha*(A*(X*w)) + beta*Y*w for
+ * random w, in double.  Rows in which an intermediate result may have overflowed are skipped: whatever IEEE
+ * arithmetic gives there is correct. */
 #include "program.h"
 #include <errno.h>
 #include <float.h>
@@ -74,8 +74,8 @@ static int random_dense(session *s, int64_t rows, int64_t cols, int type, uint64
     return END_OK;
 }
 
-/* The matrix in the type and order that are wanted; it is replaced where it has others. */
-static int settle(session *s, tulle_dense_matrix **M, int type, tulle_order order)
+/* Converts a matrix to the requested type and order, if it has others. */
+static int convert_dense(session *s, tulle_dense_matrix **M, int type, tulle_order order)
 {
     tulle_dense view = tulle_dense_view(*M);
     tulle_dense_matrix *other = NULL;
@@ -107,13 +107,13 @@ static int load_x(session *s, outcome *r)
     tulle_dense X = tulle_dense_view(r->x_own);
     int type = o->type ? o->type : common_type((int)A->val_type, (int)X.val_type);
     GO(operand_convert(s, &r->a, type));
-    GO(settle(s, &r->x_own, type, o->column_major ? TULLE_BY_COLS : X.order));
+    GO(convert_dense(s, &r->x_own, type, o->column_major ? TULLE_BY_COLS : X.order));
     r->sec_read = seconds() - begun;
 done:
     return code;
 }
 
-/* Whether a factor that is not zero became zero. */
+/* Whether a nonzero factor was rounded to zero. */
 static bool lost(number given, number rounded)
 {
     return (given.re != 0 && rounded.re == 0) || (given.im != 0 && rounded.im == 0);
@@ -132,7 +132,7 @@ static int scalar(const char *name, const char *text, int type, double otherwise
 {
     char *end = NULL;
     *value = (number){otherwise, 0};
-    bool beyond = false;                        /* of double, which strtod() tells by 0 and infinity */
+    bool beyond = false;                        /* out of double's range: strtod() gives 0 or infinity */
     if (text) {
         value->re = real_of(text, &end, &beyond);
         bool ok = end != text;
@@ -180,7 +180,7 @@ static int load_y(session *s, outcome *r)
     if (!uses_y) goto done;
     if (o->y) GO(dense_load(s, o->y, &r->old_own));
     else GO(random_dense(s, rows, r->x.cols, type, (uint64_t)o->seed + 1, &r->old_own));
-    GO(settle(s, &r->old_own, type, r->x.order));
+    GO(convert_dense(s, &r->old_own, type, r->x.order));
     r->old = tulle_dense_view(r->old_own);
     if (r->old.rows != rows || r->old.cols != r->x.cols)
         code = complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", and Y, which it stands for, should be %"
@@ -289,8 +289,8 @@ static void multiply_by(number factor, vector *y)
     }
 }
 
-/* What a type can hold: sums of absolute values up to `most` overflow nowhere on their way, and what is
- * rounded below the least normal number is off by less than `least` in all, however many products that is. */
+/* The range of a type: with a sum of absolute values up to `most` no intermediate result overflows, and
+ * rounding of subnormal numbers adds an error of less than `least` in total, for any number of products. */
 typedef struct range { double most, least; } range;
 
 static range range_of(const outcome *r)
@@ -301,8 +301,8 @@ static range range_of(const outcome *r)
                    (narrow ? (double)FLT_MIN : DBL_MIN) * factor * (double)r->y.cols};
 }
 
-/* Row i of Y against what it should be, relative to what is added up; NaN and infinity where nothing can
- * have overflowed are as wrong as can be. */
+/* The error of row i of Y, relative to the sum of absolute values; infinite for a NaN or infinity where
+ * nothing can have overflowed. */
 static double error_of(const vector *got, const vector *want, int64_t i, range type)
 {
     double d = hypot(got->v[i].re - want->v[i].re, got->v[i].im - want->v[i].im) - type.least;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * spy.c - `tulle spy`: a picture of where the entries are.
+ * spy.c - `tulle spy`: a picture of the sparsity pattern.
  *
- * The matrix is laid over a grid of cells and each cell counts its entries; the darker a cell, the
- * fuller.  The scale is logarithmic, because a few full cells among many with one entry are the
- * interesting case.  Small matrices get several pixels a cell.  The short side of a long thin matrix is drawn
- * longer than it is, or nothing would be seen: the caption of a picture says so.
+ * The matrix is divided into a grid of cells, and the entries of each cell are counted: the more, the darker.
+ * The scale is logarithmic, because a few full cells among many with one entry are the interesting case.  In
+ * small matrices a cell has several pixels.  The short side of a long thin matrix is drawn longer than to
+ * scale, as nothing would be visible otherwise: the caption of the picture says so.
  *
- * A picture has its title above, with size and entries, and below what colours and cells mean. */
+ * A picture has a title with size and entries above, and a legend of colours and cells below. */
 #include "program.h"
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum {
     PIXELS = 1024, CHARACTERS = 64, MARGIN = 8, SHADES = 250, PAPER = SHADES, FRAME, INK, COLOURS,
-    THINNEST = 8,                       /* the long side is at most so many times the short one */
+    THINNEST = 8,                       /* the long side is drawn at most so many times the short one */
     LINE = TEXT_HIGH + 4
 };
 
@@ -105,7 +105,7 @@ static uint8_t *canvas_at(const canvas *c, int x, int y)
     return c->pixels + (size_t)y * (size_t)c->width + (size_t)x;
 }
 
-/* Of a text that is too long the end is shown: of a path it is the name. */
+/* Draws a text; of one that is too long the end, which in a path is the file name. */
 static void say(const canvas *c, int y, const char *text)
 {
     int room = (c->width - 2 * MARGIN) / TEXT_STEP, length = (int)strlen(text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * stream.c - a product larger than memory, written while it is computed (tulle_writer).  The check is made
- * block by block: a block of C is the product of the same rows of A with B.  For that transposed operands are
- * needed as matrices; without a check the library transposes, and knows what all of it takes.  Memory: one
- * block, and for the check the row pointers of a block. */
+ * stream.c - a product larger than memory, written while it is computed (tulle_writer).  Each block is
+ * checked separately: it must be the product of the same rows of A with B.  For the check transposed operands
+ * must exist as matrices; without it the library transposes them, and includes that in its memory limit.
+ * Memory: one block, and for the check the row pointers of a block. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <inttypes.h>
@@ -70,8 +70,8 @@ static int take_block(void *user, int64_t first, const tulle_csr *block)
     return t->code != END_OK;
 }
 
-/* Refuses a C that the disk cannot hold even with the fewest entries it can have.  A file system that does
- * not say how much is free is no reason. */
+/* Refuses a C that does not fit on the disk even with its minimum number of entries, if the file system
+ * reports its free space. */
 static int disk_has_room(session *s, const stream *t, const tulle_options *o, const char *path)
 {
     tulle_forecast f = {0};
@@ -86,7 +86,7 @@ static int disk_has_room(session *s, const stream *t, const tulle_options *o, co
     }
     GO(told(s, tulle_estimate(s->ctx, &t->a, &t->b, o, &f)));
     if (statvfs(folder, &disk) != 0) goto done;
-    /* Text: an index, an index, a number, each of one digit or more, and what stands between them. */
+    /* Text: two indices and a number, each of at least one digit, with separators. */
     size_t binary = index_size((int)t->b.idx_type) + type_size((int)t->b.val_type);
     size_t entry = ends_with(path, ".mtx") ? 6 : binary;
     double bytes = (double)f.nnz_lower * (double)entry, room = (double)disk.f_bavail * (double)disk.f_frsize;
@@ -97,8 +97,8 @@ done:
     return code;
 }
 
-/* A transposed copy for the check, which counts against the memory limit of the product, unless that is a
- * device's. */
+/* A transposed copy for the check; it counts toward the memory limit of the product, unless that is for a
+ * device. */
 static int transposed(session *s, stream *t, tulle_csr *view, int *op, tulle_options *o, tulle_matrix **own)
 {
     int code = END_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * table.c - numbers as people read them. */
+ * table.c - reports as text: numbers with separators and units. */
 #include "program.h"
 #include <inttypes.h>
 #include <string.h>
@@ -74,7 +74,7 @@ void print_stages(const tulle_stats *t)
     printf("%-14s %14s\n", "stage", "ms");
     for (int i = 0; i < stages; i++) {
         rest -= stage[i].seconds;
-        bool device = t->threads == 0 || i == 0; /* a CPU compiles nothing, a device does not time all */
+        bool device = t->threads == 0 || i == 0; /* the CPU has no compile stage */
         if (!detailed && device && stage[i].seconds == 0) continue;
         printf("%-14s %14s %7s\n", stage[i].name, ms_text(ms, stage[i].seconds),
                percent_text(part, stage[i].seconds, t->sec_total));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * text.c - letters in a picture: a font of 5 x 7 dots (8 with what hangs below the line) for the 95 printing
- * characters of ASCII.  Other bytes are drawn as "?". */
+ * text.c - text in a picture: a font of 5 x 7 dots (8 with descenders) for the 95 printable ASCII characters.
+ * Other bytes are drawn as "?". */
 #include "program.h"
 #include <string.h>
 
-static const uint8_t font[95][5] = {    /* from the space on; a byte a column, the lowest bit on top */
+static const uint8_t font[95][5] = {    /* from the space on; a byte per column, the lowest bit on top */
     {0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x5f, 0x00, 0x00}, {0x00, 0x07, 0x00, 0x07, 0x00},
     {0x14, 0x7f, 0x14, 0x7f, 0x14}, {0x24, 0x2a, 0x7f, 0x2a, 0x12}, {0x23, 0x13, 0x08, 0x64, 0x62},
     {0x36, 0x49, 0x56, 0x20, 0x50}, {0x00, 0x08, 0x07, 0x03, 0x00}, {0x00, 0x1c, 0x22, 0x41, 0x00},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * tune.c - `tulle tune`: which shape of FastSpMM (Ortega et al., The Computer Journal 2014) is the fastest
- * for a matrix and a number of columns on this GPU, what the model's own choice loses against it, and what
- * --policy auto takes.
+ * tune.c - `tulle tune`: finds the fastest shape of FastSpMM (Ortega et al., The Computer Journal 2014) for a
+ * matrix and a number of columns on this GPU, and compares it with the library's own choice and with --policy
+ * auto.
  *
- * A shape is T threads a row, Lc columns at a time and the threads of a block.  Each is a plan of its own,
- * run once to warm up and then --repeat times; A, X and Y are on the device.  What the model chose, and
- * why a matrix is not put into ELLPACK-R, are told by trace lines. */
+ * A shape is T threads per row, Lc columns at a time and the threads per block.  Each one is a plan of its
+ * own, run once as warm-up and then --repeat times; A, X and Y are on the device.  The library's choice, and
+ * the reason why a matrix is not stored as ELLPACK-R, are taken from trace lines. */
 #include "program.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { SHAPES = 6 * 6 * 3, SHOWN = 8, RUNS = 5, TEXT = 512 };
 
 typedef struct timing {
     int    threads, columns, block;
-    double seconds;                     /* 0: not possible here */
+    double seconds;                     /* 0: not possible with this device */
 } timing;
 
 typedef struct tuning {
@@ -48,7 +48,7 @@ static void listen(void *user, const char *line)
 
 /* ---- operands */
 
-/* Small whole numbers in every part of every value. */
+/* Fills a matrix with small integers. */
 static void fill(const tulle_dense *M)
 {
     bool single = M->val_type == TULLE_F32 || M->val_type == TULLE_CF32;
@@ -106,7 +106,7 @@ static int by_time(const void *x, const void *y)
     return by_value(&((const timing *)x)->seconds, &((const timing *)y)->seconds);
 }
 
-/* The median; what the device refuses (a block too large) stays 0. */
+/* The median time; 0 if the device refuses the shape (a block too large). */
 static int time_one(tuning *t, const char *policy, timing *r)
 {
     int code = END_OK;

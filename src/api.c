@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * api.c - the public functions: look at the arguments, make one call down.
- * (Names and texts that need no arguments stand with their tables: status.c, types.c, recipe.c,
- * gallery.c, gpu/trial.c.) */
+ * api.c - the public functions: each checks its arguments and calls one internal function.
+ * (Functions that return names and texts are next to their tables: status.c, types.c, recipe.c, gallery.c,
+ * gpu/trial.c.) */
 #include "ctx.h"
 #include <stdio.h>
 #include <string.h>
 
-/* NULL arguments are named in the sentence. */
+/* Fails with a message that names the argument that is NULL. */
 #define NEED(pointer)                                                                             \
     do {                                                                                          \
         if (!(pointer)) return tl_fail(&ctx->base, TULLE_EINVAL, "%s: " #pointer " is NULL", __func__); \
@@ -23,7 +23,7 @@
 
 /* ---- context and devices */
 
-/* There is no context yet that could keep the sentence. */
+/* There is no context yet that could keep the error message. */
 static bool mem_is_wrong(const tulle_mem *mem, char *why, size_t bytes)
 {
     if (!mem->alloc != !mem->free) {
@@ -180,7 +180,7 @@ tulle_status tulle_csr_check(tulle_ctx *ctx, const tulle_csr *A)
     return status == TULLE_OK ? tl_view_test(ctx, A) : status;
 }
 
-/* What every function that makes a matrix of a view does first. */
+/* The first checks of every function that makes a matrix from a view. */
 #define NEED_VIEW                                                                                 \
     do {                                                                                          \
         NEED_CTX;                                                                                 \
@@ -574,7 +574,7 @@ tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *option
     return tl_merge_trial(ctx, options, result);
 }
 
-/* ---- a sparse times a dense */
+/* ---- SpMM */
 
 tulle_status tulle_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
                         const void *beta, tulle_dense *Y, const tulle_spmm_options *options)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * blocks.c - C in blocks of rows that keep the memory limit, for products larger than memory; and all of C
- * on the host from such blocks, where an engine with memory of its own could not make it in one run.
+ * blocks.c - computes C in blocks of rows that stay within the memory limit, for products larger than memory;
+ * and C as a whole on the host from such blocks, where an engine with its own memory cannot compute it in one
+ * run.
  *
- * A block is as many rows as fit the limit by their upper bound, one at least; a block that the engine
- * refuses is halved until it fits, and the next ones begin smaller.  The operands stay where the engine
- * reads them until the last block.  Where they do not fit there, or leave little room beside them, or too
- * little for a row, each block brings its rows of A and the rows of B that they name; where even a row
- * alone is too much, it comes in panels of columns (panels.c).  What is refused then, and on an engine
- * that computes on the host where a row alone does not fit, names what the row that takes most needs. */
+ * A block has as many rows as fit in the limit by their upper bound, at least one.  A block that the engine
+ * refuses is halved until it fits, and later blocks start with a smaller size.  The operands stay in the
+ * engine's memory until the last block.  Where they do not fit there, or leave too little memory for blocks,
+ * each block uploads its rows of A and the rows of B that they need; where even a single row is too much, it
+ * is computed in panels of columns (panels.c).  If that fails too, or on the CPU if a single row does not
+ * fit, the error message says how much memory the largest row needs. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- where blocks go: to the caller, or into one matrix */
+/* ---- the destination of blocks: the caller, or one matrix */
 
 typedef struct sink {
     tulle_block_fn fn;                  /* NULL: into join                          */
@@ -34,13 +35,13 @@ typedef struct walk {
     tulle_ctx       *ctx;
     tl_setup        *s;
     const tulle_csr *A, *B;             /* as the caller gave them                  */
-    bool             parts;             /* operands travel with each block: its rows of A, and of B */
-    uint64_t         most, room;        /* bytes of a block; while others were refused: of the next one */
+    bool             parts;             /* each block uploads its rows of A and B   */
+    uint64_t         most, room;        /* target bytes of a block; less after a refusal: of the next one */
     int64_t          blocks, panels;
     tulle_stats      sum;
 } walk;
 
-/* Bytes that a row takes in A and C; *of_b: in the rows of B that it names. */
+/* Bytes of a row in A and C; *of_b: bytes of the rows of B that it needs. */
 static uint64_t row_bytes(const walk *w, int64_t row, uint64_t *of_b)
 {
     const tulle_options *o = &w->s->options;
@@ -51,7 +52,7 @@ static uint64_t row_bytes(const walk *w, int64_t row, uint64_t *of_b)
     return bytes;
 }
 
-/* The row behind the last of a block that starts at row0. */
+/* The end (exclusive) of a block that starts at row0. */
 static int64_t block_end(const walk *w, int64_t row0)
 {
     uint64_t bytes = 0, of_b = 0, all_b = tl_csr_bytes(&w->s->operands.B), more;
@@ -65,14 +66,14 @@ static int64_t block_end(const walk *w, int64_t row0)
     return row1;
 }
 
-/* The peak of a block counts whether it was computed or refused. */
+/* The peak memory of a block counts whether it was computed or refused. */
 static void note_peak(walk *w)
 {
     const uint64_t peak = w->s->stats.peak_bytes;
     if (w->sum.peak_bytes < peak) w->sum.peak_bytes = peak;
 }
 
-/* From here on the operands do not stay on the device between blocks. */
+/* From here on operands no longer stay on the device between blocks. */
 static void go_in_parts(walk *w, const char *why)
 {
     w->s->engine->done(w->ctx, w->s);
@@ -98,7 +99,7 @@ static tulle_status begin(walk *w)
     return TULLE_OK;
 }
 
-/* The rows row0 .. *row1, or as many of them as the engine has room for. */
+/* Computes the rows row0 .. *row1, or as many of them as fit; *row1 is then lower. */
 static tulle_status run_block(walk *w, int64_t row0, int64_t *row1, tulle_matrix **C)
 {
     tulle_ctx *ctx = w->ctx;
@@ -169,7 +170,7 @@ tulle_status tl_multiply_blocks(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     walk w;
     int want = 0, use = 0;
     TRY(tl_wanted(&ctx->base, A, B, options, &want));
-    do {                                /* whoever has no room for the first block leaves it to the other */
+    do {                                /* if the first block does not fit, the other engine tries */
         tl_setup_done(ctx, &s);
         w = (walk){.ctx = ctx, .s = &s, .A = A, .B = B};
         status = tl_setup_make(ctx, A, B, options, want | TL_LOOK | use, &s);

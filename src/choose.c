@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * choose.c - whether the CPU or the GPU of a context takes a product: whichever is done first, by a forecast
- * of both from host to host.
+ * choose.c - chooses whether the CPU or the GPU of a context computes a product: whichever is predicted to
+ * finish first, with operands and C on the host.
  *
- * The CPU's time is that of products and entries of C, divided by its threads; the GPU's has the operands'
- * way there and C's way home as well, which is most of it.  Bytes are known exactly.  How many products there
- * are is found from up to 256 entries of A and the rows of B they name, how many entries of C from the
- * columns of up to 32 rows of C that are made in a small table; for transposed operands both come from
- * averages.  The second is left out where the CPU would be done before the GPU has begun.  Arrays were not
- * checked yet: what they say is looked at before it is followed.
+ * The CPU's predicted time is a cost per product and per entry of C, divided by its threads; the GPU's also
+ * includes copying the operands to the device and C back, which is most of it.  The bytes are known exactly.
+ * The number of products is estimated from up to 256 entries of A and the lengths of their rows of B, the
+ * number of entries of C from up to 32 rows of C, whose columns are counted in a small hash table; for
+ * transposed operands both are derived from averages.  Entries of C are not estimated where the CPU would
+ * finish before the GPU could start.  The arrays were not checked yet: indices are tested before they are
+ * used.
  *
- * The choice is forced where operands, or C, lie on the device, and by an accumulator that one of them
- * lacks.  Whoever ends for lack of memory leaves the product to the other.  A plan of a product is chosen by
- * one of its runs, in which values alone travel; a plan of sparse times dense is always the GPU's, as X may
- * lie there.
+ * The choice is forced where operands, or C, lie on the device, and by an accumulator that one of the two
+ * does not have.  If one fails for lack of memory, the other computes the product.  For a plan of a sparse
+ * product the times of one run are compared, which copies only values; a plan of SpMM always uses the GPU, as
+ * X may lie there.
  *
- * Memory: 128 KiB, for a moment. */
+ * Memory: 128 KiB, temporarily. */
 #include "choose.h"
 #include <math.h>
 
 enum { SAMPLES = 256, ROWS = 32, BUDGET = 8192, TABLE = 2 * BUDGET };
 
-/* ---- the forecast */
+/* ---- the prediction */
 
 double tl_forecast_cpu(const tl_choice *c, const tl_amount *a)
 {
@@ -37,9 +38,9 @@ double tl_forecast_device(const tl_choice *c, const tl_amount *a)
            + a->products * t[TL_GPU_PRODUCT] + a->entries * t[TL_GPU_ENTRY];
 }
 
-/* ---- how much there is to do.  Views were checked for their shapes, not for what is in them. */
+/* ---- the amount of work.  Only the shapes of the views were checked, not their arrays. */
 
-/* What says that there are more entries than its rows have is not read. */
+/* Whether the first and last row pointer agree with nnz; otherwise the arrays are not read. */
 static bool ends_meet(const tulle_csr *A)
 {
     int64_t first = tl_row_begin(A, 0);
@@ -61,7 +62,7 @@ static int64_t column_of(const tulle_csr *A, int64_t entry)
     return tl_get(A->col_idx, A->idx_type, entry);
 }
 
-/* Products of A*B: entries of A here and there, and how long the rows of B are that they name. */
+/* Estimates the products of A*B from a sample of entries of A and the lengths of their rows of B. */
 static double count_products(const tulle_csr *A, const tulle_csr *B)
 {
     int64_t n = A->nnz < SAMPLES ? A->nnz : SAMPLES, first = tl_row_begin(A, 0);
@@ -71,7 +72,7 @@ static double count_products(const tulle_csr *A, const tulle_csr *B)
     return n > 0 ? sum / (double)n * (double)A->nnz : 0;
 }
 
-/* Products of A^T*B: each row of A with the same row of B. */
+/* Estimates the products of A^T*B: each row of A with the same row of B. */
 static double count_turned(const tulle_csr *A, const tulle_csr *B)
 {
     int64_t n = A->rows < SAMPLES ? A->rows : SAMPLES;
@@ -83,7 +84,7 @@ static double count_turned(const tulle_csr *A, const tulle_csr *B)
     return n > 0 ? sum / (double)n * (double)A->rows : 0;
 }
 
-/* Is it new there?  0 is no key. */
+/* Inserts a key into a hash table; whether it was new.  0 is not a valid key. */
 static bool put(uint64_t *table, uint64_t key)
 {
     uint64_t at = key * 0x9e3779b97f4a7c15u >> 32 & (TABLE - 1);
@@ -93,13 +94,13 @@ static bool put(uint64_t *table, uint64_t key)
     return fresh;
 }
 
-/* Of the products of some rows of A*B so many are the first of their entry; *seen of them in all. */
+/* For a sample of rows of A*B: returns the entries of C, and in *seen the products. */
 static int64_t count_first(const tulle_csr *A, const tulle_csr *B, uint64_t *table, int64_t *seen)
 {
     int64_t first = 0;
     *seen = 0;
     for (int r = 0; r < ROWS; r++) {
-        double place = (double)r * 0.6180339887498949;          /* spread evenly, however many there are */
+        double place = (double)r * 0.6180339887498949;          /* golden ratio: spread evenly */
         int64_t row = (int64_t)((place - floor(place)) * (double)A->rows), at = tl_row_begin(A, row);
         for (int64_t k = at, end = at + row_length(A, row); k < end; k++) {
             int64_t j = column_of(A, k), n = row_length(B, j), from = n > 0 ? tl_row_begin(B, j) : 0;
@@ -113,7 +114,7 @@ static int64_t count_first(const tulle_csr *A, const tulle_csr *B, uint64_t *tab
     return first;
 }
 
-/* Entries of C, if products fell anywhere. */
+/* The expected entries of C if products were distributed at random. */
 static double spread(double products, double rows, double cols)
 {
     double places = rows * cols;
@@ -147,7 +148,7 @@ static void find_products(const tulle_csr *A, const tulle_csr *B, const tulle_op
     else a->products = inner > 0 ? (double)A->nnz * (double)B->nnz / inner : 0;
 }
 
-/* Where the CPU is done before the GPU has begun, entries of C do not matter. */
+/* Estimates the work.  Entries of C are skipped where the CPU would finish before the GPU could start. */
 static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
                         tl_amount *a)
 {
@@ -178,7 +179,7 @@ static void take(tulle_ctx *ctx, int use, const tl_engine **engine, const char *
     *device = use == TL_USE_CPU ? "cpu" : ctx->device;
 }
 
-/* Why there is no choice; NULL: there is one. */
+/* The reason why the choice is forced; NULL: it is not. */
 static const char *forced(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
                           int *use)
 {
@@ -190,7 +191,7 @@ static const char *forced(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B
     *use = TL_USE_CPU;
     if (forced >= 0 && !tl_accumulator_on(forced, TL_ON_GPU)) return "the GPU lacks the accumulator";
     *use = want & (TL_USE_CPU | TL_USE_DEVICE) ? want & (TL_USE_CPU | TL_USE_DEVICE) : ctx->choice->force;
-    return *use ? "" : NULL;            /* the caller of this says why */
+    return *use ? "" : NULL;            /* the caller of this function traces the reason */
 }
 
 void tl_choose_product(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, tl_setup *s)
@@ -199,7 +200,7 @@ void tl_choose_product(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, i
     tl_amount a = {0};
     int use = TL_USE_DEVICE;
     if (!ctx->choice || tl_view_check(ctx, A, "A") != TULLE_OK || tl_view_check(ctx, B, "B") != TULLE_OK)
-        return;                         /* what is wrong is told where it always is */
+        return;                         /* invalid arguments are reported by the usual checks */
     const char *why = forced(ctx, A, B, want, s, &use);
     if (!why) {
         tl_constants_find(ctx);
@@ -237,7 +238,7 @@ void tl_choose_spmm(tulle_ctx *ctx, const tulle_csr *A, const tulle_dense *X, co
     const double *t = c->seconds, work = (double)A->nnz * (double)Y->cols;
     const double x = (double)tl_dense_bytes(X), y = (double)tl_dense_bytes(Y);
     const int threads = tl_spmm_threads(&ctx->base, p->options.threads, A, Y->cols);
-    /* an entry of A takes as long as four of X, which is what counts where X has one column */
+    /* loading an entry of A costs as much as four products; this matters where X has one column */
     p->chosen.cpu = t[TL_CPU_START] + (work + 4 * (double)A->nnz) * t[TL_CPU_COLUMN] / threads;
     p->chosen.device = t[TL_GPU_START] + ((double)tl_csr_bytes(A) + x + y) * t[TL_GPU_UP]
                        + work * t[TL_GPU_COLUMN] + y * t[TL_GPU_DOWN];

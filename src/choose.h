@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * choose.h - the CPU or a GPU, product by product: what choose.c and choose_measure.c share.
+ * choose.h - contexts that choose between the CPU and a GPU for each product: what choose.c and
+ * choose_measure.c share.
  *
- * Such a context has both engines: the GPU's is the context's own, so that memory there, streams and handles
- * work as on any GPU, and a product whose arrays lie on the host may get the CPU's. */
+ * Such a context has both engines: the GPU's is the context's own engine, so that device memory, streams and
+ * handles work as with any GPU, and a product whose arrays lie on the host may use the CPU's. */
 #ifndef TL_CHOOSE_H
 #define TL_CHOOSE_H
 #include "ctx.h"
 
-/* Seconds of a forecast.  Those of the CPU but its start are a thread's; defaults are those of an H200 behind
- * PCIe 5 with pageable memory and of one core of its host, as they were measured there. */
+/* The constants of the prediction, in seconds.  Those of the CPU, except cpu_start, are for one thread.  The
+ * defaults were measured with an H200 on PCIe 5, with pageable memory, and with one core of its host. */
 #define TL_CONSTANT_LIST(X)                                                                       \
     X(CPU_START,   "cpu_start",      10e-6)     /* a product                              */      \
     X(CPU_PRODUCT, "cpu_product",    0.8e-9)    /* one of its products                    */      \
@@ -28,13 +29,13 @@ enum { TL_CONSTANT_LIST(TL_CONSTANT) TL_CONSTANTS };
 
 typedef struct tl_choice {
     double seconds[TL_CONSTANTS];
-    bool   looked, measured;            /* for the constants on disk; found or made */
-    int    force;                       /* TL_USE_CPU, TL_USE_DEVICE: no choice; 0  */
-    int    grid;                        /* points a side of the stencil that is measured */
-    char   machine[512];                /* what the constants are for               */
+    bool   looked, measured;            /* the cache was searched; the constants are measured ones */
+    int    force;                       /* TL_USE_CPU, TL_USE_DEVICE: no choice; 0: choose */
+    int    grid;                        /* points per side of the measured stencil  */
+    char   machine[512];                /* identifies the machine of the constants  */
 } tl_choice;
 
-/* What a product has to go through, as far as it is known before. */
+/* The estimated work of a product. */
 typedef struct tl_amount {
     double products, entries, up, down; /* up, down: bytes                          */
     int    threads;                     /* of the CPU                               */
@@ -44,7 +45,7 @@ typedef struct tl_amount {
 double tl_forecast_cpu(const tl_choice *c, const tl_amount *amount);
 double tl_forecast_device(const tl_choice *c, const tl_amount *amount);
 
-/* ---- choose_measure.c: defaults, or what is kept in the cache folder for this machine */
+/* ---- choose_measure.c: the constants in the cache folder for this machine, or defaults */
 void   tl_constants_find(tulle_ctx *ctx);
 
 #endif

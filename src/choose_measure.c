@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * choose_measure.c - the constants of forecasts (choose.h): measured on this machine, and kept.
+ * choose_measure.c - the constants of the prediction (choose.h): measured on this machine, and stored.
  *
- * They are an entry of the cache folder like a compiled kernel (jit/cache.c): named by a hash of the
- * machine (processor, threads, device, driver), with a hash of its own, of nobody else's.  Its text is a
- * line for the format, one for the machine, and one for each constant, in attoseconds.  Whatever is not in
- * order there is as good as none: defaults are taken, and the trace says why.
+ * They are stored as an entry of the cache folder, like a compiled kernel (jit/cache.c): named by a hash of
+ * the machine (processor, threads, device, driver), and protected by a hash of its contents.  The text is a
+ * line for the format, one for the machine, and one for each constant, in attoseconds.  If anything in it is
+ * invalid, the defaults are used, and the trace says why.
  *
- * Measured are two products on each side, a 27-point stencil, where six products meet in an entry of C, and
- * a random matrix, where hardly two do; so the time of a product and that of an entry can be told apart,
- * once the copies, timed alone, and the time of a tiny product are taken off.  The least of three runs
- * counts. */
+ * Two products are measured on the CPU and on the GPU: a 27-point stencil, where six products are added to an
+ * entry of C on average, and a random matrix, where it is little more than one.  From the two times, less the
+ * time of copies (measured separately) and that of a tiny product, the time per product and the time per
+ * entry can be solved for.  The minimum of three runs counts. */
 #include "choose.h"
 #include "jit/parts.h"
 #include <math.h>
@@ -21,7 +21,7 @@
 
 enum { RUNS = 3, GRID = 48, TEXT = 2048, COLUMNS = 32 };
 static const char format[] = "tulle forecast 1";
-static const double UNIT = 1e18;        /* whole attoseconds: no locale writes them in another way */
+static const double UNIT = 1e18;        /* attoseconds: integers look the same in every locale */
 
 #define TL_CONSTANT(id, name, seconds) {name, seconds},
 static const struct { const char *name; double seconds; } constants[TL_CONSTANTS] = {
@@ -29,7 +29,7 @@ static const struct { const char *name; double seconds; } constants[TL_CONSTANTS
 };
 #undef TL_CONSTANT
 
-/* ---- opened, closed */
+/* ---- open and close */
 
 tulle_status tl_choice_open(tulle_ctx *ctx, const char *device)
 {
@@ -62,7 +62,7 @@ static tl_hash key_of(const tl_choice *c)
     return tl_sha256_of(text, (size_t)n);
 }
 
-/* The line at *at, ended by a zero; *at goes behind it.  NULL: there is none. */
+/* The line at *at, terminated by a zero; moves *at to the next line.  NULL: there is none. */
 static char *next_line(char **at)
 {
     char *line = *at, *end = strchr(line, '\n');
@@ -72,7 +72,7 @@ static char *next_line(char **at)
     return line;
 }
 
-/* Why a text is of no use; NULL: seconds has its constants. */
+/* Parses the constants into seconds; returns NULL, or why the text is invalid. */
 static const char *parse(char *text, const char *machine, double *seconds)
 {
     char *line = next_line(&text);
@@ -145,15 +145,15 @@ static void keep(tulle_ctx *ctx)
     if (cache.trouble[0]) tl_trace(&ctx->base, "measured constants are not kept: %s", cache.trouble);
 }
 
-/* ---- measured */
+/* ---- measurement */
 
-/* As it can be kept. */
+/* A value that the file format can store. */
 static double positive(double seconds)
 {
     return seconds > 1e-15 ? seconds < 0.5 ? seconds : 0.5 : 1e-15;
 }
 
-/* A product on one side: its least time, and how much it was. */
+/* The minimum time of a product on the CPU or the GPU, and its amount of work. */
 static tulle_status time_product(tulle_ctx *ctx, const tulle_csr *A, int use, double *seconds, tl_amount *a)
 {
     tulle_status status = TULLE_OK;
@@ -183,7 +183,7 @@ done:
     return status;
 }
 
-/* Seconds of a byte to the device and back. */
+/* Seconds per byte to the device and back. */
 static tulle_status time_copies(tulle_ctx *ctx, const tulle_csr *A, double *t)
 {
     tulle_status status = TULLE_OK;
@@ -209,7 +209,7 @@ done:
     return status;
 }
 
-/* Sparse times dense: what is left of its time for an entry of A times one of X. */
+/* SpMM: seconds per product of an entry of A and one of X, without its fixed costs. */
 static tulle_status time_spmm(tulle_ctx *ctx, const tulle_csr *A, int use, double *seconds)
 {
     tulle_status status = TULLE_OK;
@@ -237,8 +237,8 @@ done:
     return status;
 }
 
-/* Seconds of a product and of an entry from the rest of two times; where these contradict each other, both
- * defaults by one factor. */
+/* Solves for the seconds per product and per entry from two times; if the solution is not positive, both
+ * defaults are scaled by one factor instead. */
 static void solve(const tl_amount a[2], const double rest[2], double *product, double *entry)
 {
     double det = a[0].products * a[1].entries - a[1].products * a[0].entries;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * context.c - contexts by the name of their device, and the list of those names.
+ * context.c - creates contexts by the name of their device, and lists the devices.
  *
- * The CPU is first in the list and always there.  Devices come and go with drivers and machines, so the list
- * is made anew each time it is asked for; an index that was good a moment ago may be past its end. */
+ * The CPU is first in the list and always there.  Devices may come and go, so the list is built again at each
+ * call; an index that was valid before may be past its end. */
 #include "several.h"
 #include <stdio.h>
 #include <string.h>
 
 /* ---- contexts */
 
-/* A variable of the environment that would be ignored is an error: it forces what tests and
- * measurements rely on. */
+/* An invalid environment variable is an error instead of being ignored: tests and measurements rely on these
+ * settings. */
 static tulle_status check_environment(tl_base *b)
 {
     char why[256];
@@ -30,7 +30,7 @@ static tulle_status open_gpu(tulle_ctx *ctx, const char *device)
     return TULLE_OK;
 }
 
-/* A GPU, and the CPU beside it, which may take products instead (choose.c). */
+/* A GPU together with the CPU, which may compute products instead (choose.c). */
 static tulle_status open_either(tulle_ctx *ctx, const char *device)
 {
     tulle_status status = TULLE_OK;
@@ -43,7 +43,7 @@ done:
     return status;
 }
 
-/* The device of a context that names none: the user's, or the best one that opens, or the CPU. */
+/* The default device: the user's choice, or the best one that can be opened, or the CPU. */
 static tulle_status open_default(tulle_ctx *ctx)
 {
     char name[64];
@@ -57,7 +57,7 @@ static tulle_status open_default(tulle_ctx *ctx)
     return TULLE_OK;
 }
 
-static const char either[] = "cpu/";    /* with the name of a GPU behind it */
+static const char either[] = "cpu/";    /* followed by the name of a GPU */
 
 static tulle_status open_device(tulle_ctx *ctx, const char *device)
 {
@@ -138,7 +138,7 @@ static void gpu_info(const tl_gpu_line *line, tulle_device *info)
     info->usable = c->why_not[0] == 0;
 }
 
-/* All lines; the caller frees *lines and *b.  0 and NULL where there is no memory for them. */
+/* Lists all devices; the caller frees *lines and *b.  0 and NULL when out of memory. */
 static int list(tl_base **b, tl_gpu_line **lines)
 {
     int room = 16, count = 0;
@@ -148,7 +148,7 @@ static int list(tl_base **b, tl_gpu_line **lines)
     while (tl_calloc(*b, lines, room, sizeof **lines, "the list of devices") == TULLE_OK) {
         count = tl_gpu_list(*b, *lines, room);
         if (count <= room) return count;
-        tl_free(*b, *lines);            /* there are more */
+        tl_free(*b, *lines);            /* there are more than the array holds */
         *lines = NULL;
         room = count;
     }

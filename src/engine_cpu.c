@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine_cpu.c - the CPU behind the table of engines.h; the work is done in src/cpu.
+ * engine_cpu.c - the engine table (engines.h) of the CPU; the computation is in src/cpu.
  *
- * Operands are read where they lie.  The profile of the rows and the request made from it serve every other
- * engine, too, where blocks or an estimate want to know what rows of C can take. */
+ * Operands are read in place, without copies.  The row profile and the request built from it are used with
+ * the other engines, too, where blocks or an estimate need bounds for the size of rows of C. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the look: profile and request */
+/* ---- profile and request */
 
 static void tell(tl_base *b, const tl_setup *s)
 {
@@ -22,7 +22,7 @@ static void tell(tl_base *b, const tl_setup *s)
              s->request.threads == 1 ? "" : "s", tl_cpu_isa());
 }
 
-/* Bytes that the profile takes at most: is there room for it? */
+/* Checks that the profile fits in the memory limit. */
 static tulle_status check_profile(tulle_ctx *ctx, const tl_setup *s)
 {
     tl_base *b = &ctx->base;
@@ -54,7 +54,7 @@ tulle_status tl_look_make(tulle_ctx *ctx, tl_setup *s, bool values)
     uint64_t most = tl_bytes_sum(tl_cpu_workspace(&s->request),
                                  tl_cpu_c_bytes(&s->request, s->profile.upper, TULLE_I64));
     s->request.memory_limit = tl_limit_for(o, most);
-    /* what the machine has left is beside what we hold already */
+    /* the free memory of the machine comes in addition to what the context already holds */
     if (!o->memory_limit)
         s->request.memory_limit = tl_bytes_sum(s->request.memory_limit, atomic_load(&b->held) - s->held);
     s->stats.products = s->profile.total;
@@ -120,7 +120,7 @@ static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 
 /* ---- blocks of rows */
 
-/* Beside all threads, or, where that is little, beside one with little scratch. */
+/* Memory for C besides the workspace of all threads, or if that is little, of one lean thread. */
 static uint64_t room(const tulle_ctx *ctx, const tl_setup *s)
 {
     const tl_request *r = &s->request;
@@ -140,10 +140,10 @@ static bool too_large(tulle_status status)
     return status == TULLE_ELIMIT;
 }
 
-/* No less than what a block of one row can need. */
+/* An upper bound of the memory that a block of one row needs. */
 static uint64_t row_need(const tl_base *b, const tl_setup *s, const tl_request *r, int64_t row)
 {
-    enum { ROOM = 64, PIECE = 1 << 14 };        /* pieces come with room for some more */
+    enum { ROOM = 64, PIECE = 1 << 14 };        /* the list of pieces is allocated with spare elements */
     uint64_t count = 2 * ((uint64_t)r->profile->products[row] / PIECE + ROOM);
     uint64_t pieces = count * (sizeof(tl_piece) + 3 * sizeof(int64_t));
     const tl_pieces lean = {.count = 1, .max_rows = 1, .lean = true};
@@ -151,7 +151,8 @@ static uint64_t row_need(const tl_base *b, const tl_setup *s, const tl_request *
     return tl_bytes_sum(tl_cpu_need(b, r, &lean, base, 1, false, 0, TULLE_I64), tl_row_bytes(s, row));
 }
 
-/* The limit is too small for row row0: what is the least that does for it and all rows after it? */
+/* The limit is too small for row row0: the message gives a limit that is sufficient for it and all later
+ * rows. */
 static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
 {
     tl_base *b = &ctx->base;
@@ -209,10 +210,10 @@ static void plan_free(tulle_plan *p)
     tl_replay_free(&p->ctx->base, p->kept);
 }
 
-/* ---- a sparse matrix times a dense one */
+/* ---- SpMM */
 
-/* Where Y is an output alone (beta is 0) rows are checked as they are multiplied: if one is wrong, what was
- * overwritten is nothing that the caller needs. */
+/* Where beta is 0, rows are checked while they are multiplied: if one is invalid, the overwritten contents of
+ * Y were not needed by the caller. */
 static tulle_status spmm_check(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     const tulle_spmm_options *o = &p->options;
@@ -222,7 +223,7 @@ static tulle_status spmm_check(tulle_spmm_plan *p, const tulle_csr *A, int64_t c
                         : tl_csr_check(&p->ctx->base, A, "A", o->threads);
 }
 
-/* A checked, transposed where that is wanted, and divided, for products of at most so many columns. */
+/* Checks A, transposes it if requested, and divides its rows, for products with at most `cols` columns. */
 static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     tulle_status status = TULLE_OK;
@@ -282,7 +283,7 @@ static void spmm_free(tulle_spmm_plan *p)
     tl_spmm_pieces_done(&p->ctx->base, &p->pieces);
 }
 
-/* ---- its device: this process, which needs no driver */
+/* ---- device functions: trivial, as the CPU needs no driver */
 
 static tulle_status here(tulle_ctx *ctx)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine_gpu.c - a GPU behind the table of engines.h; the work is done in src/gpu.
+ * engine_gpu.c - the engine table (engines.h) of a GPU; the computation is in src/gpu.
  *
- * What needs no copy is checked on the device.  A single product takes its operands there and forgets them;
- * where several runs read them (stay), they go there once, and count against the limit as taken before. */
+ * Operands that need no copy on the host are checked on the device.  A single product uploads its operands
+ * and frees them afterwards; where several runs read them (stay), they are uploaded once, and count toward
+ * the limit of each run. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- a product */
 
-/* Operands that lie on the device for several runs.  Where this device is one of several, it gets only the
- * rows of A that it is to multiply, with each run; unless A is B. */
+/* Operands that stay on the device for several runs.  Where this device is one of several, each run uploads
+ * only the rows of A that it multiplies; unless A is B. */
 typedef struct kept {
     tulle_csr     A, B;
     bool          by_rows;              /* A is on the host                                */
-    tulle_matrix *own_a, *own_b;        /* the copies, where the caller's do not lie there */
-    uint64_t      bytes;                /* of these                                        */
-    int64_t       row_most;             /* entries of a row of C at most                   */
+    tulle_matrix *own_a, *own_b;        /* copies, unless the caller's lie there already   */
+    uint64_t      bytes;                /* of these copies                                 */
+    int64_t       row_most;             /* upper bound of the entries of a row of C        */
 } kept;
 
 static tl_gpu_request request_of(const tl_setup *s)
@@ -44,7 +45,7 @@ done:
     return status;
 }
 
-/* The peak of a run that failed is known, too. */
+/* Also records the peak memory of a run that failed. */
 static tulle_status multiply(tulle_ctx *ctx, tl_setup *s, const tl_gpu_request *r, tulle_matrix **C)
 {
     tulle_status status = tl_gpu_multiply(&ctx->base, ctx->gpu, r, C, &s->stats);
@@ -94,7 +95,7 @@ static void done(tulle_ctx *ctx, tl_setup *s)
     s->kept = NULL;
 }
 
-/* The device has counted its bytes and stages in each run. */
+/* Nothing to add: the device's bytes and stages were counted in each run. */
 static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     (void)ctx;
@@ -132,7 +133,7 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     k->by_rows = s->shared && !share;
     k->row_most = p->max_products < x->B.cols ? p->max_products : x->B.cols;
     k->bytes = (there_a ? 0 : tl_gpu_bytes_of(&x->A)) + (there_b || share ? 0 : tl_gpu_bytes_of(&x->B));
-    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* kept blocks that pass the limit go back */
+    tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* frees kept blocks that exceed the limit */
     if (o->memory_limit && k->bytes > o->memory_limit)
         status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device for A and B, "
                          "the limit is %" PRIu64, k->bytes, o->memory_limit);
@@ -158,7 +159,7 @@ static bool too_large(tulle_status status)
     return status == TULLE_ELIMIT || status == TULLE_ENOMEM;
 }
 
-/* Its sentence names already what any row needs. */
+/* The error message already says what any row needs. */
 static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
 {
     (void)ctx;
@@ -169,12 +170,12 @@ static tulle_status refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tull
 
 /* ---- plans */
 
-/* What runs need.  A plan for some rows has these of A as a matrix of their own. */
+/* What runs need.  A plan for some of the rows has a copy of these rows of A. */
 typedef struct kept_plan {
     tl_gpu_replay *replay;
     tulle_csr      rows;
     tulle_matrix  *own;
-    int64_t        a_first, c_first;    /* of their entries, in A and in C */
+    int64_t        a_first, c_first;    /* their first entries in A and in C */
 } kept_plan;
 
 static tulle_status plan_make(tulle_plan *p)
@@ -220,10 +221,10 @@ static void plan_free(tulle_plan *p)
     tl_free(&p->ctx->base, k);
 }
 
-/* ---- a sparse matrix times a dense one */
+/* ---- SpMM */
 
-/* A made ready on the device.  Its transpose is made by the host, which checks it too, and stays where A goes
- * there in bands. */
+/* Prepares A on the device.  A transpose is computed on the host, which also checks A; it stays on the host
+ * if A is uploaded in bands of rows. */
 static tulle_status spmm_make(tulle_spmm_plan *p, const tulle_csr *A, int64_t cols)
 {
     (void)cols;
@@ -276,7 +277,7 @@ static void spmm_free(tulle_spmm_plan *p)
     tl_gpu_spmm_free(&p->ctx->base, p->kept);
 }
 
-/* ---- its device */
+/* ---- device functions */
 
 static tulle_status here(tulle_ctx *ctx)
 {
@@ -298,7 +299,7 @@ static tulle_status warm(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_ty
     return tl_gpu_warm(&ctx->base, ctx->gpu, val_type, idx_type, got);
 }
 
-/* On a processor that plays a device a trial of the usual size would take minutes. */
+/* Where a CPU is used as an OpenCL device, a trial of the usual size would take minutes. */
 static tulle_status merge(tulle_ctx *ctx, tl_merge_request *r, tulle_merge_result *result)
 {
     enum { ENTRIES = 1 << 25, ENTRIES_CPU = 1 << 18 };
@@ -333,7 +334,7 @@ done:
     return status;
 }
 
-/* OpenCL has handles, CUDA has addresses. */
+/* OpenCL's memory objects are handles, those of CUDA are addresses. */
 static bool handles(const tulle_ctx *ctx)
 {
     return tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) != NULL;
@@ -352,7 +353,7 @@ static tulle_status threads(tulle_ctx *ctx)
 
 static void close(tulle_ctx *ctx)
 {
-    tl_gpu_release(ctx->gpu);           /* matrices on the device hold it, too */
+    tl_gpu_release(ctx->gpu);           /* reference-counted: matrices on the device refer to it, too */
     ctx->gpu = NULL;
 }
 

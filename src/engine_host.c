@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine_host.c - what engines have in common that read and write arrays of the host alone (engine_cpu.c,
- * engine_several.c): operands stay where they lie, and there is no other memory to copy to.
+ * engine_host.c - what engines share that read and write only host arrays (engine_cpu.c, engine_several.c):
+ * operands are used in place, and there is no other memory to copy to.
  *
- * The checks of such a context refuse views over device memory before; should one come through, these
- * functions refuse it. */
+ * Such a context refuses views over device memory in its argument checks; these functions refuse them again,
+ * in case one was missed. */
 #include "ctx.h"
 
 tulle_status tl_host_stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B)

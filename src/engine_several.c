@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine_several.c - several devices behind the table of engines.h, as one.
+ * engine_several.c - the engine table (engines.h) of several devices that work as one.
  *
- * Arrays are read on the host and C is made there, as on the CPU: a device of several knows no memory of the
- * others.  The work is done in several*.c, by the engines of the parts. */
+ * Operands are read on the host and C is built there, as on the CPU: a device cannot access the memory of
+ * another.  The computation is in several*.c, by the engines of the single devices. */
 #include "several.h"
 
 static tulle_status spmm_scale(tulle_spmm_plan *p, tl_c64 beta, tulle_dense *Y)
 {
-    return tl_engine_cpu.spmm_scale(p, beta, Y);        /* Y is on the host: no device has anything to add */
+    return tl_engine_cpu.spmm_scale(p, beta, Y);        /* Y is on the host, so the CPU scales it */
 }
 
-/* ---- its devices */
+/* ---- device functions */
 
 static tulle_status here(tulle_ctx *ctx)
 {
@@ -23,7 +23,7 @@ static tulle_status here(tulle_ctx *ctx)
     return TULLE_OK;
 }
 
-/* They load their kernels at the same time. */
+/* The devices load their kernels at the same time: so the maximum, not the sum. */
 static double compiling(const tulle_ctx *ctx)
 {
     const tl_several *v = ctx->several;

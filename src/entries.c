@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * entries.c - a row of C = A*B checked entry by entry: against sums that neither overflow nor underflow.
+ * entries.c - checks a row of C = A*B entry by entry, against sums that can neither overflow nor underflow.
  *
- * Products are taken apart into a double from 1/4 to 1 and a power of two, and added up in double beside a
- * power of two of their own; positive and negative ones apart.  These two sums say what C's type may have
- * made of the entry, in whatever order it was added up:
+ * Each product is split into a double between 1/4 and 1 and a power of two, and each sum is a double with a
+ * separate power of two as well; positive and negative products are summed separately.  These two sums
+ * determine which values are acceptable for the entry in C's type, in whatever order it was added up:
  *
- *   a number     close to the sum.  Rounding is relative to the sum of the absolute values; a product below
- * the normal numbers may be half the smallest of all numbers off. +inf, -inf   where a product that has this
- * sign, or all of them together, leave the type's range, or where the operands have infinities.  A product
- * that does so by itself leaves no number. NaN          where both infinities can have met, or the operands
- * make one.
+ *   a number     if it is close to the sum.  The rounding error is relative to the sum of the absolute
+ *                values; a subnormal product may also be off by half the smallest number.  Not acceptable if
+ *                a single product overflows.
+ *   +inf, -inf   if a product of this sign, or all of them together, exceed the range of the type, or if the
+ *                operands have infinities.
+ *   NaN          if both infinities may have been added, or if the operands produce a NaN.
  *
- * The row goes by in windows of columns; those without entries are jumped over.  Memory: a window of sums,
- * and a place in each row of B that the row of A names. */
+ * The row is processed in windows of columns; empty ones are skipped.  Memory: a window of sums, and a
+ * position in each row of B that the row of A needs. */
 #include "verify.h"
 #include <math.h>
 #include <string.h>
@@ -21,12 +22,12 @@
 enum { WINDOW = 1 << 14, NOTHING = -100000 };
 
 enum { SURE_NAN = 1, SURE_UP = 2, SURE_DOWN = 4, MAY_UP = 8, MAY_DOWN = 16 };
-enum { NAMED = 32, JUDGED = 64 }; /* of a column, kept with its real part: it is in the list; C has it */
+enum { NAMED = 32, JUDGED = 64 }; /* flags of a column, stored with its real part: in the list; C has it */
 
 typedef struct sum {
     double   up, down;                  /* positive and negative products, in units of 2^power */
     int      power, flags;
-    uint32_t terms, small;              /* products, and those below the normal numbers        */
+    uint32_t terms, small;              /* numbers of products, and of subnormal ones          */
 } sum;
 
 typedef struct column { sum part[2]; } column;
@@ -36,9 +37,9 @@ static const column empty = {.part = {{.power = NOTHING}, {.power = NOTHING}}};
 struct tl_entries {
     int64_t   width;
     column   *columns;
-    int32_t  *list;                     /* those with products, and how many */
+    int32_t  *list;                     /* the columns with products, and how many */
     int64_t   listed;
-    int64_t  *at, *end;                 /* in B, for each entry of the row of A */
+    int64_t  *at, *end;                 /* positions in B for each entry of the row of A */
 };
 
 tulle_status tl_entries_make(tl_base *b, int64_t cols, int64_t longest_row_of_a, tl_entries **out)
@@ -73,7 +74,7 @@ void tl_entries_free(tl_base *b, tl_entries *e)
 
 /* ---- sums */
 
-/* As frexp() does, which would be half of the time. */
+/* The same as frexp(), which would take half of the total time. */
 static double split(double v, int *power)
 {
     uint64_t bits;
@@ -86,7 +87,7 @@ static double split(double v, int *power)
     return v;
 }
 
-/* v * 2^-down; what is so small beside 1 that it cannot matter is 0. */
+/* v * 2^-down; 0 where the result is negligible compared with 1. */
 static double lower(double v, int down)
 {
     if (down > 1000) return 0;
@@ -96,8 +97,8 @@ static double lower(double v, int down)
     return v * unit;
 }
 
-/* The least number, as a part of 2^top, that is rounded to infinity; what double does not tell is between.
- * True: it surely is. */
+/* Notes that a sum of this size (relative to 2^top) may be rounded to infinity, if it is near the overflow
+ * threshold or above it; returns whether it certainly is. */
 static bool overflows(sum *s, double size, bool up, const tl_reach *r)
 {
     const double from = 1 - ldexp(0.5, -r->digits);
@@ -125,7 +126,7 @@ static void add(sum *s, double a, double m, int power_a, double b, bool minus, c
     if (minus) p = -p;
     int power = power_a + power_b;
     s->terms++;
-    /* what is infinite is not added up: the others would vanish beside it, whose sum may be so, too */
+    /* an infinite product is only flagged, not added: it would hide whether the others overflow, too */
     if (power >= r->top && overflows(s, ldexp(fabs(p), power - r->top), p > 0, r)) return;
     if (power > s->power) {
         s->up = lower(s->up, power - s->power);
@@ -138,7 +139,7 @@ static void add(sum *s, double a, double m, int power_a, double b, bool minus, c
     else s->down += size;
 }
 
-/* Some order of the products may go past the range although no product does. */
+/* In some order of additions partial sums may overflow although no product does. */
 static int flags_of(const sum *s, const tl_reach *r)
 {
     int flags = s->flags;
@@ -156,7 +157,7 @@ static double expected(const sum *s)
     return ldexp(s->up - s->down, s->power);
 }
 
-/* Whether C's type may have made c of the sum.  The error is infinite where infinities or NaN are wrong. */
+/* Whether c is an acceptable value for the sum.  The error is infinite where infinities or NaN are wrong. */
 static bool fits(const sum *s, double c, const tl_reach *r, double *error, double *allowed)
 {
     int flags = flags_of(s, r);
@@ -195,7 +196,7 @@ static void judge(const column *q, int64_t i, int64_t col, const double *c, int 
     }
 }
 
-/* The products of the row of A whose columns are in the window. */
+/* Adds the products of the row of A whose columns are in the window. */
 static void add_window(tl_entries *e, const tulle_csr *A, const tulle_csr *B, int64_t begin, int64_t end,
                        int64_t first, const tl_reach *reach)
 {
@@ -222,7 +223,7 @@ static void add_window(tl_entries *e, const tulle_csr *A, const tulle_csr *B, in
     }
 }
 
-/* Every column of the window that C has or that has products; *at moves on in the row of C. */
+/* Checks every column of the window that is in C or has products; advances *at in the row of C. */
 static void judge_window(tl_entries *e, const tulle_csr *C, int64_t *at, int64_t end, int64_t first,
                          int64_t i, int parts, const tl_reach *reach, tl_verdict *v)
 {
@@ -236,7 +237,7 @@ static void judge_window(tl_entries *e, const tulle_csr *C, int64_t *at, int64_t
         q->part[0].flags |= JUDGED;
         if (!(q->part[0].flags & NAMED)) *q = empty;
     }
-    for (int64_t t = 0; t < e->listed; t++) {           /* what C does not have is zero there */
+    for (int64_t t = 0; t < e->listed; t++) {           /* an entry that is missing in C counts as zero */
         column *q = &e->columns[e->list[t]];
         if (!(q->part[0].flags & JUDGED)) judge(q, i, first + e->list[t], zero, parts, reach, v);
         *q = empty;

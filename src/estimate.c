@@ -2,15 +2,15 @@
  *
  * estimate.c - counts and memory of a product before anything large is allocated.
  *
- * Products are exact.  nnz(C) lies between the sum over rows of the longest row of B it uses and the sum of
- * min(products, columns); the estimate counts a sample of the pieces exactly, all of them when the
- * product is small.  With drop_zeros there is no telling how many entries are left: at least none.  A GPU's
- * product is estimated on the host, too: what it would choose, only it knows.
+ * The number of products is exact.  nnz(C) is at least the sum, over all rows, of the length of the longest
+ * row of B that is used, and at most the sum of min(products, columns); the estimate counts a sample of the
+ * pieces exactly, and all of them if the product is small.  With drop_zeros the lower bound is 0.  A product
+ * on a GPU is estimated on the host as well, with the accumulators of the CPU.
  *
- * Bytes are those of one pass on all threads (cpu/room.c), of several devices those of all parts on the
- * host (a device's own are not known before), beside what the estimate itself holds: it makes the same
- * copies of the operands and the same profile as the product.  Patterns are enough for an estimate; what
- * their missing values would take in copies is added. */
+ * Bytes are those of one pass on all threads (cpu/room.c), or with several devices those of all parts on the
+ * host (device memory cannot be predicted), plus what the estimate itself holds: it makes the same copies of
+ * the operands and the same profile as the product.  Operands may be patterns: the bytes that their values
+ * would take in copies are added. */
 #include "ctx.h"
 #include <string.h>
 
@@ -21,7 +21,7 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* The shares of the sample, for all rows and products. */
+/* Scales the shares of the sample to all rows and products. */
 static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t products, tulle_forecast *f)
 {
     double seen_rows = 0, seen_products = 0;
@@ -39,12 +39,12 @@ static void scale_shares(const tulle_stats *sample, int64_t rows, int64_t produc
     f->shares = sample->shares;
 }
 
-/* What the copies of operands lack: values, where only patterns were given, and the order that a plan keeps
- * of them. */
+/* Bytes that the copies of operands do not include: values, where only patterns were given, and the
+ * permutations that a plan keeps. */
 static uint64_t missing(const tl_operands *x)
 {
     const tulle_csr *view[] = {&x->A, &x->B};
-    /* a slice has pointers alone */
+    /* the copy of a slice has only row pointers */
     const bool own[] = {x->own_a && x->own_a->col_idx, x->own_b && x->own_b->col_idx};
     uint64_t bytes = 0;
     for (int i = 0; i < 2; i++)

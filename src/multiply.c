@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * multiply.c - the whole road of one product: setup, engine, C.
+ * multiply.c - a single product from start to end: setup, engine, C.
  *
- * An engine with memory of its own may have no room for a product whose C is wanted on the host, where it
- * has: it goes on in blocks of rows then (blocks.c), unless the context can choose (choose.c), and the CPU
- * has room for all of it. */
+ * If a product does not fit in the memory of an engine, and C is wanted on the host, it is computed in blocks
+ * of rows (blocks.c); but in a context that can choose (choose.c) the CPU is tried first. */
 #include "ctx.h"
 
 tulle_status tl_wanted(tl_base *b, const tulle_csr *A, const tulle_csr *B, const tulle_options *o, int *want)
@@ -26,7 +25,7 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
     bool made;
     int want = 0, use = 0, other = 0;
     TRY(tl_wanted(&ctx->base, A, B, options, &want));
-    do {                                /* whoever has no room leaves it to the other, if there is one */
+    do {                                /* if it does not fit, the other engine tries, if there is one */
         use |= other;
         tl_setup_done(ctx, &s);
         status = tl_setup_make(ctx, A, B, options, want | use, &s);
@@ -34,7 +33,7 @@ tulle_status tl_multiply(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
         if (made) status = s.engine->run(ctx, &s, 0, -1, &C);
         other = tl_choose_other(ctx, &s.chosen, status);
     } while (other);
-    const bool there = use || (made && s.engine->part);         /* the device had its turn, or may have it */
+    const bool there = use || (made && s.engine->part);         /* a device with its own memory was tried */
     if (there && e->part && e->too_large(status) && s.options.c_place == TULLE_HOST) {
         tl_setup_done(ctx, &s);
         tl_trace(&ctx->base, "%s: in blocks of rows, then", ctx->base.error);

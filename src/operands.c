@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * operands.c - makes two views ready for an engine: options and shapes are checked, the views validated
- * (once, when B is A), sorted or transposed copies made where they were asked for.
+ * operands.c - prepares two views for an engine: checks options and shapes, validates the views (once, if B
+ * is A), and makes sorted or transposed copies where requested.
  *
- * Copies are made on the host.  What an engine with memory of its own can take as it is, from the host or
- * from there, is not read here: it is checked there. */
+ * Copies are made on the host.  An operand that an engine with its own memory can use without such a copy is
+ * not read here: the device checks it. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -35,7 +35,7 @@ tulle_status tl_options_check(tulle_ctx *ctx, const tulle_options *options, tull
     return TL_RESERVED_CHECK(b, "options", out);
 }
 
-/* The limit for a product that takes at most so many bytes; the machine is asked only where it matters. */
+/* The free memory is queried only for products that are large enough for it to matter. */
 uint64_t tl_limit_for(const tulle_options *o, uint64_t bytes)
 {
     if (o->memory_limit) return o->memory_limit;
@@ -48,14 +48,14 @@ uint64_t tl_host_limit(const tl_engine *engine, const tulle_options *o, uint64_t
     return tl_limit_for(engine->on_host ? o : &none, bytes);
 }
 
-/* One operand on its way. */
+/* An operand that is being prepared. */
 typedef struct work {
-    const tl_engine *engine;            /* that multiplies it                       */
+    const tl_engine *engine;            /* the engine that will use it              */
     tulle_csr    *view;
     const char   *name;
     int           op;
-    bool          checked;              /* its arrays were looked at already        */
-    bool          inner;                /* transposed together with the other one   */
+    bool          checked;              /* its arrays were already validated        */
+    bool          inner;                /* transposed together with the other operand (inner.c) */
     tulle_matrix **own;
     int64_t      **perm;                /* NULL: not wanted                         */
 } work;
@@ -65,7 +65,7 @@ static bool needs_copy(const work *w, const tulle_options *o)
     return w->op != TULLE_KEEP || o->sort_inputs || w->inner;
 }
 
-/* ---- bytes of the copies, one step after another: the most that is held, and what stays */
+/* ---- memory of the copies, step by step: the peak, and what remains */
 
 typedef struct bytes {
     uint64_t most, kept;
@@ -91,7 +91,7 @@ static tulle_status copy_bytes(tulle_ctx *ctx, const work *w, const tulle_option
     if (o->sort_inputs) {
         uint64_t copy = tl_csr_bytes(A) + sizeof(tulle_matrix);
         uint64_t sort = tl_bytes_of((uint64_t)A->nnz, 2 * sizeof(tl_pair) + tl_value_size(A));
-        if (!moved) TRY(tl_rows_settle_bytes(&ctx->base, A, &sort));
+        if (!moved) TRY(tl_rows_sort_bytes(&ctx->base, A, &sort));
         take(n, tl_bytes_sum(copy, sort), copy);
         n->kept -= own;
         own = copy;
@@ -110,11 +110,11 @@ static void replace(tl_base *b, work *w, tulle_matrix *copy)
     tl_matrix_free(b, *w->own);
     *w->own = copy;
     *w->view = copy->view;
-    w->view->val_type = type;           /* of a pattern, too: C will have such values */
+    w->view->val_type = type;           /* of a pattern, too: it determines C's type */
 }
 
-/* A slice of rows gets pointers of its own. */
-static tulle_status settle(tulle_ctx *ctx, work *w, const tulle_options *o)
+/* Replaces a slice by a view with row_ptr[0] = 0. */
+static tulle_status resolve_slice(tulle_ctx *ctx, work *w, const tulle_options *o)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
@@ -131,7 +131,7 @@ done:
     return status;
 }
 
-/* Checks an operand on the host: sorted rows, or, where it will be sorted, indices in range. */
+/* Validates an operand on the host: rows must be sorted, or if they will be sorted, indices in range. */
 static tulle_status check(tulle_ctx *ctx, work *w, const tulle_options *o)
 {
     tulle_status status = TULLE_OK;
@@ -143,8 +143,8 @@ done:
     return status;
 }
 
-/* The view is replaced by a copy where one is needed.  An operand that the device takes as it is stays
- * unread, but for how much of it there is: the device checks it. */
+/* Replaces the view by a copy where one is needed.  Of an operand that the device uses directly only the
+ * number of entries is checked: the device does the rest. */
 static tulle_status prepare(tulle_ctx *ctx, work *w, const tulle_options *o, bool look)
 {
     tulle_status status = TULLE_OK;
@@ -172,7 +172,7 @@ done:
     return status;
 }
 
-/* What can be said of a pair without reading an array. */
+/* The checks of a pair of operands that read no arrays. */
 static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                                bool values)
 {
@@ -205,7 +205,7 @@ done:
     return status;
 }
 
-/* Where B^T would be mostly pointers to empty rows, it is made without these. */
+/* Whether B^T would consist mostly of empty rows, so that it pays to leave them out (inner.c). */
 static bool is_hypersparse(tulle_ctx *ctx, const work *wa, const work *wb, const tulle_options *o)
 {
     const tulle_csr *A = wa->view, *B = wb->view;
@@ -215,7 +215,7 @@ static bool is_hypersparse(tulle_ctx *ctx, const work *wa, const work *wb, const
     return tl_inner_bytes(A, B, wa->perm, &result) < plain / 2;
 }
 
-/* What the copies need: is that more than the limit? */
+/* Checks that the copies fit in the limit. */
 static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const work *wa, const work *wb,
                                 bool share, bool look)
 {
@@ -228,7 +228,7 @@ static tulle_status check_limit(tulle_ctx *ctx, const tulle_options *o, const wo
     if (!share) TRY(copy_bytes(ctx, &plain, o, look, &n));
     if (wb->inner) take(&n, tl_inner_bytes(wa->view, wb->view, wa->perm, &result), result);
     uint64_t limit = tl_host_limit(wa->engine, o, n.most);
-    /* small ones are made to find out what all of the product needs */
+    /* small copies are made even beyond the limit, to find out what the whole product needs */
     if (n.most <= limit || (wa->engine->on_host && n.most <= TL_LOOK_BYTES)) return TULLE_OK;
     bool turned = wa->op || (wb->op && !wb->inner);
     status = tl_fail(&ctx->base, TULLE_ELIMIT, "copies of the operands alone need %" PRIu64 " bytes%s, the "
@@ -287,9 +287,9 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tl_engine *engine, const tul
                .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
     bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
-    TRY(settle(ctx, &wa, o));
+    TRY(resolve_slice(ctx, &wa, o));
     if (share) x->B = x->A;
-    else TRY(settle(ctx, &wb, o));
+    else TRY(resolve_slice(ctx, &wb, o));
     TRY(check_first(ctx, o, look, &wa, &wb));
     wa.inner = wb.inner = is_hypersparse(ctx, &wa, &wb, o);
     TRY(check_limit(ctx, o, &wa, &wb, share, look));

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * panels.c - products of rows of A with the rows of B that they name, for engines with memory of their own
- * that has no room for all of A and B.
+ * panels.c - products of rows of A with only the rows of B that they need, for engines whose own memory is
+ * too small for A and B.
  *
- * A block of rows of A is a slice.  The columns that have entries in it are the rows of B it needs: these
- * are taken together, and its columns are numbered anew, in their order (dist/lists.c), so that every sum
- * keeps its order and its bits.  Where a row alone with all it needs is too much, B comes in panels of
- * columns: C(row, panel) = A(row, :) * B(rows, panel).  An entry of C lies in one panel and is still one
- * sum; the panels of a row stand side by side (matrix/join.c).  The bytes of B that go to the engine are
- * at most those of the products.
+ * A block of rows of A is a slice.  The columns in which it has entries are the rows of B that it needs:
+ * these are gathered in a compact matrix, and the columns of the slice are renumbered in their order
+ * (dist/lists.c), so that every sum keeps its order and its bits.  Where a single row with the rows of B that
+ * it needs is still too much, B is split into panels of columns: C(row, panel) = A(row, :) * B(rows, panel).
+ * An entry of C is in one panel, so it is still a single sum; the panels of a row are concatenated
+ * (matrix/join.c).  The data of B that is sent to the engine is at most one entry per product.
  *
- * Memory on the host: the pointers and columns of a block of A, the rows of B it needs, and a quarter of a
- * byte for each column between its first and its last. */
+ * Memory on the host: the row pointers and columns of a block of A, the rows of B it needs, and a quarter of
+ * a byte for each column between its first and its last. */
 #include "ctx.h"
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- what a part takes */
+/* ---- memory of a part */
 
 bool tl_stays_there(const tulle_options *o, int op, const tulle_csr *given)
 {
     return !o->sort_inputs && !op && given->place == TULLE_DEVICE;
 }
 
-/* A row's bytes in A and, at most, in C; of_b: at most those of the rows of B that it names, each counted as
- * often as it is named. */
+/* of_b counts a row of B once for each entry of A that needs it. */
 uint64_t tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b)
 {
     const tulle_csr *A = &s->operands.A, *B = &s->operands.B;
@@ -37,7 +36,7 @@ uint64_t tl_part_bytes(const tl_setup *s, int64_t row, uint64_t *of_b)
     return tl_bytes_sum(tl_row_bytes(s, row), tl_bytes_of(entries, a) + sizeof(int64_t));
 }
 
-/* ---- rows of A, and which rows of B they name */
+/* ---- rows of A, and the rows of B that they need */
 
 typedef struct cut {
     tulle_csr     A;
@@ -98,8 +97,8 @@ done:
 
 /* ---- one row in panels */
 
-/* A row and a column are too much.  None of those to come takes more than the longest row of A with a full
- * column of B: that number is enough for all. */
+/* A row of A with one column of B does not fit.  The message gives the memory of the longest row of A with a
+ * full column of B, which is sufficient for all rows. */
 static tulle_status refuse(tulle_ctx *ctx, tl_setup *s, tulle_status status)
 {
     tl_base *b = &ctx->base;
@@ -133,7 +132,7 @@ done:
     return status;
 }
 
-/* How many columns fit, if the row's products are spread evenly. */
+/* How many columns fit, assuming that the row's products are evenly distributed. */
 static int64_t first_width(const tl_setup *s, int64_t row, uint64_t room)
 {
     uint64_t of_b, bytes = tl_part_bytes(s, row, &of_b);
@@ -143,7 +142,7 @@ static int64_t first_width(const tl_setup *s, int64_t row, uint64_t room)
     return width > 0 ? width : 1;
 }
 
-/* C(row, first .. end-1) behind what there is of the row.  Nothing is computed where B has no entry. */
+/* Computes C(row, first .. end-1) and appends it to the row.  Skipped if B has no entry there. */
 static tulle_status one_panel(tulle_ctx *ctx, tl_setup *s, const cut *c, int64_t first, int64_t end,
                               tl_join *j)
 {
@@ -171,7 +170,7 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
     tl_join j = {0};
     cut c = {0};
     int64_t first = 0, width = first_width(s, row, room), products = s->profile.products[row];
-    bool counted = false;               /* the row, in the shares */
+    bool counted = false;               /* the row was counted in the shares */
     TRY(cut_rows(b, &s->operands.A, row, row + 1, true, &c));
     TRY(tl_join_begin(b, 1, B->cols, 0, products < B->cols ? products : B->cols,
                       o->c_idx_type ? (tulle_index)o->c_idx_type : B->idx_type, B->val_type, s->values, &j));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * plan_multiply.c - the product of a plan as a matrix that the caller owns, where c_place says. */
+ * plan_multiply.c - the product of a plan as a new matrix that the caller owns, in the memory c_place says. */
 #include "ctx.h"
 
-/* A copy of the pattern with room for values. */
+/* A copy of the pattern with uninitialised values. */
 static tulle_status copy_pattern(tulle_plan *p, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * ranks.c - the public functions of tulle_mpi.h: look at the arguments, make one call down.
+ * ranks.c - the public functions of tulle_mpi.h: each checks its arguments and calls one internal function.
  *
- * An argument that is wrong on one rank alone must not leave the others waiting: it becomes part of the first
- * agreement. */
+ * An argument that is invalid on one rank only must not leave the other ranks waiting: so the error is passed
+ * on to the first collective agreement on a status. */
 #include "ctx.h"
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* A tulle_dist is there on all ranks or on none; everything else ends in agreement. */
+/* A tulle_dist exists on all ranks or on none, so this alone may return without communication. */
 #define NEED_DIST                                                                                 \
     do {                                                                                          \
         if (!d) return TULLE_EINVAL;                                                              \
         d->b->error[0] = 0;                                                                       \
         atomic_store(&d->b->cancelled, 0);                                                        \
     } while (0)
-/* The first pointer that is NULL makes the status. */
+/* Sets the status if a pointer is NULL; the first error is kept. */
 #define HAVE(pointer)                                                                             \
     do {                                                                                          \
         if (status == TULLE_OK && !(pointer))                                                     \
@@ -177,7 +177,7 @@ done:
     return status;
 }
 
-/* ---- a matrix elsewhere */
+/* ---- moving a matrix */
 
 tulle_status tulle_dist_scatter(tulle_dist *d, const tulle_csr *A, const int64_t *row_starts,
                                 tulle_dist_matrix **out)
@@ -221,7 +221,7 @@ done:
     return status;
 }
 
-/* Row blocks that are the same on all ranks; NULL is where optional, and then on all. */
+/* Checks that row blocks are the same on all ranks; NULL must be NULL on all. */
 static tulle_status check_starts(tulle_dist *d, tulle_status status, const int64_t *starts, int64_t rows,
                                  bool optional)
 {
@@ -327,7 +327,7 @@ void tulle_dist_plan_free(tulle_dist_plan *plan)
     tl_dist_plan_free(plan);
 }
 
-/* ---- a sparse times a dense */
+/* ---- SpMM */
 
 tulle_status tulle_dist_spmm(tulle_dist *d, const void *alpha, const tulle_dist_csr *A, const tulle_dense *X,
                              const int64_t *x_starts, const void *beta, tulle_dense *Y,

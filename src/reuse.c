@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * reuse.c - plans: patterns once, values many times.
+ * reuse.c - plans: the symbolic phase once, the numeric phase many times.
  *
- * A plan holds the pattern of C and what the engine keeps for its runs, which go straight to the numeric
- * kernels.  A transposed operand is kept as a copy together with where its entries came from, so that new
- * values find their places; they are put in order on the host. */
+ * A plan holds the pattern of C and the engine's data for its runs, which execute only the numeric kernels.
+ * Of a transposed operand it keeps a copy and the permutation of its entries; new values are permuted on the
+ * host. */
 #include "ctx.h"
 #include <string.h>
 
-/* All that an engine made of it. */
+/* Frees what an engine allocated for a plan. */
 static void clear(tulle_plan *p)
 {
     tl_base *b = &p->ctx->base;
@@ -56,7 +56,7 @@ tulle_status tl_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     TRY(tl_view_check(ctx, B, "B"));
     p->a_first = tl_csr_first(A);
     p->b_first = tl_csr_first(B);
-    do {                                /* whoever has no room leaves it to the other, if there is one */
+    do {                                /* if it does not fit, the other engine tries, if there is one */
         clear(p);
         status = make(p, A, B, options, use);
     } while ((use = tl_choose_other(ctx, &p->setup.chosen, status)) != 0);
@@ -95,8 +95,8 @@ static void permute(void *arg, int thread, int threads)
     }
 }
 
-/* *values of an operand in the order the plan wants them.  Those of a transposed operand on a device come
- * to the host for that, with the pattern they belong to. */
+/* Permutes *values of a transposed operand into the order of the plan.  Values on a device are copied to the
+ * host for that, together with their pattern. */
 static tulle_status in_order(tulle_ctx *ctx, const tulle_csr *given, const int64_t *perm, int64_t count,
                              bool conjugate, void *copy, const void **values)
 {
@@ -115,8 +115,8 @@ done:
     return status;
 }
 
-/* Inputs are never written: values of C may not go into those of an operand, which are read meanwhile.  What
- * lies on a device is not looked at. */
+/* Refuses an array for C that overlaps the values of an operand, which are read while C is written.  Arrays
+ * on a device are not compared. */
 static tulle_status check_apart(const tulle_plan *p, const tulle_csr *A, const char *name, const void *values,
                                 const void *c_values)
 {
@@ -142,10 +142,10 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     TRY(in_order(p->ctx, &p->b, x->perm_b, x->B.nnz, o->op_b == TULLE_ADJOINT, p->b_copy, &b_values));
     TRY(p->setup.engine->plan_run(p, a_values, b_values, c_values));
 done:
-    compiling = tl_ctx_compiling(p->ctx) - compiling;   /* the plan has its kernels; others are loaded here */
+    compiling = tl_ctx_compiling(p->ctx) - compiling;   /* kernels that only runs need are loaded here */
     double run = tl_now() - start;
     p->setup.stats.sec_numeric = run - compiling;
-    p->setup.stats.sec_total += run - p->last_run;              /* of making the plan and of its last run */
+    p->setup.stats.sec_total += run - p->last_run;              /* creating the plan plus its last run */
     p->last_run = run;
     p->setup.stats.sec_compile += compiling;
     p->ctx->stats = p->setup.stats;

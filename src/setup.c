@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * setup.c - what every product does before the engine runs, and the figures it leaves behind: options
- * checked, operands ready, recipe chosen, engine prepared.  Several contexts may share what one of them found
+ * setup.c - what every product does before the engine runs (check options, prepare operands, choose the
+ * recipe, prepare the engine), and the stats afterwards.  Several contexts may share one setup
  * (tl_setup_share()). */
 #include "ctx.h"
 #include <inttypes.h>
@@ -32,7 +32,7 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     tl_choose_product(ctx, A, B, want, s);
     atomic_store(&b->peak, s->held);
     tulle_csr a = *A, c = *B;
-    if ((want & TL_PERMS) && s->engine->on_host) a.values = c.values = NULL;    /* they come with each run */
+    if ((want & TL_PERMS) && s->engine->on_host) a.values = c.values = NULL;    /* each run passes values */
     TRY(tl_operands_make(ctx, s->engine, &a, &c, &s->options, want, &s->operands));
     const tl_operands *x = &s->operands;
     TRY(check_index(b, &s->options, x->B.cols));
@@ -71,7 +71,7 @@ tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, t
     return ctx->engine->prepare(ctx, s, s->values ? TL_VALUES : 0);
 }
 
-/* Shares are matched by name: an engine lists only the accumulators that it used. */
+/* Shares are matched by name, because an engine lists only the accumulators that it used. */
 static void add_shares(const tulle_stats *from, tulle_stats *to)
 {
     for (int i = 0; i < from->shares; i++) {
@@ -84,7 +84,7 @@ static void add_shares(const tulle_stats *from, tulle_stats *to)
     }
 }
 
-/* The same for times, waits and bytes, which an engine sets anew in each product. */
+/* Also for times, waits and bytes, which an engine resets in each product. */
 void tl_stats_add(const tulle_stats *from, tulle_stats *to)
 {
     add_shares(from, to);
@@ -107,7 +107,7 @@ void tl_setup_stats(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     stats->sec_compile = tl_ctx_compiling(ctx) - s->compiling;
     s->engine->figures(ctx, s, c_bytes);
     ctx->stats = *stats;
-    ctx->base.error[0] = 0;             /* what was refused on the way is of no matter any more */
+    ctx->base.error[0] = 0;             /* errors from which the product recovered */
 }
 
 void tl_setup_done(tulle_ctx *ctx, tl_setup *s)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * several.c - several devices opened by their names, and all of them at work at once.
+ * several.c - opens several devices by their names, and runs all of them at once.
  *
- * Each part has a thread of a team of its own; the caller's thread watches: it alone calls the progress
- * function of the caller, and passes a cancellation on by a flag that the parts' own progress functions
- * read.  The first part that fails raises the same flag.  Threads of the context are divided among its parts
- * on the host, so that cores have one thread each; a part on a device needs one that waits for it.  What
- * parts trace is kept until all are done, and told by the caller's thread.
+ * Each device ("part") has a thread of its own in a separate thread pool.  The caller's thread monitors them:
+ * it alone calls the caller's progress function, and passes a cancellation on by a flag that the parts' own
+ * progress functions read.  The first part that fails sets the same flag.  The context's threads are divided
+ * among its CPU parts, so that each core has one thread; a GPU part needs only one, which waits for the GPU.
+ * Trace lines of the parts are collected, and passed on by the caller's thread when all are done.
  *
- * Memory that is freed is kept for all of them together. */
+ * The pool of freed memory is shared by all parts. */
 #include "several.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* The next name of the list; *devices moves behind it. */
+/* The next name of the list; advances *devices. */
 static bool next_name(const char **devices, char *name, size_t bytes)
 {
     size_t n = strcspn(*devices, ",");
@@ -47,7 +47,7 @@ static tulle_status open_part(tulle_ctx *ctx, const char *devices, const char *n
     return TULLE_OK;
 }
 
-/* All names, as the parts spell them. */
+/* Joins the names of all parts. */
 static void name_all(tulle_ctx *ctx)
 {
     const tl_several *v = ctx->several;
@@ -152,7 +152,7 @@ int tl_several_main(const tl_several *v)
     return i < v->count ? i : 0;
 }
 
-/* ---- at work */
+/* ---- running */
 
 typedef struct call {
     tl_several *v;
@@ -182,8 +182,8 @@ tulle_status tl_several_fail(tulle_ctx *ctx, int i, tulle_status status)
     return tl_fail(&ctx->base, status, "%s: %.900s", part->device, part->base.error);
 }
 
-/* The caller's share: it calls the progress function until all are done.  Parts that do not begin are left to
- * the team, which runs them here. */
+/* Runs on the caller's thread: calls the progress function until all are done.  If some part's thread does
+ * not start, this returns, and the pool runs that part on this thread (base/threads.c). */
 static void watch(const call *c)
 {
     tl_several *v = c->v;
@@ -228,7 +228,7 @@ static void note_line(void *user, const char *line)
     l->bytes += n;
 }
 
-/* By the caller's thread, with the name of the part and, where that says too little, its number. */
+/* Called by the caller's thread; adds the name of the part and, if that is not unique, its number. */
 static void tell_lines(tl_several *v)
 {
     tl_base *b = &v->ctx->base;
@@ -302,6 +302,6 @@ tulle_status tl_several_one(tulle_ctx *ctx, int i, tl_part_fn fn, void *arg)
     tell_lines(v);
     count_bytes(v, held);
     if (status != TULLE_OK) return tl_several_fail(ctx, i, status);
-    ctx->base.error[0] = 0;             /* of the parts together, which were refused before */
+    ctx->base.error[0] = 0;             /* the error of all parts together, from which this recovers */
     return TULLE_OK;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * several.h - several devices as one context: what the files of engine_several.c share.
+ * several.h - several devices as one context: what the files behind engine_several.c share.
  *
- *   several.c          the devices by their names, as contexts of their own; all of them at work at once
- *   several_product.c  C = A*B: ranges of rows from a queue, results joined
- *   several_plan.c     plans: the pattern of C once, then a part of its rows for each
- *   several_spmm.c     Y = A*X: a part of Y's rows for each
+ *   several.c          opens the devices by their names, as contexts of their own; runs all of them at once
+ *   several_product.c  C = A*B: devices take ranges of rows from a queue, results are joined
+ *   several_plan.c     plans: the pattern of C once, then a fixed part of its rows for each device
+ *   several_spmm.c     Y = A*X: a part of Y's rows for each device
  *
- * A part is a context: an error, a count of bytes and a team of threads are its own.  What the caller sees
- * (the sentence, progress, the trace, memory_limit) is the whole's. */
+ * Each device ("part") is a context with its own error message, byte counts and threads.  The caller sees
+ * only the whole context: its error message, progress, trace and memory_limit. */
 #ifndef TL_SEVERAL_H
 #define TL_SEVERAL_H
 #include "ctx.h"
@@ -16,49 +16,49 @@
 enum { TL_PARTS_MAX = 16 };
 
 typedef struct tl_lines {
-    size_t bytes;                       /* lines, each ended by a zero              */
-    int    lost;                        /* for which there was no room              */
+    size_t bytes;                       /* lines, each terminated by a zero         */
+    int    lost;                        /* lines that did not fit                   */
     char   text[4000];
 } tl_lines;
 
 typedef struct tl_several {
-    tulle_ctx *ctx;                     /* the whole                                */
+    tulle_ctx *ctx;                     /* the context of the caller                */
     int        count;
     tulle_ctx *part[TL_PARTS_MAX];
     int        twins[TL_PARTS_MAX];     /* parts on the same device, itself included */
     tl_team   *team;                    /* a thread for each part, and the caller's */
-    double     spmm_rate[TL_PARTS_MAX]; /* entries of A times columns a second, so far; 0: not known */
-    /* of the call under way */
+    double     spmm_rate[TL_PARTS_MAX]; /* entries of A times columns per second, so far; 0: not known */
+    /* of the current call */
     bool       direct;                  /* it runs in the caller's thread           */
-    atomic_int stop, failed;            /* all are to end; the part that failed first, or -1 */
+    atomic_int stop, failed;            /* all parts must stop; the part that failed first, or -1 */
     atomic_int begun, ended;
     tulle_status status[TL_PARTS_MAX];
-    uint64_t   device_bytes[TL_PARTS_MAX];      /* that a part held in memory of its own, where it says so */
-    tl_lines   lines[TL_PARTS_MAX];     /* what parts have traced, until the caller's thread tells it */
+    uint64_t   device_bytes[TL_PARTS_MAX];      /* device memory that a part used, if it has any */
+    tl_lines   lines[TL_PARTS_MAX];     /* trace lines of the parts, for the caller's thread */
 } tl_several;
 
 tulle_status tl_several_open(tulle_ctx *ctx, const char *devices);
 void         tl_several_close(tulle_ctx *ctx);
-/* The context's threads divided among the parts. */
+/* Divides the context's threads among the parts. */
 tulle_status tl_several_threads(tulle_ctx *ctx);
-/* Of so many threads (0: all of the context) those of a part. */
+/* The number of threads of a part, out of `threads` (0: all of the context). */
 int          tl_several_share(const tl_several *v, int i, int threads);
 int64_t      tl_several_rows(void);     /* TULLE_PART_ROWS, or 0                    */
 
-/* The work of one part, number i, on a thread of its own; its sentence is left in that context. */
+/* The work of part i, on a thread of its own; its error message is left in the part's context. */
 typedef tulle_status (*tl_part_fn)(void *arg, tulle_ctx *part, int i);
 
-/* All parts at once.  The first failure ends the others, and is the whole's; far (or NULL) tells how far it
- * is.  The most that was held goes into the whole's count. */
+/* Runs all parts at once.  The first failure stops the others, and is returned; far (or NULL) returns the
+ * progress.  The sum of the parts' peak memory is added to the context's count. */
 tulle_status tl_several_run(tulle_ctx *ctx, tl_part_fn fn, void *arg, const char *stage,
                             double (*far)(const void *arg));
-/* One of them, in the caller's thread. */
+/* Runs one of them, in the caller's thread. */
 tulle_status tl_several_one(tulle_ctx *ctx, int i, tl_part_fn fn, void *arg);
-/* A failure of a part as one of the whole: its sentence with the device before it. */
+/* Turns a failure of a part into one of the context: its message is prefixed with the device. */
 tulle_status tl_several_fail(tulle_ctx *ctx, int i, tulle_status status);
-/* The part that takes what cannot be shared: the first on the host, else the first. */
+/* The part that does what cannot be divided: the first CPU part, else the first part. */
 int          tl_several_main(const tl_several *v);
-/* Is it the end of a part that had too little memory, which another one, or less at once, may help? */
+/* Whether a part failed for lack of memory, so that another part or a smaller range may succeed. */
 bool         tl_several_short(tulle_status status);
 
 /* ---- several_product.c */
@@ -70,7 +70,8 @@ uint64_t     tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, cons
                                    uint64_t base, int64_t nnz, bool exact);
 uint64_t     tl_several_room(const tulle_ctx *ctx, const tl_setup *s);
 tulle_status tl_several_refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status);
-/* What the parts hold for this product goes back; how fast each was (products a second; 0: not known). */
+/* Frees what the parts hold for this product.  The other function gives the speed of each (products per
+ * second; 0: not known). */
 void         tl_several_release(tulle_ctx *ctx, tl_setup *s);
 double       tl_several_rate(const tl_setup *s, int i);
 

@@ -2,13 +2,13 @@
  *
  * several_plan.c - plans on several devices.
  *
- * The pattern of C is made as every product is (several_product.c) and joined on the host.  Then the work is
- * known exactly, and rows are cut a second time, one part for each device: by products and entries of C, as
- * both are gone through in each run (DeltaSPARSE's second cut, Algorithm 3, is by entries of C alone). 
- * Devices of different names get shares by how fast they made the pattern.  Each part keeps a plan for its
- * rows, and a run is all of them at once, straight into the caller's values of C.
+ * The pattern of C is computed like any product (several_product.c) and joined on the host.  Then the work is
+ * known exactly, and rows are divided a second time, one part per device: by products plus entries of C,
+ * because a run processes both (DeltaSPARSE's second division, Algorithm 3, is by entries of C alone).
+ * Devices with different names get shares in proportion to their speed in computing the pattern.  Each part
+ * keeps a plan for its rows; a run executes all of them at once, directly into the caller's values of C.
  *
- * Memory: what the parts' plans take; a limit is divided as in a product. */
+ * Memory: the parts' plans; a limit is divided as in a product. */
 #include "several.h"
 #include <string.h>
 
@@ -17,16 +17,16 @@ enum { SAMPLES = 1024, LEAST_WORK = 1 << 18 };
 typedef struct plans {
     int64_t     row[TL_PARTS_MAX + 1];
     tulle_plan *plan[TL_PARTS_MAX];     /* NULL: no rows */
-    int         used, one;              /* how many there are; the last of them */
+    int         used, one;              /* the number of plans; the last of them */
 } plans;
 
-/* ---- the cut */
+/* ---- dividing rows */
 
 typedef struct weights {
     const tl_profile *profile;
     const tulle_csr  *C;
     int64_t           step;             /* rows between two samples                 */
-    int64_t           sum[SAMPLES + 1]; /* products before them                     */
+    int64_t           sum[SAMPLES + 1]; /* products before each sampled row         */
 } weights;
 
 static void weigh(const tl_profile *p, const tulle_csr *C, weights *w)
@@ -50,7 +50,7 @@ static int64_t work_before(const void *arg, int64_t row)
     return sum;
 }
 
-/* How much each device should get; false: the same. */
+/* The share of work of each device; false: equal shares. */
 static bool find_shares(const tl_several *v, const tl_setup *s, double *share)
 {
     bool same = true;
@@ -62,7 +62,7 @@ static bool find_shares(const tl_several *v, const tl_setup *s, double *share)
     return !same;
 }
 
-/* ---- making */
+/* ---- creation */
 
 typedef struct making {
     tl_several *v;
@@ -109,10 +109,10 @@ static tulle_status make_part(void *arg, tulle_ctx *part, int i)
     pp->row1 = m->alone ? m->p->C->view.rows : k->row[i + 1];
     pp->setup.shared = true;
     TRY(tl_setup_share(part, m->s, tl_several_share(m->v, i, m->s->options.threads), &pp->setup));
-    pp->setup.held = pp->setup.request.held = held;     /* the plan itself counts, too */
+    pp->setup.held = pp->setup.request.held = held;     /* includes the plan itself */
     set_limit(m, i, &pp->setup);
     TRY(part->engine->plan_make(pp));
-    tl_matrix_free(&part->base, pp->C);         /* the whole has the pattern */
+    tl_matrix_free(&part->base, pp->C);         /* the caller's plan has the whole pattern */
     pp->C = NULL;
     if (!part->engine->on_host) m->v->device_bytes[i] = pp->setup.stats.peak_bytes;
     k->plan[i] = pp;

@@ -2,19 +2,19 @@
  *
  * several_product.c - C = A*B on several devices.
  *
- * Operands are made ready and their rows looked at once, for all; a part shares that.  Rows go out in ranges
- * by their products (plan/ranges.c), and each part takes the next when it is done, so that devices of
- * different speed end together.  B goes to a device once, before its first range, and of A the rows of a
- * range with it. Results come to the host and are joined there in the order of the rows (matrix/join.c).  A
- * product too small to be divided is the first part's alone, in the caller's thread.
+ * Operands are prepared and profiled once, and all devices ("parts") share the result.  Rows are divided into
+ * ranges by their products (plan/ranges.c), and each part takes the next range when it is done with the last,
+ * so that devices of different speed finish together.  B is copied to a device once, before its first range;
+ * the rows of A of each range are copied with it.  Results are joined on the host in the order of the rows
+ * (matrix/join.c).  A product too small to be divided is computed by one part, in the caller's thread.
  *
- * Memory: a limit is divided evenly among the parts, for all that each holds: results on the host,
- * workspace, and bytes of its device.  A device that has no room for B gets the rows of it that a range
- * names; one that has no room for a range gives it back in halves, and takes a row alone in panels of
- * columns; one without room for a column, and a part on the host whose results have come to its share,
- * leave the rest to the others.  Where all have left, or C and the largest range are too much for the join,
- * one part on the host does all of it with all of the limit, as if it were the only one; so what it says is
- * enough is enough here, too. */
+ * Memory: a limit is divided evenly among the parts, for everything that each holds: results on the host,
+ * workspace, and device memory.  If B does not fit on a device, the device gets only the rows of B that a
+ * range needs; if a range does not fit, it is returned in halves, and a single row is computed in panels of
+ * columns.  A device on which not even one column fits, and a CPU part whose results have used up its share,
+ * leave the rest to the others.  If all have left, or if C and the largest range together exceed the limit
+ * when joining, one CPU part computes the whole product with the whole limit, as if it were alone; so a limit
+ * that its error message calls sufficient is sufficient here, too. */
 #include "several.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,33 +23,33 @@
 typedef struct part_work {
     tl_setup setup;
     bool     made, stays;               /* the setup; B on its device               */
-    bool     in_parts;                  /* B does not fit there: rows of B go with rows of A (panels.c) */
+    bool     in_parts;                  /* B does not fit there: rows are sent with those of A */
     int64_t  panels;                    /* of columns, for single rows              */
-    double   busy;                      /* seconds                                  */
-    int64_t  products;                  /* in these                                 */
+    double   busy;                      /* seconds of computing                     */
+    int64_t  products;                  /* computed in that time                    */
 } part_work;
 
-typedef struct works {                  /* what the setup of the whole keeps        */
+typedef struct works {                  /* private data of the setup                */
     int       count;
-    int       threads;                  /* that were at work, of all parts          */
+    int       threads;                  /* that were used, of all parts             */
     double    join;                     /* seconds                                  */
-    uint64_t  most;                     /* bytes held when the operands were made ready */
+    uint64_t  most;                     /* peak bytes of preparing the operands     */
     part_work part[];
 } works;
 
-/* A product under way. */
+/* A product that is being computed. */
 typedef struct job {
     tl_several *v;
     tl_setup   *s;
     works      *k;
     tl_ranges   ranges;
-    uint64_t    before;                 /* bytes that the whole holds               */
-    uint64_t    limit, share;           /* of all; of one part                      */
-    int64_t     row0, row1;             /* one part alone: its rows ...             */
-    tulle_matrix *C;                    /* ... and what came of them                */
+    uint64_t    before;                 /* bytes that the context held before       */
+    uint64_t    limit, share;           /* total; of one part                       */
+    int64_t     row0, row1;             /* if one part computes everything: its rows ... */
+    tulle_matrix *C;                    /* ... and its result                       */
 } job;
 
-/* ---- before */
+/* ---- preparation */
 
 tulle_status tl_several_prepare(tulle_ctx *ctx, tl_setup *s, int want)
 {
@@ -97,7 +97,7 @@ double tl_several_rate(const tl_setup *s, int i)
 
 /* ---- limits */
 
-/* Copies of operands may have passed the limit, so that a number can be named that is enough: it has to
+/* Copies of operands may exceed the limit, so that the error message can give a sufficient number, which must
  * include them. */
 static void find_limits(const tulle_ctx *ctx, job *j)
 {
@@ -109,8 +109,8 @@ static void find_limits(const tulle_ctx *ctx, job *j)
     j->share = j->limit == UINT64_MAX ? j->limit : left / (uint64_t)j->v->count;
 }
 
-/* Of a device that is named more than once each part has its share, so that what one keeps is not what
- * another one lacks. */
+/* If a device is named more than once, each of its parts gets an equal share of its memory, so that what one
+ * keeps does not take memory from another. */
 static uint64_t device_limit(const job *j, int i, uint64_t limit)
 {
     const tulle_ctx *part = j->v->part[i];
@@ -119,7 +119,8 @@ static uint64_t device_limit(const job *j, int i, uint64_t limit)
     return limit > 0 ? limit : 1;
 }
 
-/* The limit of the next run: the request's is the host's, that of the options the device's. */
+/* Sets the limits of the next run: that of the request is for the host, that of the options for the
+ * device. */
 static void set_limit(const job *j, int i, bool alone)
 {
     const tl_base *b = &j->v->part[i]->base;
@@ -153,7 +154,7 @@ static tulle_status make_ready(const job *j, tulle_ctx *part, int i, bool alone)
         tl_trace(&part->base, "%s: rows of A go there with the rows of B that they name", part->base.error);
         e->done(part, &w->setup);
         w->in_parts = true;
-        return tl_look_make(part, &w->setup, w->setup.values);          /* what rows can take */
+        return tl_look_make(part, &w->setup, w->setup.values);          /* for bounds of the size of rows */
     }
     tl_setup_done(part, &w->setup);
     w->made = false;
@@ -161,8 +162,8 @@ done:
     return status;
 }
 
-/* Rows by the part's engine.  Where B does not fit: with the rows of B that are named, and one row alone in
- * panels of columns. */
+/* Computes rows with the part's engine.  Where B does not fit: with only the rows of B that are needed, and a
+ * single row in panels of columns. */
 static tulle_status compute(tulle_ctx *part, part_work *w, int64_t row0, int64_t row1, tulle_matrix **C)
 {
     const tl_engine *e = part->engine;
@@ -191,7 +192,7 @@ done:
     return status;
 }
 
-/* A part at work: ranges until there are none. */
+/* The work of a part: takes ranges until there are none. */
 static tulle_status take_ranges(void *arg, tulle_ctx *part, int i)
 {
     job *j = arg;
@@ -211,7 +212,7 @@ static tulle_status take_ranges(void *arg, tulle_ctx *part, int i)
             tl_ranges_finish(&j->ranges, r, C);
             continue;
         }
-        /* results stay on the host: there half a range would only be refused a little later */
+        /* on a CPU results accumulate on the host, so half a range would only be refused a little later */
         bool host = part->engine->on_host, gone = host || !ready || r->row1 - r->row0 < 2;
         bool little = host ? status == TULLE_ELIMIT : tl_several_short(status);
         if (!little || !tl_ranges_back(&part->base, &j->ranges, r, gone)) return status;
@@ -245,7 +246,7 @@ done:
     return status;
 }
 
-/* ---- after */
+/* ---- joining */
 
 static void drop_results(job *j)
 {
@@ -276,7 +277,7 @@ static void tell(tulle_ctx *ctx, const job *j, double seconds)
     }
 }
 
-/* Whether the join keeps the limit; the most it holds goes into the count. */
+/* Whether the join stays within the limit; adds its peak memory to the count. */
 static bool join_fits(tulle_ctx *ctx, const job *j)
 {
     uint64_t all = 0, largest = 0;
@@ -285,7 +286,7 @@ static bool join_fits(tulle_ctx *ctx, const job *j)
         all = tl_bytes_sum(all, bytes);
         if (bytes > largest) largest = bytes;
     }
-    if (ctx->base.mem.alloc) largest = all;     /* hooks give no address space: join.c */
+    if (ctx->base.mem.alloc) largest = all;     /* hooks cannot reserve address space: join.c */
     uint64_t most = tl_bytes_sum(j->before, tl_bytes_sum(all, largest));
     if (most > j->limit) return false;
     tl_peak_raise(&ctx->base, j->s->held + most);
@@ -376,7 +377,7 @@ tulle_status tl_several_multiply(tulle_ctx *ctx, tl_setup *s, int64_t row0, int6
     int host = tl_several_main(j.v);
     int64_t rows = j.row1 - j.row0;
     if (tl_several_short(status) && j.ranges.count < 2 && !j.v->part[host]->engine->on_host && rows > 1) {
-        /* no part on the host to leave it to: fewer rows at once */
+        /* no CPU part to fall back to: smaller ranges */
         tl_ranges_done(&ctx->base, &j.ranges);
         TRY(tl_ranges_make(&ctx->base, s->profile.products, j.row0, j.row1, j.v->count, (rows + 1) / 2,
                            &j.ranges));
@@ -385,7 +386,7 @@ tulle_status tl_several_multiply(tulle_ctx *ctx, tl_setup *s, int64_t row0, int6
     if (tl_several_short(status) && (j.ranges.count > 1 || host > 0)) {
         tl_trace(&ctx->base, "memory for several devices at once is short: %s", ctx->base.error);
         for (int i = 0; i < j.k->count; i++) {
-            tulle_stats *t = &j.k->part[i].setup.stats;         /* of what was for nothing */
+            tulle_stats *t = &j.k->part[i].setup.stats;         /* discards the failed attempt */
             t->shares = t->waits = 0;
         }
         status = run_alone(ctx, &j, host, C);
@@ -396,7 +397,7 @@ done:
     return status;
 }
 
-/* ---- figures and blocks */
+/* ---- stats and blocks */
 
 void tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
@@ -414,8 +415,8 @@ void tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     t->stage[t->stages++] = (tulle_stage){.name = "join", .seconds = k->join};
 }
 
-/* Each part on the host has its workspace; C is there in ranges, and once more, at most, when they are
- * joined: in most products the largest range is a quarter of it. */
+/* Each CPU part has its workspace.  C exists as ranges, and while these are joined at most the largest one
+ * exists twice: in most products a quarter of C. */
 uint64_t tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
                                uint64_t base, int64_t nnz, bool exact)
 {
@@ -433,7 +434,7 @@ uint64_t tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl
     return bytes;
 }
 
-/* Half of what is left is for C in ranges, and half of that for workspace. */
+/* Half of the remaining memory is for C in ranges, and half of that for workspace. */
 uint64_t tl_several_room(const tulle_ctx *ctx, const tl_setup *s)
 {
     uint64_t before = atomic_load(&ctx->base.held) - s->held, limit = s->request.memory_limit;
@@ -442,7 +443,7 @@ uint64_t tl_several_room(const tulle_ctx *ctx, const tl_setup *s)
     return room < most ? room : most;
 }
 
-/* The refusal is worded by the part that was given all rows. */
+/* The error message is that of the part that had to compute all rows. */
 tulle_status tl_several_refuse(tulle_ctx *ctx, const tl_setup *s, int64_t row0, tulle_status status)
 {
     const int i = tl_several_main(ctx->several);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * several_spmm.c - a sparse matrix times a dense one on several devices.
+ * several_spmm.c - SpMM on several devices.
  *
- * A is checked and transposed once, by the whole.  Rows of Y are cut by the entries of A, one part for each,
- * with shares by how fast each was in earlier products of the context (the same where one was in none):
- * X goes to a device whole, so that more than one range would bring it there more than once.  A part
- * computes its rows as if they were all, with a slice of A and rows of Y, which lie apart in every order of
- * Y.
+ * A is checked and transposed once, for all.  Rows of Y are divided by the entries of A, one part per device,
+ * in proportion to the speed of each in earlier products of the context (equal parts as long as one is
+ * unknown).  There is only one part per device because the whole X is copied to it, and a second range would
+ * copy it again.  Each device computes its rows like a whole product, with a slice of A and a slice of Y,
+ * which do not overlap in either layout of Y.
  *
- * Memory: what each part takes, where X has to be copied a copy for each.  Under a limit one part, on the
- * host where there is one, does all of it: a refusal must come before anything of Y is written, and one of
- * several parts could refuse when others have written theirs. */
+ * Memory: that of each part, with a copy of X for each GPU.  With a memory limit a single part computes
+ * everything, on the CPU if there is one: a call must fail before Y is written, and one of several parts
+ * could fail after others have written theirs. */
 #include "several.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { LEAST_WORK = 1 << 16 };          /* entries of A, and rows, of a part */
-static const double LEAST_SHARE = 0.02; /* of the fastest part's */
+enum { LEAST_WORK = 1 << 16 };          /* entries of A plus rows, of a part */
+static const double LEAST_SHARE = 0.02; /* relative to the fastest part */
 
 typedef struct parts {
     int64_t          row[TL_PARTS_MAX + 1];
-    tulle_spmm_plan *plan[TL_PARTS_MAX];        /* where the plan keeps values       */
-    tulle_matrix    *own;               /* A transposed; the plans refer to its pattern */
+    tulle_spmm_plan *plan[TL_PARTS_MAX];        /* if the plan is run more than once */
+    tulle_matrix    *own;               /* the transposed A; the plans refer to its pattern */
     bool             alone;             /* one part has all rows                     */
     int              one;               /* which                                     */
 } parts;
@@ -50,7 +50,8 @@ static void use_one(parts *k, int count, int one)
     for (int i = 1; i <= count; i++) k->row[i] = i > one ? k->row[count] : 0;
 }
 
-/* Shares by speed, but for each part enough to show when it has become faster.  False: the same for all. */
+/* Shares in proportion to speed, but large enough to notice when a part has become faster.  false: equal
+ * shares. */
 static bool find_shares(const tl_several *v, double *share)
 {
     double most = 0;
@@ -71,7 +72,7 @@ static void cut(const tl_several *v, const tulle_csr *A, parts *k)
     if (k->row[1] == A->rows) use_one(k, v->count, 0);
 }
 
-/* Of one part: A is checked, and as it is to be multiplied. */
+/* The options of one part: A was already checked and transposed. */
 static tulle_spmm_options options_of(const job *j, int i)
 {
     tulle_spmm_options o = j->p->options;
@@ -92,7 +93,7 @@ static void drop_plans(const job *j)
     }
 }
 
-/* All parts that have rows, or the one that has all. */
+/* Runs all parts that have rows, or the single one that has all. */
 static tulle_status run(job *j, tl_part_fn fn)
 {
     tulle_ctx *ctx = j->p->ctx;
@@ -165,7 +166,7 @@ done:
 
 /* ---- products */
 
-/* Rows of a dense matrix, in any order. */
+/* A view of some rows of a dense matrix, row-major or column-major. */
 static tulle_dense rows_of(const tulle_dense *Y, int64_t row0, int64_t row1)
 {
     tulle_dense rows = *Y;
@@ -175,7 +176,8 @@ static tulle_dense rows_of(const tulle_dense *Y, int64_t row0, int64_t row1)
     return rows;
 }
 
-/* The mean of the speed known so far and of that of this product, if it was shared and not too small. */
+/* Updates the speed of a part: the mean of the known one and that of this product, if it was divided and not
+ * too small. */
 static void note_speed(const job *j, int i, double seconds)
 {
     const int64_t *row = j->k->row;
@@ -192,7 +194,7 @@ static tulle_status multiply(void *arg, tulle_ctx *part, int i)
     job *j = arg;
     const int64_t *row = j->k->row;
     const tulle_type type = j->p->A.val_type;
-    tl_c64 alpha, beta;                 /* room for a value of any type */
+    tl_c64 alpha, beta;                 /* large enough for a value of any type */
     if (row[i] == row[i + 1] || j->Y->cols == 0) return TULLE_OK;
     tl_value_store(type, &alpha, 0, j->alpha);
     tl_value_store(type, &beta, 0, j->beta);
@@ -211,7 +213,7 @@ done:
     return status;
 }
 
-/* What the parts say of themselves. */
+/* Combines the stats of the parts. */
 static void gather_stats(const job *j)
 {
     tulle_stats *t = &j->p->stats;
@@ -231,7 +233,7 @@ tulle_status tl_several_spmm_run(tulle_spmm_plan *p, tl_c64 alpha, const tulle_d
     job j = {.v = p->ctx->several, .p = p, .k = p->kept, .alpha = alpha, .beta = beta, .X = X, .Y = Y};
     tulle_status status = run(&j, multiply);
     if (tl_several_short(status) && !j.k->alone && !p->keeps) {
-        /* other parts may have written theirs: where beta is 0 what Y was is not wanted */
+        /* other parts may have written their rows; only with beta = 0 the old contents of Y are not needed */
         if (beta.re != 0 || beta.im != 0) return status;
         use_one(j.k, j.v->count, tl_several_main(j.v));
         status = run(&j, multiply);

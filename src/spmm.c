@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - a sparse matrix times a dense one: options, views and the plan that an engine runs.
+ * spmm.c - SpMM: checks of options and views, and the plan that an engine runs.
  *
- * A plan holds A as the engine wants it (the caller's pattern with a copy of the values, a transposed copy,
- * or what the device has made of it) and how its rows are divided.  A single product is a plan that is run
- * once, over the caller's own values; what can be refused is refused before A is read.
+ * A plan holds A in the form the engine needs (the caller's pattern with a copy of the values, a transposed
+ * copy, or data on the device) and the division of its rows.  A single product is a plan that is run once,
+ * with the caller's own values; arguments are checked before A is read.
  *
- * Memory: of a plan the values of A, or all of a transposed A.  While a transposed A gets new values,
- * twice. */
+ * Memory: a plan has the values of A, or the whole transposed A; twice that while a transposed A gets new
+ * values. */
 #include "ctx.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -77,8 +77,8 @@ static tulle_status check_options(tulle_ctx *ctx, const tulle_spmm_options *opti
     return status == TULLE_OK ? TL_RESERVED_CHECK(b, "lab", &lab) : status;
 }
 
-/* A kernel that reads through a misaligned pointer of CUDA ends all work of the process on that device.
- * Columns and values of A need no check: they are copied where they are not aligned. */
+/* A CUDA kernel that reads a misaligned address makes the device unusable for the whole process.  Columns and
+ * values of A need no check: they are copied if they are not aligned. */
 static tulle_status check_aligned(tulle_ctx *ctx, tulle_place place, const void *array, size_t size,
                                   const char *name)
 {
@@ -102,10 +102,10 @@ done:
     return status;
 }
 
-/* Where the values of a view begin and end. */
+/* The addresses of the first value of a view and of its end. */
 typedef struct range { uintptr_t begin, end; } range;
 
-/* An OpenCL handle is one place, whatever is behind it. */
+/* An OpenCL handle counts as a single address: two views overlap if they have the same buffer. */
 static range range_of(const tulle_ctx *ctx, tulle_place place, const void *array, uint64_t bytes)
 {
     bool handle = place == TULLE_DEVICE && ctx->engine->handles(ctx);
@@ -117,8 +117,8 @@ static bool meet(range a, range b)      /* an empty range overlaps none */
     return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
 }
 
-/* Columns beside each other in the rows of one array (or rows in its columns) lie between each other without
- * touching. */
+/* Whether X and Y are different columns of one row-major array (or rows of a column-major one): their address
+ * ranges overlap, but they share no values. */
 static bool interleaved(const tulle_dense *X, const tulle_dense *Y)
 {
     size_t size = tl_type_size(X->val_type);
@@ -170,8 +170,8 @@ static tulle_status check_shapes(tl_base *b, const tulle_csr *A, int op, const t
                    Y->rows, Y->cols, x, wrong_x && wrong_y ? " and " : "", y);
 }
 
-/* What can be said of a product without reading an array, given where A's entries begin in theirs; X and Y
- * come back with their ld. */
+/* The checks that read no arrays.  first: A's first entry within its arrays.  Sets an ld of 0 in X and Y to
+ * the actual one. */
 static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t first, int op, tulle_dense *X,
                                   tulle_dense *Y, bool reads)
 {
@@ -211,8 +211,8 @@ static tulle_status check_values(tulle_ctx *ctx, const tulle_csr *A)
 
 /* ---- values of a plan
  *
- * They are the plan's own on every device, for every operation and policy: were some of them read where the
- * caller has them, a change there would be seen by some plans and not by others. */
+ * A plan copies them on every device, for every operation and policy: if some plans read the caller's array,
+ * a change of that array would affect some plans and not others. */
 
 typedef struct copying {
     const char *from;
@@ -258,8 +258,8 @@ done:
 
 /* ---- plans */
 
-/* A slice of rows gets pointers of its own. */
-static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
+/* Replaces a slice by a view with row_ptr[0] = 0. */
+static tulle_status resolve_slice(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr *view)
 {
     tl_base *b = &p->ctx->base;
     const uint64_t bytes = p->engine->on_host ? tl_csr_slice_bytes(given) : 0,
@@ -272,12 +272,12 @@ static tulle_status settle(tulle_spmm_plan *p, const tulle_csr *given, tulle_csr
     return tl_csr_slice(b, given, "A", p->options.threads, view, &p->slice);
 }
 
-/* A made ready by the engine, for products of at most so many columns. */
+/* Lets the engine prepare A, for products with at most `cols` columns. */
 static tulle_status prepare(tulle_spmm_plan *p, const tulle_csr *given, int64_t cols)
 {
     tulle_status status = TULLE_OK;
     tulle_csr view;
-    TRY(settle(p, given, &view));
+    TRY(resolve_slice(p, given, &view));
     p->given = *given;
     p->first = tl_csr_first(given);
     p->A = view;
@@ -297,7 +297,8 @@ static void name_stages(tulle_stats *t)
     memcpy(t->stage, stage + first, (size_t)t->stages * sizeof *stage);
 }
 
-/* The arguments are checked.  A device may know better than the clock how long its kernels took. */
+/* One product; the arguments were checked.  A device's own times, if it has any, are used instead of the
+ * clock. */
 static tulle_status multiply(tulle_spmm_plan *p, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
                              tulle_dense *Y)
 {
@@ -333,7 +334,7 @@ static void end(tulle_spmm_plan *p, double seconds)
     t->sec_total = seconds;
     t->sec_compile = tl_ctx_compiling(p->ctx) - p->compiling;
     if (p->engine->on_host)
-        t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held; /* else the device told */
+        t->workspace_bytes = atomic_load(&p->ctx->base.peak) - p->held; /* otherwise set by the device */
     t->peak_bytes = t->workspace_bytes;
     t->stages = 0;
     if (p->options.time_stages) name_stages(t);
@@ -349,7 +350,7 @@ static void clear(tl_base *b, tulle_spmm_plan *p)
     tl_free(b, p->values);
 }
 
-/* All of one product; begun: Y may have been written. */
+/* A whole single product; *begun: Y may have been written. */
 static tulle_status compute(tulle_spmm_plan *p, tl_c64 alpha, const tulle_csr *A, const tulle_dense *X,
                             tl_c64 beta, tulle_dense *Y, bool *begun)
 {
@@ -377,14 +378,14 @@ tulle_status tl_spmm(tulle_ctx *ctx, const void *given_alpha, const tulle_csr *A
     TRY(find_policy(ctx, o.policy, &policy));
     TRY(check_matrix(ctx, A));
     tl_c64 alpha = scalar(given_alpha, A->val_type, 1), beta = scalar(given_beta, A->val_type, 0);
-    /* with alpha 0 no array of A is read; a first entry that is none will be refused */
+    /* with alpha 0 no array of A is read; an invalid first entry is refused later */
     int64_t first = is_zero(alpha) ? 0 : tl_csr_first(A);
     TRY(check_product(ctx, A, first < 0 ? 0 : first, o.op_a, &x, &y, !is_zero(alpha)));
     if (!is_zero(alpha)) TRY(check_values(ctx, A));
     begin(ctx, &p, A, &o, policy);
     tl_choose_spmm(ctx, A, &x, &y, policies[policy].where == TL_ON_GPU, 0, &p);
     status = compute(&p, alpha, A, &x, beta, &y, &begun);
-    /* a limit is refused before anything of Y is written */
+    /* TULLE_ELIMIT is returned before Y is written, so the other engine can still be tried */
     int use = begun && status != TULLE_ELIMIT ? 0 : tl_choose_other(ctx, &p.chosen, status);
     if (use) {
         clear(&ctx->base, &p);
@@ -416,7 +417,7 @@ tulle_status tl_spmm_plan_create(tulle_ctx *ctx, const tulle_csr *A, const tulle
     begin(ctx, p, A, &o, policy);
     p->keeps = true;
     TRY(prepare(p, A, INT64_MAX));
-    p->given.values = NULL;             /* the caller's, read for the last time */
+    p->given.values = NULL;             /* the caller's array must not be read after this */
     p->options.lab = NULL;
     end(p, tl_now() - start);
     *out = p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * trial.c - a trial of a merge algorithm: what was asked for is looked at, what was not is filled in. */
+ * trial.c - the benchmark of a merge algorithm: checks the options and fills in defaults. */
 #include "ctx.h"
 #include <inttypes.h>
 #include <string.h>

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * verify.c - is C = A*B?  By another road: C*x against A*(B*x), in double, for random x.
+ * verify.c - checks that C = A*B by an independent computation: compares C*x with A*(B*x), in double, for
+ * random x (Freivalds' algorithm).
  *
- * The difference in each row is held against |A|*(|B|*|x|), so that cancellation does not hide behind
- * large entries, and against what rounding may do to so many products.  A wrong, missing or misplaced entry
- * of C shows unless x happens to hide it; two vectors are tried.  Rows are scaled by powers of two, so that
- * double holds them whatever their size.
+ * The difference in each row is compared with |A|*(|B|*|x|), so that cancellation is accounted for, times a
+ * bound of the rounding error of that many products.  A wrong, missing or misplaced entry of C is detected
+ * unless x happens to hide it; two vectors are tried.  Rows are scaled by powers of two, so that double can
+ * represent them whatever their magnitude.
  *
- * A sum says little of a row whose products are of very different sizes, and nothing of one that has
- * infinities or leaves the range of C's type.  Powers of two between which the products of a row lie tell
- * such rows before C is looked at; they are computed anew, entry by entry (entries.c), which takes as long as
- * a plain product. Memory: a vector of doubles, three and two exponents for each row of B, and windows of
- * sums for entries. */
+ * A sum says little about a row whose products differ widely in magnitude, and nothing about one that has
+ * infinities or exceeds the range of C's type.  Bounds for the exponents of the products identify such rows
+ * before C is read; they are computed again, entry by entry (entries.c), which takes as long as a plain
+ * product.  Memory: a vector of x, for each row of B three doubles and two exponents, and windows of sums for
+ * entries. */
 #include "verify.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 
-/* The products of a row lie between 2^(low - 2) and 2^high; both sides count only what is not zero. */
+/* The nonzero products of a row lie between 2^(low - 2) and 2^high. */
 typedef struct span { int low, high; } span;
 
 enum { MANY = 1 << 16, AT_ONCE = 64 };
@@ -34,7 +35,7 @@ typedef struct check {
     vector           u;                 /* B*x, each row of B scaled by 2^-high              */
     tl_entries     **entries;           /* by thread                                         */
     tl_verdict      *verdicts;
-    bool             again;             /* the second vector: rows by entries were done with the first */
+    bool             again;             /* second vector: rows checked by entries are skipped        */
     _Atomic int64_t  next;              /* rows not yet taken                                */
 } check;
 
@@ -62,7 +63,7 @@ static void measure_b(void *arg, int thread, int threads)
         j->spans[i] = span_of(j->B, tl_row_begin(j->B, i), tl_row_begin(j->B, i + 1));
 }
 
-/* A row of A*B: where its products lie, how many they are, and what rounding may do to sums of them. */
+/* A row of A*B: the range of its products, their number, and a bound for the rounding error of their sum. */
 typedef struct outlook {
     span    span;
     int64_t products;
@@ -91,9 +92,9 @@ static outlook look_at(const check *j, int64_t i)
                      tl_rounding(&j->reach, parts * a_terms, parts * (a_terms + longest) + 2 * c_terms)};
 }
 
-/* Whether sums tell: no product or sum can leave the range, and a quarter of the smallest product shows
- * beside all the others.  Of rows with very many products entries would take too long: there half the digits
- * must do. */
+/* Whether comparing sums is sufficient: no product or sum can exceed the range, and a quarter of the smallest
+ * product is visible next to the sum of all others.  For rows with very many products checking entries would
+ * take too long, so half the digits are accepted there. */
 static bool tame(const outlook *l, int64_t terms, const tl_reach *r)
 {
     span s = l->span;
@@ -115,7 +116,7 @@ static void fill_random(double *x, int64_t n, uint64_t seed)
     }
 }
 
-/* B*x, each row in units of 2^high of its own. */
+/* B*x, each row scaled by its own 2^-high. */
 static void apply_b(void *arg, int thread, int threads)
 {
     const check *j = arg;
@@ -124,7 +125,7 @@ static void apply_b(void *arg, int thread, int threads)
     for (int64_t i = tl_part(B->rows, thread, threads); i < row1; i++) {
         double re = 0, im = 0, size = 0;
         int high = j->spans[i].high == INT_MIN || j->spans[i].high == INT_MAX ? 0 : j->spans[i].high;
-        double half = ldexp(1, -high / 2), rest = ldexp(1, -high - -high / 2);  /* 2^-high may be no double */
+        double half = ldexp(1, -high / 2), rest = ldexp(1, -high - -high / 2);  /* 2^-high may overflow */
         for (int64_t k = tl_row_begin(B, i); k < tl_row_begin(B, i + 1); k++) {
             double x = j->x[tl_get(B->col_idx, B->idx_type, k)];
             double r = tl_part_at(B, k, 0) * half * rest * x, m = tl_part_at(B, k, 1) * half * rest * x;
@@ -138,7 +139,7 @@ static void apply_b(void *arg, int thread, int threads)
     }
 }
 
-/* Row i of C*x against A*(B*x), in units of 2^high. */
+/* Compares row i of C*x with A*(B*x), in units of 2^high. */
 static void compare_row(const check *j, int64_t i, const outlook *l, tl_verdict *v)
 {
     const tulle_csr *A = j->A, *C = j->C;
@@ -174,7 +175,7 @@ static void compare_rows(const check *j, int thread, int64_t row, int64_t end)
     }
 }
 
-/* Rows are taken in order, so that the first wrong one is found by somebody before all stop. */
+/* Rows are taken in order, so that the first wrong row is found before all threads stop. */
 static void compare(void *arg, int thread, int threads)
 {
     check *j = arg;
@@ -215,7 +216,7 @@ static void check_done(tl_base *b, check *j, int threads)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tl_free(b, all[i]);
 }
 
-/* C's own range; of its digits no more than the operands had. */
+/* The range of C's type, and the precision of C's or the operands' type, whichever is less. */
 static tl_reach reach_of(tulle_type a, tulle_type c)
 {
     static const tl_reach narrow = {24, 128, -126}, wide = {53, 1024, -1022};
@@ -224,7 +225,7 @@ static tl_reach reach_of(tulle_type a, tulle_type c)
     return r;
 }
 
-/* The sentence of the first row that is wrong. */
+/* The error message for the first wrong row. */
 static tulle_status conclude(tl_base *b, const check *j, int threads, double *error)
 {
     const tl_verdict *v = &j->verdicts[0];

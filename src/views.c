@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * views.c - one matrix alone, wherever its arrays lie.
+ * views.c - operations on a single matrix, wherever its arrays lie.
  *
- * What is done with one matrix (sorting, transposing, writing ...) is done on the host: a view over a
- * device's memory is copied to the host first, and the result is on the host.  Only a copy that is asked for
- * by tulle_csr_move() goes the other way. */
+ * These operations (sorting, transposing, writing ...) run on the host: a view over device memory is first
+ * copied to the host, and the result is on the host.  Only tulle_csr_move() and tulle_dense_move() copy to a
+ * device. */
 #include "ctx.h"
 
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
@@ -12,7 +12,7 @@ tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
     if (!A || ctx->engine->on_host || A->place != TULLE_DEVICE)
         return tl_csr_check_shape(&ctx->base, A, name);
     tulle_csr view = *A;
-    view.place = TULLE_HOST;            /* no array is touched */
+    view.place = TULLE_HOST;            /* for the check, which reads no arrays */
     return tl_csr_check_shape(&ctx->base, &view, name);
 }
 
@@ -44,7 +44,7 @@ tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place)
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values)
 {
     if (ctx->engine->on_host || A->place != TULLE_DEVICE) return tl_dense_check(&ctx->base, A, name, values);
-    A->place = TULLE_HOST;              /* no value is touched */
+    A->place = TULLE_HOST;              /* for the check, which reads no values */
     tulle_status status = tl_dense_check(&ctx->base, A, name, values);
     A->place = TULLE_DEVICE;
     return status;
@@ -59,11 +59,11 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     TRY(tl_place_find(ctx, &place));
     if (A->place == TULLE_HOST) {
         TRY(tl_csr_slice(b, A, "A", 0, &view, &own));
-        TRY(tl_csr_check_ends(b, &view, "A"));  /* nnz entries are copied: they must be there */
+        TRY(tl_csr_check_ends(b, &view, "A"));  /* nnz entries are copied, so the arrays must have them */
     }
     if (A->place == TULLE_HOST && place == TULLE_HOST) TRY(tl_matrix_copy(b, &view, &copy));
     else TRY(ctx->engine->move(ctx, &view, place, &copy));
-    /* on the host a pointer other than 0 in the first place would stand for a slice, which this is not */
+    /* on the host a nonzero row_ptr[0] would mean a slice, which this is not */
     if (A->place == TULLE_DEVICE && place == TULLE_HOST) TRY(tl_csr_check_ends(b, &copy->view, "A"));
     *out = copy;
     copy = NULL;
@@ -73,7 +73,7 @@ done:
     return status;
 }
 
-/* ---- what is done on the host */
+/* ---- operations on the host */
 
 tulle_status tl_view_test(tulle_ctx *ctx, const tulle_csr *A)
 {
@@ -130,7 +130,7 @@ done:
     return status;
 }
 
-/* What tl_csr_check() does not look at. */
+/* The checks that tl_csr_check() does not do. */
 static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x, const void *y)
 {
     if (!tl_type_known(A->val_type))
@@ -146,9 +146,9 @@ static tulle_status check_vectors(tl_base *b, const tulle_csr *A, const void *x,
     return TULLE_OK;
 }
 
-/* The SpMM kernels for one column, with two differences: sums are in double, and no row is summed in parts.
- * It runs on the host on every device, and leaves the context's statistics as they were.  Rows are checked as
- * they are summed. */
+/* Uses the SpMM kernels for one column, with two differences: sums are in double, and no row is summed in
+ * parts.  It runs on the host for every device, and does not change the context's statistics.  Rows are
+ * checked while they are summed. */
 tulle_status tl_view_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y)
 {
     tulle_status status = TULLE_OK;

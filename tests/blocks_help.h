@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * blocks_help.h - the callback of tulle_multiply_blocks() in all tests: each block is compared with its rows of
- * the product that is wanted, as it comes. */
+ * blocks_help.h - the callback of tulle_multiply_blocks() in all tests: compares each block with the same
+ * rows of the expected product. */
 #ifndef TULLE_BLOCKS_HELP_H
 #define TULLE_BLOCKS_HELP_H
 #include "reference.h"
 
 typedef struct blocks_seen {
     const tulle_csr *want;              /* all of C; NULL: no block is expected                  */
-    int64_t          rows, blocks;      /* that came so far                                      */
+    int64_t          rows, blocks;      /* received so far                                       */
     int64_t          stop_after;        /* blocks after which to stop; 0: never                  */
-    bool             good;              /* set to true before: all that came were as they should */
+    bool             good;              /* initially true; all blocks so far were correct        */
 } blocks_seen;
 
 static inline bool block_is(const tulle_csr *block, const tulle_csr *want, int64_t first)
@@ -41,7 +41,7 @@ static inline int blocks_compare(void *user, int64_t first_row, const tulle_csr 
     return !seen->good || seen->blocks == seen->stop_after;
 }
 
-/* All of C came, and every block was right. */
+/* Whether all of C was received, and every block was correct. */
 static inline bool blocks_all(const blocks_seen *seen)
 {
     return seen->good && seen->rows == seen->want->rows;

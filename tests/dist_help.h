@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices cut into row blocks
- * and put together again.  Ranks note what they found; only the main thread checks. */
+ * dist_help.h - what the tests of distributed matrices share: ranks as threads, matrices divided into row
+ * blocks and assembled again.  Ranks record their results; only the main thread uses CHECK. */
 #ifndef DIST_HELP_H
 #define DIST_HELP_H
 #include "fake_ranks.h"
@@ -56,7 +56,7 @@ static inline void *take_seat(void *arg)
     return NULL;
 }
 
-/* fn runs as every rank of size; contexts are kept in the team for the next run. */
+/* Runs fn on every one of `size` ranks; contexts are kept in the team for the next run. */
 static inline void team_run(team *t, int size, member_fn fn, void *job, const team_options *o)
 {
     static const team_options plain;
@@ -93,7 +93,7 @@ static inline void team_free(team *t)
     memset(t, 0, sizeof *t);
 }
 
-/* No deadlock, and every rank says the same. */
+/* Checks that there was no deadlock, and that all ranks have the same status and message. */
 static inline void team_agrees(const team *t, const char *what)
 {
     CHECK(!t->timed_out, "%s: ranks waited for each other", what);
@@ -106,7 +106,7 @@ static inline void team_agrees(const team *t, const char *what)
     }
 }
 
-/* Memory hooks; user: how many requests are still served. */
+/* Memory hooks that fail; user: the number of allocations that still succeed. */
 static inline void *failing_alloc(void *user, size_t bytes)
 {
     int64_t *left = user;
@@ -146,7 +146,7 @@ static inline void spread_at(spread *s, const tulle_csr *A, int size)      /* st
     for (int r = 0; r < size; r++) s->part[r] = some_rows(A, s->starts[r], s->starts[r + 1]);
 }
 
-/* A copy of what this rank has, as a matrix of all ranks' in put_together(). */
+/* A copy of this rank's rows, for put_together(). */
 static inline tulle_status keep_rows(member *m, const tulle_csr *rows, tulle_dist_matrix **out)
 {
     int64_t whole[FAKE_RANKS + 1];
@@ -154,7 +154,7 @@ static inline tulle_status keep_rows(member *m, const tulle_csr *rows, tulle_dis
     return tulle_dist_scatter(m->dist, rows, whole, out);
 }
 
-/* Cut at random places, so that some ranks may have nothing; seed 0: evenly. */
+/* Divides the rows at random, so that some ranks may have none; seed 0: evenly. */
 static inline void spread_random(spread *s, const tulle_csr *A, int size, uint64_t seed)
 {
     ref_rng rng = {seed};
@@ -179,7 +179,7 @@ static inline tulle_dist_csr spread_view(const spread *s, int rank)
     return (tulle_dist_csr){.local = s->part[rank].view, .row_starts = s->starts};
 }
 
-/* The parts that ranks made, as one matrix of the reference. */
+/* Concatenates the parts of all ranks. */
 static inline ref put_together(tulle_dist_matrix *const *part, int size)
 {
     int64_t rows = 0, nnz = 0, row = 0, at = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * dist_job.h - a product C = A*B over ranks, as the tests of rows and of grids make it. */
+ * dist_job.h - a distributed product C = A*B, for the tests in one and in two dimensions. */
 #ifndef TULLE_TEST_DIST_JOB_H
 #define TULLE_TEST_DIST_JOB_H
 #include "dist_help.h"
@@ -9,7 +9,7 @@ typedef struct job {
     spread             A, B;
     tulle_options      options;
     tulle_dist_matrix *C[FAKE_RANKS];
-    int                odd;             /* what the last rank does wrong */
+    int                odd;             /* the error that the last rank makes */
     char               why[FAKE_RANKS][1100];
 } job;
 
@@ -27,7 +27,7 @@ static inline void job_free(job *j)
     spread_free(&j->B);
 }
 
-/* All rows of C, where all ranks ended well; else false, and *C is not made. */
+/* Assembles C if all ranks succeeded; else false, and *C is not set. */
 static inline bool job_result(const team *ranks, const job *j, const char *what, ref *C)
 {
     team_agrees(ranks, what);
@@ -41,14 +41,14 @@ static inline bool job_result(const team *ranks, const job *j, const char *what,
     return true;
 }
 
-/* The n-th request for memory fails on rank 1, for every n until none does: all ranks say so. */
+/* Lets the n-th allocation on rank 1 fail, for n = 1, 2, ... until none fails: all ranks must report it. */
 static inline void job_memory_fails(team *ranks, int size, member_fn work,
                                     const team_options *o, int64_t least)
 {
     ref A = ref_random(8, 24, 24, 4, REF_REALS, ref_types_at(4));
     int64_t left = INT64_MAX, failures = 0;
     tulle_mem mem = {failing_alloc, failing_free, &left};
-    team_run(ranks, size, work, &(job){0}, o);          /* makes the contexts; there is nothing to multiply */
+    team_run(ranks, size, work, &(job){0}, o);          /* only creates the contexts */
     tulle_ctx *kept = ranks->member[1].ctx;
     for (int64_t n = 1; n < 400; n++) {
         job j = {0};

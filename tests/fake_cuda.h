@@ -2,9 +2,9 @@
  *
  * fake_cuda.h - a CUDA driver without a device, for tests of driver_cuda.c on any machine.
  *
- * The library fake_cuda has the entry points that tulle uses (TULLE_LIBCUDA points to it): device memory is host
- * memory, copies happen at once, kernels are noted but not run.  It is as strict as the real one about
- * contexts, handles and limits.  fake_cuda_old is the same without cuLaunchKernel.
+ * The library fake_cuda has the entry points that tulle uses (TULLE_LIBCUDA points to it): device memory is
+ * host memory, copies are done at once, kernel launches are recorded but not executed.  It is as strict as
+ * the real one about contexts, handles and limits.  fake_cuda_old is the same without cuLaunchKernel.
  *
  * Environment, read by cuInit:
  *     FAKE_CUDA_DEVICES=2            how many devices there are (default 1)
@@ -25,7 +25,7 @@ typedef struct fake_launch {
 } fake_launch;
 
 typedef struct fake_cuda {
-    /* what is alive; all must be zero in the end */
+    /* numbers of live objects; all must be zero in the end */
     int         contexts, blocks, pinned, streams, events, modules;
     uint64_t    bytes;
     unsigned    flags;                  /* of the primary context of device 0  */
@@ -33,7 +33,7 @@ typedef struct fake_cuda {
     int         calls, launches;
     fake_launch last;
     char        log[FAKE_LOG];          /* "cuEventRecord 2 1;", names with handles */
-    /* what shall fail; may be set directly */
+    /* which call fails; may be set directly */
     char        fail_call[64];
     int         fail_at, fail_code, fail_forever, fail_seen;
 } fake_cuda;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * fake_device.h - a device that is not there: an engine made of the CPU's that counts the bytes of operands and C, and
- * refuses what passes its limit, or one request of many.  All of the road above an engine is seen by the sanitizers so. */
+ * fake_device.h - a simulated device: an engine that uses the CPU's, but counts the bytes of operands and C,
+ * and fails if they exceed its limit, or at a given allocation.  So the sanitizers can test all code above
+ * the engines. */
 #ifndef FAKE_DEVICE_H
 #define FAKE_DEVICE_H
 #include "ctx.h"
@@ -12,12 +13,12 @@
 
 typedef struct fake_device {
     tulle_ctx *worker;                  /* computes                                 */
-    int64_t    runs, fail_at;           /* products asked for; this one has no memory; 0: none */
-    int64_t    parts, narrow;           /* those in parts, and in panels            */
+    int64_t    runs, fail_at;           /* number of products; which one is out of memory; 0: none */
+    int64_t    parts, narrow;           /* products in parts, and in panels         */
     bool       kept;                    /* operands stay                            */
     bool       narrow_door;             /* operands never stay                      */
     uint64_t   most;                    /* bytes of one product; 0: any number      */
-    tulle_status fails;                 /* every call ends so; 0: none does         */
+    tulle_status fails;                 /* the result of every call; 0: no failure  */
 } fake_device;
 
 static fake_device dev;

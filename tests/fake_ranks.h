@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * fake_ranks.h - ranks that are threads of one process, and a transport between them that can be unkind.
+ * fake_ranks.h - ranks that are threads of one process, with an adversarial transport between them.
  *
- * Letters may leave at isend() or as late as waitall(), and are taken out of order where the rules allow it;
- * what will be received is overwritten with rubbish first, so that reading it too early shows.  Calls may be
- * delayed.  The n-th call of one rank may fail. Whoever waits for more than 20 seconds fails, and says so: a
- * deadlock is a failed test, not one that hangs. */
+ * Messages ("letters") may be sent at isend() or as late as waitall(), and are delivered out of order where
+ * the rules allow it; receive buffers are first filled with garbage, so that reading them too early is
+ * detected.  Calls may be delayed.  The n-th call of one rank may fail.  A wait of more than 20 seconds
+ * without progress fails with a message: a deadlock makes the test fail instead of hanging it. */
 #ifndef FAKE_RANKS_H
 #define FAKE_RANKS_H
 #include <errno.h>
@@ -45,7 +45,7 @@ typedef struct fake_world {
     int             size;
     pthread_mutex_t lock;
     pthread_cond_t  change;
-    int             arrived, kind;              /* of the collective that is going on */
+    int             arrived, kind;              /* of the current collective */
     int64_t         generation, acc[FAKE_WORDS], result[FAKE_WORDS];
     int64_t         table[FAKE_RANKS][FAKE_RANKS], told[FAKE_RANKS][FAKE_RANKS];
     fake_letter    *first, **last;
@@ -53,8 +53,8 @@ typedef struct fake_world {
     char            why[1200];
     int             fail_rank;                  /* whose fail_call-th call fails; -1: none */
     int64_t         fail_call;
-    bool            unkind;                     /* delays and other orders */
-    int64_t         bytes, letters;             /* that were sent */
+    bool            unkind;                     /* delays and reordering */
+    int64_t         bytes, letters;             /* sent so far */
     fake_rank       rank[FAKE_RANKS];
 } fake_world;
 
@@ -77,12 +77,12 @@ static bool fake_enter(fake_rank *r)
     return true;
 }
 
-/* Under the lock; false: nothing changed for too long. */
+/* Waits, with the lock held; false: nothing changed for too long. */
 static bool fake_wait(fake_world *w)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 120;                /* whoever has work to do may be slow: a sanitizer, a busy machine */
+    until.tv_sec += 120;                /* computing may be slow: a sanitizer, a busy machine */
     if (pthread_cond_timedwait(&w->change, &w->lock, &until) != ETIMEDOUT) return true;
     w->timed_out = w->failed = true;
     snprintf(w->why, sizeof w->why, "ranks wait for each other");
@@ -90,7 +90,7 @@ static bool fake_wait(fake_world *w)
     return false;
 }
 
-static int fake_leave(fake_rank *r)             /* under the lock, which it gives back */
+static int fake_leave(fake_rank *r)             /* with the lock held, which it releases */
 {
     fake_world *w = r->world;
     int code = w->failed ? 1 : 0;
@@ -99,7 +99,7 @@ static int fake_leave(fake_rank *r)             /* under the lock, which it give
     return code;
 }
 
-/* All ranks are there when it returns true; the last one calls last(). */
+/* A barrier: returns true when all ranks have arrived; the last one calls last(). */
 static void fake_meet(fake_world *w, int kind, void (*last)(fake_world *))
 {
     int64_t now = w->generation;
@@ -174,7 +174,7 @@ static int fake_isend(void *user, const void *data, int64_t bytes, int to, int t
     pthread_mutex_lock(&w->lock);
     fake_pending *p = &r->pending[r->count++];
     *p = (fake_pending){.send = true, .out = data, .bytes = bytes, .peer = to, .tag = tag};
-    bool waiting = false;               /* an earlier one to the same rank goes first */
+    bool waiting = false;               /* an earlier message to the same rank must go first */
     for (int i = 0; i < r->count - 1; i++)
         waiting |= r->pending[i].send && !r->pending[i].done && r->pending[i].peer == to
                    && r->pending[i].tag == tag;
@@ -193,7 +193,7 @@ static int fake_irecv(void *user, void *data, int64_t bytes, int from, int tag)
     return fake_leave(r);
 }
 
-/* The oldest letter for the oldest receipt of this sender and tag. */
+/* Matches the oldest message with the oldest receive of this sender and tag. */
 static bool fake_take(fake_rank *r, fake_pending *p)
 {
     fake_world *w = r->world;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * files_help.h - what the tests of files share: a context, files and matrices made and compared, and a main
- * that works in a folder of its own, which must be empty again at the end. */
+ * files_help.h - what the tests of files share: a context, functions to create and compare files and
+ * matrices, and a main() that runs in a temporary folder, which must be empty again at the end. */
 #ifndef TULLE_FILES_HELP_H
 #define TULLE_FILES_HELP_H
 #include <dirent.h>
@@ -27,7 +27,7 @@ static inline uint64_t next_random(void)
     return random_state * 0x9E3779B97F4A7C15u;
 }
 
-/* The sentence of the last error, word for word. */
+/* Checks the exact text of the last error message. */
 #define SAYS(...) CHECK(strcmp(tulle_ctx_error(ctx), __VA_ARGS__) == 0, "%s", tulle_ctx_error(ctx))
 
 /* ---- files */

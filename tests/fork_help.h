@@ -2,9 +2,9 @@
  *
  * fork_help.h - fork() for tests.
  *
- * The address sanitizer of gcc 12 has locks of its own that a thread takes while it starts, and a child that is
- * copied at that moment waits for them for ever.  So a sanitized program forks when all other threads wait.
- * Others fork as they are, whatever their threads do. */
+ * The address sanitizer of gcc 12 takes internal locks while a thread starts, and a child that is forked at
+ * that moment waits for them for ever.  So a sanitized program forks only when all other threads are waiting.
+ * Other programs fork at any time. */
 #ifndef FORK_HELP_H
 #define FORK_HELP_H
 #include <sys/types.h>

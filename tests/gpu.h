@@ -20,28 +20,30 @@ static inline const char *gpu_name(void)
     return name && *name ? name : "opencl:0";
 }
 
-/* PoCL in `make check`, and the model of a CUDA device (cuda_model/run.sh): fewer of the combinations that a device named on
- * purpose goes through. */
+/* Whether to test fewer combinations: with PoCL in `make check`, and with the simulated CUDA device
+ * (cuda_model/run.sh), but not with a device that was named explicitly. */
 static inline bool few(void)
 {
     return !getenv("TULLE_TEST_DEVICE") || getenv("TULLE_TEST_FEW");
 }
 
-/* Of ref_types_at(i): few take one of each value type, all widths of indices; OpenCL compiles for long. */
+/* Which of ref_types_at(i) to skip if few(): one per value type and all index widths remain; OpenCL compiles
+ * slowly. */
 static inline bool skips_types(int i)
 {
     return i % 5 != 0 && (few() || (strncmp(gpu_name(), "opencl", 6) == 0 && i % 3 != 0));
 }
 
-/* CUDA makes and ends a process's context on a device with the first and the last of ours, which takes it a quarter of a
- * second, and longer while other processes do so: one that stays makes all others quick. */
+/* CUDA creates and destroys the primary context with the first and the last of our contexts, which takes a
+ * quarter of a second, or longer if other processes do the same: keeping one context makes all others
+ * fast. */
 static inline void gpu_stay(void)
 {
     static tulle_ctx *stays;
     if (!stays && strncmp(gpu_name(), "cuda", 4) == 0) (void)tulle_ctx_create(gpu_name(), NULL, &stays);
 }
 
-/* No device is no reason to pass. */
+/* A missing device makes the test fail. */
 static inline tulle_ctx *gpu_ctx(void)
 {
     tulle_ctx *ctx = NULL;
@@ -67,8 +69,9 @@ static inline tulle_ctx *gpu_ctx_env(const char *variable, const char *value)
     return ctx;
 }
 
-/* The n-th request for device memory fails, counted as in a new context: what this one kept goes back, what stays was asked
- * for.  One context for every n: to load its programs again takes PoCL longer than all the rest. */
+/* Lets the n-th allocation of device memory fail, counted as in a new context: kept memory is freed first.
+ * The same context is used for every n, because loading its programs again takes PoCL longer than everything
+ * else. */
 static inline void gpu_fail_at(tulle_ctx *ctx, int n)
 {
     tulle_ctx_trim(ctx);
@@ -89,8 +92,8 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
     return true;
 }
 
-/* The same for many matrices, one a turn: of the policies that have tests of their own (the last four) a CPU
- * takes another one each turn, a GPU all. */
+/* The same for a sequence of matrices: of the policies that have tests of their own (the last four) a CPU
+ * uses another one for each matrix, a GPU all of them. */
 static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
 {
     enum { CORE = 4, OTHERS = 4 };
@@ -119,7 +122,7 @@ static inline tulle_matrix *gpu_moved(tulle_ctx *ctx, const tulle_csr *A, tulle_
     return M;
 }
 
-/* The product on the host, wherever it was computed from and to; NULL after a failure. */
+/* The product, copied to the host, with operands and C in any place; NULL after a failure. */
 static inline tulle_matrix *gpu_product(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tulle_options o,
                                         int places, const char *name)
 {
@@ -157,7 +160,7 @@ static inline bool gpu_product_is(tulle_ctx *ctx, const tulle_csr *A, const tull
     return test_failures == before;
 }
 
-/* What the CPU engine says it is. */
+/* The expected result, from the CPU engine. */
 static inline tulle_matrix *cpu_product(const tulle_csr *A, const tulle_csr *B, const tulle_options *o)
 {
     tulle_ctx *cpu = NULL;
@@ -168,9 +171,9 @@ static inline tulle_matrix *cpu_product(const tulle_csr *A, const tulle_csr *B, 
     return C;
 }
 
-/* ---- shapes that matter to a device, beside those of ways.h */
+/* ---- shapes that matter for a device, in addition to those of ways.h */
 
-/* Column `full` is in every row of A; the other entries are one a row. */
+/* Column `full` is in every row of A; besides it there is one entry per row. */
 static inline ref full_column_and_singles(int64_t rows, int64_t cols, int64_t full, ref_types t)
 {
     ref A = ref_new(rows, cols, 2 * rows - (rows + cols - 1) / cols, t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * jit_help.h - what the tests of jit/ share: a compiler that only reverses what it gets and counts how often it
- * was asked, and a cache in a folder of its own.  Needs _GNU_SOURCE. */
+ * jit_help.h - what the tests of jit/ share: a compiler that only reverses what it gets and counts how often
+ * it was asked, and a cache in a folder of its own.  Needs _GNU_SOURCE. */
 #ifndef TULLE_JIT_HELP_H
 #define TULLE_JIT_HELP_H
 #include <dirent.h>
@@ -140,7 +140,7 @@ static inline bool write_file(const char *path, const char *from, size_t bytes)
     return fclose(f) == 0 && all;
 }
 
-/* One program through the cache: is the image right, and was it compiled? */
+/* Gets one program through the cache; checks its image, and whether it was compiled. */
 static inline bool one(tl_base *b, const tl_compiler *c, const tl_program *p, bool compiled, const char *when)
 {
     tl_image image;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * oracle.h - tulle's products against those of another library, on gallery matrices of all kinds.
+ * oracle.h - compares tulle's products with those of another library, on gallery matrices of all kinds.
  *
  * Integer values: pattern and values must be equal bit for bit, in every value type and both index
  * types.  Random values: the pattern must be equal and each entry within 1e-12 of the sum of the
@@ -17,7 +17,7 @@
 #include <string.h>
 #include "tulle.h"
 
-/* A product as the other library left it, arrays from malloc, rows sorted. */
+/* A product of the other library: arrays from malloc, rows sorted. */
 typedef struct oracle_csr {
     int64_t  rows, nnz;
     int64_t *ptr, *idx;
@@ -212,7 +212,7 @@ done:
     return why;
 }
 
-/* Every entry of this product comes out as zero, and all stay. */
+/* Every entry of this product is computed as zero, and none may be dropped. */
 static const char *oracle_zeros(const oracle_job *job, char *text, size_t size)
 {
     const int32_t ptr[] = {0, 2, 4}, idx[] = {0, 1, 0, 1};

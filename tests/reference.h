@@ -76,8 +76,8 @@ ref  ref_shuffled(const tulle_csr *A, uint64_t seed, bool twice);
 
 /* ---- what the library should answer; types of A, indices 64 bit for the product */
 
-/* Every entry is ((0 + p1) + p2) + ..., products in the order of the row of A, each operation rounded to
- * the value type; complex by the plain formula. */
+/* Every entry is ((0 + p1) + p2) + ..., products in the order of the row of A, each operation rounded to the
+ * value type; complex products by the textbook formula. */
 ref  ref_product(const tulle_csr *A, const tulle_csr *B);
 ref  ref_transpose(const tulle_csr *A, tulle_op op);
 ref  ref_sorted(const tulle_csr *A);

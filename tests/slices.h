@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * slices.h - a view of some rows of a larger matrix gives, in every function, what a copy of them gives.  All
- * that lies beside the slice in the larger matrix's arrays is wrong: to read any of it shows. */
+ * slices.h - tests that every function gives the same result for a slice of rows of a larger matrix as for a
+ * copy of these rows.  Everything outside of the slice is invalid, so that reading it is detected. */
 #ifndef TULLE_SLICES_H
 #define TULLE_SLICES_H
 #include "spmm_help.h"
@@ -10,7 +10,7 @@
 enum { SLICE_ABOVE = 17, SLICE_ROWS = 24, SLICE_BELOW = 9, SLICE_WIDTH = 3 };
 
 typedef struct sliced {
-    ref       all;                      /* in order in the rows of the slice alone */
+    ref       all;                      /* valid only in the rows of the slice     */
     tulle_csr slice;
     ref       plain;                    /* a copy of these rows                    */
     int64_t   first;
@@ -50,7 +50,7 @@ static inline void sliced_free(sliced *s)
 
 #define SLICE_WORKS(call) CHECK((call) == TULLE_OK, "%s", tulle_ctx_error(ctx))
 
-/* Two matrices that the same function made, of the slice and of the copy. */
+/* Compares the results of a function for the slice and for the copy. */
 static inline void slices_same(tulle_matrix *got, tulle_matrix *want, const char *what)
 {
     tulle_csr g = tulle_matrix_view(got), w = tulle_matrix_view(want);
@@ -272,7 +272,7 @@ static inline void slices_are_as_copies(tulle_ctx *ctx, ref_types t)
     sliced_free(&s);
 }
 
-/* ---- what is wrong with a slice is said in the numbers of the caller, by every function */
+/* ---- errors in a slice are reported with the caller's row numbers and pointers, by every function */
 
 static inline void wrong_slices_are_refused(tulle_ctx *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm_help.h - what the tests of sparse times dense share: dense matrices with margins, a plain product to compare with,
- * one product in any setting, on the CPU or on a device, and what must be refused. */
+ * spmm_help.h - what the tests of SpMM share: dense matrices with guard margins, a plain product to compare
+ * with, a product with any settings, on the CPU or on a device, and calls that must fail. */
 #ifndef TULLE_SPMM_HELP_H
 #define TULLE_SPMM_HELP_H
 #include <math.h>
@@ -14,7 +14,7 @@ enum { SCALE = 3 };
 enum { SCALE = 1 };
 #endif
 
-/* ---- dense matrices of the tests, with a margin before, between and behind that nobody may touch */
+/* ---- dense matrices with margins before, between and after rows (columns) that must not be changed */
 
 typedef struct den {
     tulle_dense view;
@@ -79,7 +79,7 @@ static inline void den_fill(den *d, ref_kind kind, uint64_t seed)
     den_keep(d);
 }
 
-/* Nothing was written but the matrix itself. */
+/* Whether the margins are unchanged. */
 static inline bool den_margins_kept(den *d)
 {
     size_t size = ref_value_size(d->view.val_type);
@@ -172,7 +172,7 @@ static inline bool den_same(const tulle_dense *got, const tulle_dense *want, con
     return true;
 }
 
-/* Both within rounding: `terms` roundings of what is added up in magnitude. */
+/* Whether both are equal up to `terms` rounding errors of the sum of absolute values. */
 static inline bool den_close(const tulle_dense *got, const tulle_dense *want, const tulle_dense *sizes, const tulle_csr *A,
                              const char *what)
 {
@@ -194,7 +194,7 @@ static inline double size_of(ref_value v)
     return fabs(v.re) + fabs(v.im);
 }
 
-/* What is added up for each value, in magnitude. */
+/* The sum of absolute values for each value of Y. */
 static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_value alpha, ref_value beta, const tulle_dense *Y,
                               const tulle_dense *sizes)
 {
@@ -209,13 +209,14 @@ static inline void spmm_sizes(const tulle_csr *A, const tulle_dense *X, ref_valu
         }
 }
 
-/* ---- dense matrices on a device.  They are carried there and back as the values of a sparse one of one row, margins and
- * all; before the first value only on CUDA, where a view may begin anywhere. */
+/* ---- dense matrices on a device.  They are copied there and back as the values of a sparse matrix with one
+ * row, margins included; the margin before the first value only with CUDA, where a view may begin
+ * anywhere. */
 
 typedef struct den_there {
     tulle_matrix *M;
     tulle_dense   view;
-    size_t        skipped;              /* bytes before the first value that stayed at home */
+    size_t        skipped;              /* bytes before the first value that were not copied */
 } den_there;
 
 static inline den_there den_move(tulle_ctx *ctx, const den *d)
@@ -236,7 +237,7 @@ static inline den_there den_move(tulle_ctx *ctx, const den *d)
     return t;
 }
 
-/* What is there now comes home. */
+/* Copies the matrix back to the host. */
 static inline void den_fetch(tulle_ctx *ctx, den *d, den_there *t)
 {
     tulle_matrix *back = NULL;
@@ -365,8 +366,8 @@ static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **nam
     }
 }
 
-/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the caller's arrays, on the
- * host or (by `write`) on a device, must change nothing. */
+/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the
+ * caller's arrays, on the host or (by `write`) on a device, must change nothing. */
 
 typedef void (*spmm_write)(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes);
 
@@ -436,9 +437,9 @@ static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_opti
     for (int i = 0; i < 2; i++) ref_free(&other[i]);
 }
 
-/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since wide rows of X
- * take other roads.  places: SPMM_PLACES on a device, 1 on the host; every
- * step-th of all combinations. */
+/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since
+ * wide rows of X take other roads.  places: SPMM_PLACES on a device, 1 on the host; every step-th of all
+ * combinations. */
 static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int places, int step)
 {
     static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
@@ -486,7 +487,8 @@ static inline void spmm_refusals(tulle_ctx *ctx)
 {
     const ref_types doubles = {TULLE_F64, TULLE_I32, TULLE_I32};
     ref A = ref_dense(30, 20, REF_REALS, doubles);
-    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of A */
+    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of
+     * A */
     REQUIRE(A.view.nnz * 4 >= 6 * 31 * 8, "A has %lld entries", (long long)A.view.nnz);
     ref other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
     den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * stencil_help.h - for tests of rows that repeat earlier ones: how many did, the same by a plan, arrays that end where memory does. */
+ * stencil_help.h - for tests of rows that repeat earlier ones: how many did, the same by a plan, arrays that
+ * end where memory does. */
 #ifndef STENCIL_HELP_H
 #define STENCIL_HELP_H
 #include <sys/mman.h>

@@ -76,8 +76,8 @@ static inline ref grid(int64_t w, int64_t h, ref_kind kind, ref_types t)
     return A;
 }
 
-/* Each of its points belongs to an aggregate of 3 x 3; with `more` to the next one of its line, too, where there is one, but
- * for every 41st, which belongs to none. */
+/* Each of its points belongs to an aggregate of 3 x 3; with `more` to the next one of its line, too, where
+ * there is one, but for every 41st, which belongs to none. */
 static inline ref aggregates(int64_t w, int64_t h, bool more, ref_kind kind, ref_types t)
 {
     int64_t across = (w + 2) / 3, down = (h + 2) / 3, at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * clock.c - seconds that only go forward, and a rest of some of them. */
+ * clock.c - a monotonic clock, and a sleep. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include <time.h>

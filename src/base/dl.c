@@ -4,8 +4,8 @@
  * library that calls dlopen.
  *
  * A library once opened stays in the process: drivers have threads and handlers of their own that do not
- * survive being unmapped.  Opening it again is then a look into the loader's list (microseconds), so
- * nobody has to keep a handle in a global variable.
+ * survive being unmapped.  Opening it again is then only a lookup in the loader's list (microseconds), so no
+ * handle has to be kept in a global variable.
  *
  * A program that is linked statically has no loader: dlopen there brings a second C library into the
  * process, and drivers' libraries crash in it.  Such a program opens none. */
@@ -23,7 +23,7 @@
 #endif
 
 #if defined(__linux__)
-/* The first object is the program itself; a dynamically linked one names its loader (PT_INTERP). */
+/* The first object is the program itself; a dynamically linked program names its loader (PT_INTERP). */
 static int look_at_program(struct dl_phdr_info *info, size_t bytes, void *loaded)
 {
     (void)bytes;
@@ -42,7 +42,7 @@ static bool linked_statically(void)
 static bool linked_statically(void) { return false; }
 #endif
 
-/* Of several reasons the sentence has the most telling one: a library that is there but cannot be used. */
+/* Of several reasons `why` gets the most informative one: a library that exists but cannot be used. */
 void *tl_dl_open(const char *const *names, char *why, size_t why_bytes)
 {
     bool found = false;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * env.c - the only place that reads the environment, and the table of all that is read there.
+ * env.c - the only place that reads the environment, with a table of all variables.
  *
- * A value that the table does not allow fails tulle_ctx_create(): a setting that is
- * ignored would be a wrong answer in silence.  All variables are checked there, those that are read later
- * included.  An empty variable counts as not set.  tests/check_env.sh compares the table with the source and
- * the documents. */
+ * tulle_ctx_create() fails if any variable has a value that the table does not allow, also one that is used
+ * only later: ignoring a setting silently would give wrong answers.  An empty variable counts as not set.
+ * tests/check_env.sh compares the table with the source and the documents. */
 #include "base/base.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOR_USERS, FOR_TESTS };          /* which part of docs/tulle.1 tells of it */
+enum { FOR_USERS, FOR_TESTS };          /* which part of docs/tulle.1 describes it */
 
 typedef struct variable {
     const char *name, *words;           /* one of these words ...                              */
@@ -40,7 +39,7 @@ static const variable table[] = {
     {"TULLE_GPU_SHARED", NULL, 1024, INT32_MAX, FOR_TESTS, "bytes of shared memory a block may have"},
     {"TULLE_GPU_FAIL", NULL, 0, INT64_MAX, FOR_TESTS, "this request for device memory fails; 0: none"},
     {"TULLE_GPU_BALANCE", "on off", 0, 0, FOR_TESTS, "rows sorted by class"},
-    /* those of others */
+    /* variables of other programs */
     {"XDG_CACHE_HOME", NULL, 0, 0, FOR_USERS, "tulle/ there is the folder for compiled kernels"},
     {"HOME", NULL, 0, 0, FOR_USERS, ".cache/tulle there is that folder"},
     {"CUDA_HOME", NULL, 0, 0, FOR_USERS, "where NVIDIA's compiler may be"},
@@ -56,10 +55,10 @@ const char *tl_env(const char *name)
         const char *value = getenv(name);
         return value && *value ? value : NULL;
     }
-    return NULL;                        /* what the table does not have is not read */
+    return NULL;                        /* a variable that is not in the table is not read */
 }
 
-/* Whether value is among words with a space between them. */
+/* Whether value is one of the words of a list separated by spaces. */
 static bool is_word(const char *value, const char *words)
 {
     size_t n = strlen(value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * status.c - status names, the one function that fails, and the refusal that every structure shares. */
+ * status.c - names of status codes, tl_fail(), and the check of reserved words. */
 #include "base/base.h"
 #include <stdio.h>
 

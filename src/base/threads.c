@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * threads.c - a team of POSIX threads that wait for work.
+ * threads.c - a thread pool ("team") of POSIX threads.
  *
- * Plain threads rather than OpenMP: every context has a team of its own, so contexts in different threads
- * do not disturb each other; nothing is needed to build; and the thread sanitizer sees every hand-over.
+ * Plain threads rather than OpenMP: every context has a pool of its own, so contexts in different threads do
+ * not disturb each other; the build needs no OpenMP; and the thread sanitizer sees every synchronization.
  *
- * A round of work has a share for each thread.  Between two rounds a thread spins for some microseconds, then
- * sleeps; waking up may take longer than a small product.  So nobody waits for a sleeping thread: the caller,
- * done with its own share, takes those that were not begun, and waits only for threads that are at work.  A
- * thread that comes too late finds its share taken.
+ * A round of work has one share per thread.  Between two rounds a thread spins for some microseconds, then
+ * sleeps; waking up may take longer than a small product.  So the caller does not wait for sleeping threads:
+ * when its own share is done it also runs the shares that have not begun, and then waits only for threads
+ * that are at work.  A thread that wakes up too late finds its share taken.
  *
- * Linux may put a thread that is woken on the processor of the one that woke it, where it waits some
- * milliseconds although others are idle (on a virtual machine with two processors 200 times of 200), and a
- * new thread on that of the one that made it.  So a sleeping thread is woken, and a new one begins, with that
- * processor taken from those it may use; it takes all of them back as soon as it runs.
+ * Linux may schedule a woken thread on the processor of the thread that woke it, where it waits some
+ * milliseconds although other processors are idle (200 times out of 200 on a virtual machine with two
+ * processors), and a new thread on the processor of its creator.  To avoid that, a thread is woken or started
+ * with the caller's processor removed from its affinity mask; it restores the mask as soon as it runs.
  *
- * fork() copies a team without its threads, and with its lock in an unknown state.  A child sees that the
- * process number is not the team's: it abandons lock and threads, and starts threads of its own when there is
- * work for them. */
+ * fork() copies a pool without its threads, and with its mutex in an unknown state.  A child notices that the
+ * process ID is not the pool's: it abandons mutex and threads, and starts its own threads when there is work
+ * for them. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <pthread.h>
@@ -30,26 +30,26 @@ typedef struct worker {
     tl_team         *team;
     int              number;
     pthread_t        thread;
-    _Atomic uint64_t taken;             /* the last round whose share of this number somebody took */
+    _Atomic uint64_t taken;             /* the last round in which this thread's share was taken   */
     pthread_cond_t   wake;
-    bool             asleep;            /* these three are written with the team's lock alone      */
+    bool             asleep;            /* these three are written only while holding team->lock   */
 #if defined(__linux__)
-    bool             sent;              /* it was woken with fewer processors than it may use, ... */
-    cpu_set_t        all;               /* ... which are these                                     */
+    bool             sent;              /* its affinity mask is reduced at present ...             */
+    cpu_set_t        all;               /* ... and this is the full one                            */
 #endif
 } worker;
 
 struct tl_team {
     int             size, started;
-    int64_t         process;            /* where the threads are                      */
-    pthread_mutex_t lock;               /* of those that sleep                        */
-    pthread_cond_t  rest;
+    int64_t         process;            /* the process that started the threads       */
+    pthread_mutex_t lock;               /* for sleeping and waking                    */
+    pthread_cond_t  rest;               /* the caller sleeps here                     */
     atomic_int      sleepers;           /* workers that sleep                         */
-    _Atomic uint64_t round;             /* a change starts one                        */
-    atomic_int      finished;           /* shares of the round that workers are done with */
-    atomic_bool     waiting;            /* the caller sleeps until they are           */
+    _Atomic uint64_t round;             /* incrementing it starts a round             */
+    atomic_int      finished;           /* shares that workers have finished in this round */
+    atomic_bool     waiting;            /* the caller sleeps until all are finished   */
     atomic_bool     closing;
-    atomic_int      wanted;             /* shares; these three are set before the round changes */
+    atomic_int      wanted;             /* shares; wanted, fn and arg are set before the round changes */
     _Atomic tl_work_fn fn;
     void *_Atomic   arg;
     tl_base        *base;
@@ -88,9 +88,9 @@ void tl_yield(void)
     sched_yield();
 }
 
-/* Takes a share of the round; false: somebody else has it.  At the end of a round every share is taken, those
- * of threads that were not needed included.  So whoever takes one has read the work of this round: that of
- * the next is not written before. */
+/* Takes a worker's share of the round; false: it was already taken.  At the end of a round all shares are
+ * taken, including those of threads that were not needed.  So a thread whose take() succeeds has read fn and
+ * arg of this round: those of the next round are written only after all shares of this one were taken. */
 static bool take(worker *w, uint64_t round)
 {
     uint64_t last = atomic_load(&w->taken);
@@ -100,7 +100,7 @@ static bool take(worker *w, uint64_t round)
 /* ---- sleep */
 
 #if defined(__linux__)
-/* A thread that sleeps, or that was just made, will run on another processor than the caller's. */
+/* Keeps a thread that sleeps or was just created from starting on the caller's processor. */
 static void send_away(worker *w, int here)
 {
     cpu_set_t others;
@@ -115,7 +115,7 @@ static void send_away(worker *w, int here)
 static void come_back(worker *w)
 {
     if (w->sent) pthread_setaffinity_np(w->thread, sizeof w->all, &w->all);
-    w->sent = false;                    /* nobody else looks at it until the thread sleeps again */
+    w->sent = false;                    /* no lock: others read it only while the thread sleeps */
 }
 
 static int this_processor(void) { return sched_getcpu(); }
@@ -125,7 +125,7 @@ static void come_back(worker *w) { (void)w; }
 static int  this_processor(void) { return -1; }
 #endif
 
-/* Until there is another round than the one seen. */
+/* Sleeps until the round is no longer the one seen. */
 static void sleep_after(worker *w, uint64_t seen)
 {
     tl_team *team = w->team;
@@ -139,8 +139,9 @@ static void sleep_after(worker *w, uint64_t seen)
     come_back(w);
 }
 
-/* Wakes the first of them, as many as there is work for.  To send one away takes a microsecond of the
- * caller's time: where there are many, idle processors are found without. */
+/* Wakes the first workers, as many as there is work for.  Changing the affinity mask takes a microsecond of
+ * the caller's time, so it is done for the first ones only: a machine with many processors has idle ones
+ * anyway. */
 static void wake(tl_team *team, int wanted)
 {
     enum { SENT = 32 };
@@ -157,7 +158,7 @@ static void *serve(void *p)
     worker *w = p;
     tl_team *team = w->team;
     uint64_t seen = 0;
-    pthread_mutex_lock(&team->lock);    /* until start() is done */
+    pthread_mutex_lock(&team->lock);    /* waits until start() is done */
     pthread_mutex_unlock(&team->lock);
     come_back(w);
     for (;;) {
@@ -179,7 +180,7 @@ static void *serve(void *p)
     }
 }
 
-/* Its number. */
+/* Starts a round and returns its number. */
 static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted, bool closing)
 {
     atomic_store(&team->fn, fn);
@@ -192,21 +193,21 @@ static uint64_t begin_round(tl_team *team, tl_work_fn fn, void *arg, int wanted,
     return round;
 }
 
-/* Waits until workers have finished so many shares. */
+/* Waits until the workers have finished this many shares. */
 static void wait_for(tl_team *team, int shares)
 {
     for (int i = 0; i < SPINS && atomic_load(&team->finished) < shares; i++) tl_pause();
     if (atomic_load(&team->finished) == shares) return;
     pthread_mutex_lock(&team->lock);
-    /* An exchange, not a store: `finished` must not be read before it, and qemu-user on x86-64 does not keep
-     * that order between ARM's store-release and load-acquire. */
+    /* An exchange instead of a store, because `finished` must be read after it, and qemu-user on x86-64 does
+     * not keep the order of ARM's store-release and load-acquire. */
     atomic_exchange(&team->waiting, true);
     while (atomic_load(&team->finished) < shares) pthread_cond_wait(&team->rest, &team->lock);
     atomic_store(&team->waiting, false);
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Starts all threads but the caller's, number 0; false: not all could be started. */
+/* Starts all threads except number 0, which is the caller; false: not all could be started. */
 static bool start(tl_team *team)
 {
     team->process = tl_process();
@@ -226,7 +227,7 @@ static bool start(tl_team *team)
     return team->started == team->size - 1;
 }
 
-/* In a child of fork().  Where threads cannot be started the caller does their shares. */
+/* In a child of fork().  If threads cannot be started, the caller runs their shares. */
 static void start_again(tl_team *team)
 {
     team->started = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * trace.c - lines about the choices that are made, and the caller's progress function. */
+ * trace.c - calls the caller's trace and progress callbacks. */
 #include "base/base.h"
 #include <stdio.h>
 

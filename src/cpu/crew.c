@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * crew.c - a scratch for each thread, and the job they share. */
+ * crew.c - the workspaces of all threads, and the job they share. */
 #include "cpu/cpu.h"
 #include <string.h>
 
@@ -66,7 +66,7 @@ void tl_crew_shares(const tl_crew *crew, int64_t products, tulle_stats *stats)
         stats->share[a] = share;
         seen += share.products;
     }
-    /* rows cut by columns are dense; no thread saw all of their products */
+    /* rows cut by columns use the dense accumulator, and no single thread counted their products */
     stats->share[TL_DENSE].products += products - seen;
     stats->shares = count;
 }
@@ -80,7 +80,7 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
         .recipe = recipe,
         .a_like = p->a_like,
         .b_like = p->b_like,
-        /* looking costs a little in every row; a few do not pay for it */
+        /* testing for them costs a little in every row, so it does not pay for a few */
         .twins = choice ? !p->repeats && (p->a_twins * 8 > A->rows || p->b_twins * 8 > B->rows)
                         : recipe->forced == TL_TWINS,
         .stencils = p->a_like && p->b_like

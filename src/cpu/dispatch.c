@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * dispatch.c - the kernels for two types on the processor that is there.
+ * dispatch.c - selects the kernels for a value type, an index type and the processor.
  *
- * TULLE_ISA=base or avx2 in the environment takes older instructions than the processor has.  A context is
- * not made where it names some that the library or the processor does not have. */
+ * TULLE_ISA=base or avx2 in the environment selects an older instruction set than the processor has.  If the
+ * library or the processor does not have it, no context can be created. */
 #include "cpu/cpu.h"
 #include "cpu/spmm.h"
 #include <stdio.h>
@@ -50,7 +50,7 @@ typedef struct isa_table {
     const tl_spmm_kernels *(*spmm[4][2])(void);
 } isa_table;
 
-static const isa_table tables[] = {     /* the best one last */
+static const isa_table tables[] = {     /* from the oldest to the newest */
 #if defined(TL_KERNELS_BASE)
     TABLE(base),
 #endif
@@ -91,7 +91,7 @@ bool tl_isa_wrong(char *why, size_t bytes)
     char names[64] = "";
     bool known = false;
     size_t n = 0;
-    if (!supported(table()->name)) {    /* a build for one processor, on another */
+    if (!supported(table()->name)) {    /* built for one kind of processor only, and run on another */
         snprintf(why, bytes,
                  "this library was built for a processor with %s, which this one lacks; \"make\" builds it "
                  "for all",

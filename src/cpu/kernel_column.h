@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_column.h - sums of rows with one column of X: the inner loop of spmm_kernels.c where there is no
- * more.  It is included for sums in A's own type and, where that is of single precision, for sums in double
- * (WIDE); C(name) tells them apart.
+ * kernel_column.h - rows of A times a single column of X: the inner loop of spmm_kernels.c for that case.  It
+ * is included once for sums in A's own type and, if that is single precision, again for sums in double
+ * (WIDE); C(name) tells the two apart.
  *
- * A sum is a chain of additions, each of which waits for the one before.  So rows of one length go side by
- * side, in fours.  Others go one by one: the ends of rows that go together cannot be foreseen, and cost more
- * than the processor gains by itself when it begins the next row before one is done.  Long rows of doubles go
- * in pairs: what four of them read is as many streams as it can follow, and more. */
+ * A sum is a chain of dependent additions, limited by their latency.  So four rows of equal length are summed
+ * at the same time.  Rows of different lengths are summed one by one: the branches at their ends would be
+ * mispredicted, which costs more than is gained, as out-of-order execution already overlaps consecutive rows.
+ * Long rows of doubles are summed in pairs: four would be more streams than the hardware prefetcher
+ * follows. */
 
 #if WIDE && KIND == 1
 typedef double C(sum);
@@ -15,7 +16,7 @@ INLINE C(sum) C(product)(val a, val x) { return (double)a * (double)x; }
 INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return x + y; }
 #elif WIDE
 typedef tl_c64 C(sum);
-INLINE C(sum) C(product)(val a, val x)  /* why so: mul() in kernel_types.h */
+INLINE C(sum) C(product)(val a, val x)  /* for the form see mul() in kernel_types.h */
 {
     const double ar = a.re, ai = a.im, xr = x.re, xi = x.im;
     return (tl_c64){ar * xr + -ai * xi, ar * xi + ai * xr};
@@ -27,21 +28,21 @@ INLINE C(sum) C(product)(val a, val x) { return mul(a, x); }
 INLINE C(sum) C(add)(C(sum) x, C(sum) y) { return add(x, y); }
 #endif
 
-/* The entries begin..end. */
+/* The sum over the entries begin..end. */
 INLINE C(sum) C(row_sum)(const job_of *j, const int64_t ld, int64_t begin, int64_t end)
 {
     C(sum) sum = {0};
     for (int64_t k = begin; k < end; k++) {
 #if KIND == 1
-        __asm__("" : "+r"(k)); /* or gcc gathers floats into vectors, only to take them apart again */
+        __asm__("" : "+r"(k)); /* keeps gcc from gathering floats into vectors and splitting them again */
 #endif
         sum = C(add)(sum, C(product)(j->val[k], j->x[(int64_t)j->col[k] * ld]));
     }
     return sum;
 }
 
-/* Rows of n entries that begin at `at`, side by side.  Where `ahead`, A is fetched before its time: so many
- * streams at once are not foreseen. */
+/* Several rows of n entries each, beginning at `at`, at the same time.  `ahead`: A is prefetched, because the
+ * hardware prefetcher does not follow that many streams. */
 INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, const int64_t ld,
                             const int64_t *at, int64_t n, C(sum) *sum, int64_t step)
 {
@@ -60,13 +61,13 @@ INLINE void C(side_by_side)(const int count, const bool ahead, const job_of *j, 
     UNROLL for (int r = 0; r < count; r++) sum[r * step] = s[r];
 }
 
-/* The sums of rows first..end go to sum[0], sum[step] ..., and what is done with them is done elsewhere: all
- * registers are needed here. (Nor may a compiler know that step is 1: gcc 12 would put together what is
- * stored side by side, and take longer for that than for the sums.) */
+/* Writes the sums of rows first..end to sum[0], sum[step] ...  alpha and beta are applied elsewhere, because
+ * all registers are needed here.  (step is a variable although it is 1: otherwise gcc 12 combines adjacent
+ * stores into vectors, which takes longer than the sums.) */
 INLINE void C(row_sums)(const job_of *job, const bool ptr64, const bool check, const int64_t ld,
                         int64_t first, int64_t end, C(sum) *sum, int64_t step)
 {
-    const job_of here = *job, *const j = &here;         /* which no sum that is written can change */
+    const job_of here = *job, *const j = &here;         /* a copy, which stores of sums cannot alias */
     const int32_t *p32 = j->ptr32 + first;
     const int64_t *p64 = ptr64 ? j->ptr64 + first : NULL;
     const int64_t count = end - first;

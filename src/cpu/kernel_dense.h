@@ -2,14 +2,15 @@
  *
  * kernel_dense.h - the accumulators "dense" and "twins".
  *
- * dense: slot[c] += a*b; mark[c] = 1; block[c/64] = 1.  Stores only, no test, no read of a mark; the marks
- * are bytes because a bit would need a read that waits for the store before it.  The result is found sorted
- * by going through the blocks, 64 marks becoming a mask at a time (spECK's dense accumulator keeps bits in
- * scratchpad and ranks them by prefix sums; this is the same on a CPU).  Slots and marks are put back
- * to zero on the way out.  A window of at most 64 columns keeps its marks in a register.
+ * dense: slot[c] += a*b; mark[c] = 1; block[c/64] = 1.  No branches, and marks are only stored, never loaded;
+ * they are bytes because setting a bit would need a load that depends on the previous store.  Going through
+ * the blocks and turning 64 marks at a time into a bit mask yields the columns in order (spECK's dense
+ * accumulator keeps bits in scratchpad memory and ranks them by prefix sums; this is the equivalent for a
+ * CPU).  Slots and marks are reset to zero meanwhile.  A window of at most 64 columns keeps its marks in a
+ * register.
  *
- * twins: the same for 2 to 4 rows of A of equal pattern: a slot holds a value for each, so one pass over B
- * serves them all in vector registers. */
+ * twins: the same for 2 to 4 rows of A of equal pattern: a slot holds a value for each of them, so one pass
+ * over B computes all of them in vector registers. */
 #ifndef TL_KERNEL_DENSE_H
 #define TL_KERNEL_DENSE_H
 #include "cpu/kernel_gather.h"
@@ -38,8 +39,9 @@ INLINE uint64_t marks_mask(const uint8_t *mark)
 #endif
 }
 
-/* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A; the last of them is a_last entries on,
- * which repeats the third row where there is no fourth. */
+/* slot[c][r] += a[t][r] * b[t][c] for q rows of B and L rows of A.  The values of the last row of A are
+ * a_last entries after those of the first; where there are only three rows, the third takes the place of a
+ * fourth. */
 INLINE void scatter(const mode m, const bool blocks, const int L, const int q, val *restrict slot,
                     uint8_t *restrict mark, uint8_t *restrict block, const idx *restrict col,
                     const val *restrict b, int64_t length, int64_t stride, int64_t base, const val *a,
@@ -128,8 +130,8 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
     }
 }
 
-/* The columns first + (set bits of mask).  Four at a time there are up to three more than there should be:
- * whoever gives the room leaves TL_SLACK entries behind it, or asks for exactness. */
+/* Writes the columns first + (set bits of mask).  They are written four at a time, so up to three too many:
+ * the array must have TL_SLACK more entries, unless `exact`. */
 INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count, bool exact)
 {
     if (exact) {
@@ -154,7 +156,7 @@ INLINE int64_t emit_block(uint8_t *restrict mark, int64_t base, int64_t at, idx 
     return count;
 }
 
-/* The marked columns in order; clears marks on the way.  Without block marks every block is looked at. */
+/* The marked columns in order; clears the marks.  Without block marks every block is tested. */
 INLINE int64_t emit(const bool marked, tl_scratch *s, int64_t base, int64_t blocks, idx *restrict col,
                     bool exact)
 {
@@ -189,7 +191,7 @@ INLINE void collect(const int L, int rows, tl_scratch *s, int64_t base, const id
     }
 }
 
-/* A row within 64 columns: the marks are one register. */
+/* A row within 64 columns, whose marks are kept in one register. */
 INLINE int64_t tiny(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, out o)
 {
     const idx *restrict col = b_cols(job);
@@ -214,12 +216,12 @@ INLINE int64_t tiny(const mode m, const shape sh, const tl_job *job, tl_scratch 
     return n;
 }
 
-/* 1 to 4 rows of equal pattern; the number of entries of each. */
+/* 1 to 4 rows of equal pattern; returns the number of entries of each. */
 INLINE int64_t dense(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r, int rows,
                      int64_t known, out o)
 {
     int64_t base = r->lo & ~(int64_t)63, blocks = ((r->hi - base) >> 6) + 1, n;
-    bool marked = blocks * 4 > r->products;     /* few products: look only at the blocks they touch */
+    bool marked = blocks * 4 > r->products;     /* few products: visit only the blocks they touch */
     if (m == SYMBOLIC || sh == PLAIN || rows == 1) {
         if (m != NUMERIC && marked) {
             scatter_row(m, sh, true, 1, job, s, r, base, 0, 0);

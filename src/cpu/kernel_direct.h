@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_direct.h - the accumulator "direct": one stretch, a scaled copy. */
+ * kernel_direct.h - the accumulator "direct": a row of A with one entry gives a scaled copy of a row of B. */
 #ifndef TL_KERNEL_DIRECT_H
 #define TL_KERNEL_DIRECT_H
 #include "cpu/kernel_gather.h"

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_eight.h - eight entries of C in registers, and entries of B that are added to some of them.
+ * kernel_eight.h - eight entries of C in registers ("lanes"), to some of which entries of B are added.
  *
- * With AVX-512 a mask says to which, and eight doubles are one register.  With AVX2 a byte for each lane says
- * where its product stands or, where it is negative, that there is none.  Eight doubles are two registers
- * then: as the columns of both rows rise, the products of four lanes stand side by side, and four bits say
- * where the first of them is.
+ * With AVX-512 a mask selects the lanes, and eight doubles are one register.  With AVX2 a byte for each lane
+ * says which product it gets; negative: none.  Eight doubles are then two registers: as the columns of both
+ * rows increase, the products for four lanes are adjacent, and four bits give the position of the first one.
  *
- * For real values; HAVE_EIGHT is 0 where there is nothing of the kind. */
+ * For real values; HAVE_EIGHT is 0 where the processor has no such vectors. */
 #ifndef TL_KERNEL_EIGHT_H
 #define TL_KERNEL_EIGHT_H
 #include "cpu/kernel_gather.h"
 
 typedef idx lanes8 __attribute__((vector_size(8 * sizeof(idx)), aligned(sizeof(idx)), may_alias));
 
-INLINE bool any_lane(const lanes8 *d) /* not by value: its size is not that of a register everywhere */
+INLINE bool any_lane(const lanes8 *d) /* by pointer, because it does not fit a register everywhere */
 {
     uint64_t word[sizeof *d / 8], any = 0;
     memcpy(word, d, sizeof *d);
@@ -25,7 +24,7 @@ INLINE bool any_lane(const lanes8 *d) /* not by value: its size is not that of a
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && KIND <= 2
 #define HAVE_EIGHT 1
 #define HAVE_MASKS 1
-/* Entries that B must have from where one of its rows begins on: kernel_lanes.h. */
+/* How many entries are read from the beginning of a row of B, whatever its length: kernel_lanes.h. */
 enum { ROW_READS = 0, STEP_READS = 8 };
 
 #if KIND == 2
@@ -60,13 +59,13 @@ INLINE eight_index eight_index_at(const uint8_t *from)
 INLINE eight eight_permuted(eight x, eight_index from) { return _mm256_permutexvar_ps(from, x); }
 #endif
 
-/* The first n of eight, all where there are more, up to 255. */
+/* The first min(n, 8) lanes, for n up to 255. */
 INLINE __mmask8 first_lanes(int64_t n)
 {
     return (__mmask8)_bzhi_u32(0xff, (unsigned)n);
 }
 
-/* Loads a mask from memory directly, not by way of a general register. */
+/* Loads a mask from memory directly, without going through a general register. */
 INLINE __mmask8 mask_at(const uint8_t *from)
 {
     return _load_mask8((__mmask8 *)(uintptr_t)from);
@@ -74,7 +73,7 @@ INLINE __mmask8 mask_at(const uint8_t *from)
 
 INLINE void eight_store(val *to, int64_t n, eight x) { eight_store_some(to, first_lanes(n), x); }
 
-/* sum with products of w and n entries at b added, as eight_note() has it. */
+/* sum plus the products of w and the n entries at b, in the lanes that eight_note() recorded. */
 INLINE eight eight_added(eight sum, int64_t n, val w, const val *b, const uint8_t *lanes,
                          const uint8_t *source)
 {
@@ -89,14 +88,14 @@ INLINE eight eight_step(eight sum, val w, const val *b, const uint8_t *lanes, co
     return eight_plus(mask_at(lanes), sum, eight_permuted(products, eight_index_at(source)));
 }
 
-/* sum with the one product x added. */
+/* sum plus the single product x. */
 INLINE eight eight_added_one(eight sum, val x, const uint8_t *lanes, const uint8_t *source)
 {
     (void)source;
     return eight_plus(*lanes, sum, eight_of(x));
 }
 
-/* Nothing is added to any of eight lanes ... */
+/* Records that nothing is added to any of eight lanes ... */
 INLINE void eight_clear(uint8_t *lanes, uint8_t *source)
 {
     *lanes = 0;
@@ -110,12 +109,12 @@ INLINE void eight_note(uint8_t *lanes, uint8_t *source, int lane, int i)
     source[lane] = (uint8_t)i;
 }
 
-/* Columns that are not as they should be. */
+/* Accumulates mismatches of columns, to be tested once at the end. */
 typedef __mmask8 eight_wrong;
 INLINE bool any_wrong(const eight_wrong *wrong) { return *wrong != 0; }
 
 #if WIDTH == 32
-/* The first n at col should be first + want. */
+/* The first n columns at col should be first + want. */
 INLINE void compare_columns(eight_wrong *wrong, int64_t n, const idx *col, idx first, const idx *want)
 {
     const __mmask8 some = first_lanes(n);
@@ -125,7 +124,7 @@ INLINE void compare_columns(eight_wrong *wrong, int64_t n, const idx *col, idx f
     *wrong = _kor_mask8(*wrong, _mm256_mask_cmpneq_epi32_mask(some, c, w));
 }
 
-/* Those of `some` at col, where eight can be read, should be first - want. */
+/* The columns at col that are selected by `some` should be first - want; eight can be read. */
 INLINE void compare_eight(eight_wrong *wrong, const uint8_t *some, int64_t n, const idx *col, idx first,
                           const idx *want)
 {
@@ -154,7 +153,7 @@ INLINE void compare_eight(eight_wrong *wrong, const uint8_t *some, int64_t n, co
 }
 #endif
 
-/* Writes n columns; all eight where what stands behind them will be written later. */
+/* Writes n columns, or all eight unless `exact`, as the ones after them will be overwritten later. */
 INLINE void write_eight_columns(idx *to, const bool exact, int64_t n, const idx *from, idx first)
 {
 #if WIDTH == 32
@@ -190,7 +189,7 @@ INLINE void  eight_put(val *to, eight x)
 
 enum { ROW_READS = 12, STEP_READS = 12 };
 
-/* Parts of 32 bits move, of which a double has two: where the first of them stands. */
+/* The permutation moves parts of 32 bits, of which a double has two: the position of the first one. */
 INLINE void eight_note(uint8_t *lanes, uint8_t *source, int lane, int i)
 {
     const int half = lane / 4 * 4;
@@ -265,7 +264,7 @@ INLINE eight eight_added(eight sum, int64_t n, val w, const val *b, const uint8_
     return eight_step(sum, w, b, lanes, source);
 }
 
-/* The first n. */
+/* Stores the first n lanes. */
 INLINE void eight_store(val *to, int64_t n, eight x)
 {
     val all[8], *from = all;
@@ -282,21 +281,21 @@ INLINE void eight_store(val *to, int64_t n, eight x)
 typedef lanes8 eight_wrong;
 INLINE bool any_wrong(const eight_wrong *wrong) { return any_lane(wrong); }
 
-/* Of eight columns the first n. */
+/* A mask of the first n of eight columns. */
 INLINE const lanes8 *first_columns(int64_t n)
 {
     static const idx ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return (const lanes8 *)(const void *)(ones + 8 - (n < 8 ? n : 8));
 }
 
-/* The first n at col, where eight can be read, should be first + want. */
+/* The first n columns at col should be first + want; eight can be read. */
 INLINE void compare_columns(eight_wrong *wrong, int64_t n, const idx *col, idx first, const idx *want)
 {
     const lanes8 c = *(const lanes8 *)(const void *)col, w = *(const lanes8 *)(const void *)want;
     *wrong |= ((c - first) ^ w) & *first_columns(n);
 }
 
-/* They should be first - want. */
+/* As above: the columns should be first - want. */
 INLINE void compare_eight(eight_wrong *wrong, const uint8_t *some, int64_t n, const idx *col, idx first,
                           const idx *want)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_gather.h - the row of A at hand as stretches of B.
+ * kernel_gather.h - collects the rows of B that a row of A needs, as a list of "stretches".
  *
- * The rows of B that a row of A names become stretches, with the window lo..hi of their columns.  Rows of B
- * that follow each other with equal pattern become one stretch of up to four rows: their columns are then
- * read, and the slots loaded and stored, once instead of four times. */
+ * It also computes the window lo..hi of their columns.  Up to four consecutive rows of B with equal pattern
+ * become one stretch: their columns are then read, and the slots loaded and stored, once instead of four
+ * times. */
 #ifndef TL_KERNEL_GATHER_H
 #define TL_KERNEL_GATHER_H
 #include "cpu/kernel_types.h"
@@ -23,8 +23,8 @@ INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
 INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
 INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
 
-/* Where the row of B begins that the entry of A `near` ahead of k names.  The pointer that this reads was
- * fetched when k was less by `far` - `near`. */
+/* The beginning of the row of B for the entry of A that is `near` after k.  The row pointer that this reads
+ * was prefetched `far` - `near` entries earlier. */
 INLINE int64_t row_ahead(const shape sh, const tl_job *job, int64_t k, const int near, const int far)
 {
     if (k + far >= job->a_nnz) return 0;
@@ -33,7 +33,7 @@ INLINE int64_t row_ahead(const shape sh, const tl_job *job, int64_t k, const int
     return ptr_at(sh, &job->b, col_at(sh, &job->a, k + near));
 }
 
-/* Rows of B that the next entries of A name, on their way into the first cache. */
+/* Prefetches the rows of B of the next entries of A into the L1 cache. */
 INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
 {
     int64_t row = row_ahead(sh, job, k, 12, 28);
@@ -41,8 +41,8 @@ INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
     if (job->b.val) __builtin_prefetch(b_vals(job) + row);
 }
 
-/* And those that are named much later, into the second: where an entry of A takes few instructions, memory
- * takes as long as a hundred of them. */
+/* Prefetches the rows needed much later into the L2 cache: where an entry of A takes few instructions, the
+ * latency of memory is that of a hundred entries. */
 INLINE void fetch_far_ahead(const shape sh, const tl_job *job, int64_t k)
 {
     int64_t row = row_ahead(sh, job, k, 192, 224);
@@ -50,7 +50,7 @@ INLINE void fetch_far_ahead(const shape sh, const tl_job *job, int64_t k)
     __builtin_prefetch(b_vals(job) + row, 0, 2);
 }
 
-/* The row of A being worked on, as stretches of B. */
+/* The current row of A, as stretches of B. */
 typedef struct row {
     int64_t a_begin, a_length;
     int64_t count;                      /* stretches */

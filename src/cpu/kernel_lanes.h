@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_lanes.h - rows of C of up to 32 entries in registers, to which a row of B is added where its columns
- * say.
+ * kernel_lanes.h - rows of C of up to 32 entries are accumulated in registers, by means of a known pattern.
  *
- * For each row of B a pattern says which lanes it adds to, and which of its entries goes to each.  There is
- * no load that waits for a store, and no loop whose length is that of a row of B.  Lanes that a row of B does
- * not add to are left alone, so sums have the same bits as everywhere.
+ * For each row of B the pattern (kernel_repeat.h) says which lanes it contributes to, and which of its
+ * entries goes to each.  So no load depends on a store, and no loop on the length of a row of B.  Lanes that
+ * a row of B does not contribute to are not changed, so sums have the same bits as with the other
+ * accumulators.
  *
- * Where eight lanes hold the row of C, the pattern keeps what it knows of a row of B in one place, and
- * eight entries of B are read, however many the row has: to make masks of lengths that were just read would
+ * Where eight lanes hold the row of C, the pattern keeps its data about a row of B together, and always eight
+ * entries of B are read, however many the row has: computing masks from lengths that were just loaded would
  * take longer than the sums.
  *
- * For real values where the processor has vectors for it (kernel_eight.h); where it has not, kernel_repeat.h
- * does without. */
+ * For real values where the processor has suitable vectors (kernel_eight.h); otherwise kernel_repeat.h
+ * computes without lanes. */
 #ifndef TL_KERNEL_LANES_H
 #define TL_KERNEL_LANES_H
 #include "cpu/kernel_eight.h"
 
-/* What a pattern says of an entry of A where the row of C has at most eight entries: all that is needed for
- * it lies together, and one register points at it.  scratch.c counts its bytes. */
+/* The pattern's data for one entry of A, where the row of C has at most eight entries: stored together, so
+ * that one register can point at it.  scratch.c counts its bytes. */
 typedef struct lane_step {
     idx     want[8];                    /* first column of the row of C - column of each entry of that of B */
-    uint8_t source[8];                  /* for each lane the entry that goes there                          */
+    uint8_t source[8];                  /* for each lane the entry of B that goes there                     */
     int32_t length;                     /* of the row of B                                                  */
-    uint8_t some, lanes;                /* as many bits; the lanes that it adds to                          */
+    uint8_t some, lanes;                /* that many low bits set; the lanes that it contributes to         */
 } lane_step;
 
 _Static_assert(sizeof(lane_step) == 8 * sizeof(idx) + TL_STEP_BYTES, "scratch.c gives a step its room");
 
 #if HAVE_EIGHT
-/* What a pattern says of a row. */
+/* The pattern's data for a row of more than eight entries. */
 typedef struct lane_row {
     const idx     *want;                /* columns of the products, relative to the first            */
-    const uint8_t *length, *lanes;      /* of each row of B; the lanes that it adds to, eight a byte  */
-    const uint8_t *source;              /* for each lane the entry that goes there                   */
+    const uint8_t *length, *lanes;      /* of each row of B; its lanes, eight per byte                */
+    const uint8_t *source;              /* for each lane the entry of B that goes there              */
     int64_t        begin, end, count;   /* entries of A; of C */
     idx            first;
 } lane_row;
 
-/* The sums of a row of more than eight entries, in two groups of them or in four, if it is as the pattern
- * says; false: it is not.  What is read of B is what the row at hand has, not what the pattern hopes for. */
+/* Computes the sums of a row of more than eight entries, in two or four groups of eight; false: the row does
+ * not match the pattern.  Reads of B are bounded by the actual lengths, not by those of the pattern. */
 INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
                     eight *restrict sum)
 {
@@ -71,15 +71,14 @@ INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const l
     return longer == 0 && !any_wrong(&wrong);
 }
 
-/* Not 0 where a length is not as it should be; 32 bits are enough to compare where B's pointers have no
- * more. */
+/* Nonzero where a length does not match; comparing 32 bits suffices where B's pointers are 32-bit. */
 INLINE int64_t wrong_length(const shape sh, int64_t length, int32_t want)
 {
     return sh == PLAIN ? (int64_t)((uint32_t)length ^ (uint32_t)want) : length ^ want;
 }
 
-/* The same where the row of C has at most eight entries, with the steps of its pattern.  Of B eight entries
- * are read from where each of its rows begins: false, too, where there are not so many. */
+/* The same where the row of C has at most eight entries, with the steps of its pattern.  Eight entries are
+ * read from the beginning of each row of B: the result is false, too, where B ends before that. */
 INLINE bool sum_steps(const shape sh, const tl_arrays *ma, const tl_arrays *mb, int64_t safe,
                       const lane_step *restrict step, int64_t begin, int64_t end, idx first,
                       eight *restrict sum)
@@ -118,8 +117,8 @@ INLINE bool sum_steps_of_ones(const shape sh, const tl_arrays *ma, const tl_arra
     return wrong == 0;
 }
 
-/* Adds a row up; false: it is not as the pattern says, and nothing was written.  A function of its own: the
- * loop over rows leaves it no registers. */
+/* Computes a row; false: it does not match the pattern, and nothing was written.  A separate function,
+ * because the loop over rows leaves it no registers. */
 INLINE bool add_row(const shape sh, const int groups, const tl_job *job, const lane_row *r,
                     val *restrict value)
 {

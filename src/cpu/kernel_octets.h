@@ -2,27 +2,27 @@
  *
  * kernel_octets.h - rows of a stencil, eight entries of C at a time (four doubles with AVX2).
  *
- * Rows that repeat each other, one column on, have their products in the same places (kernel_stencil.h).  So
- * what is done for one row is written down once as a list of steps and done for all of them: a step
- * multiplies eight entries that follow each other in a row of B by the entry of A, moves the products that
- * belong to one octet of the row of C to their lanes, and adds them there.  Lanes without a product are left
- * alone, and the steps of an octet are in the order of A: the bits are the same as everywhere.  An octet is
- * finished before the next begins, so that its sums stay in a register: in memory, each addition would wait
- * for the one before it to be stored.
+ * In a run of rows that repeat each other, shifted by one column, the products are at the same positions
+ * (kernel_stencil.h).  So the work for one row is recorded as a list of steps, which is executed for all of
+ * them: a step multiplies eight consecutive entries of a row of B by the entry of A, permutes the products
+ * that belong to one octet of the row of C to their lanes, and adds them there.  Lanes without a product are
+ * not changed, and the steps of an octet are in the order of A: the bits are the same as with the other
+ * accumulators.  An octet is finished before the next begins, so that its sums stay in a register: in memory,
+ * each addition would depend on the store of the one before.
  *
- * The next run mostly has the same steps, as lines of a grid do, and starts elsewhere in B: a step names a
- * stretch of the row at hand.
+ * The next run mostly has the same steps, as lines of a grid do, but begins elsewhere in B: so a step refers
+ * to B by the number of a stretch of the current row.
  *
- * For real values where the processor has AVX2 or AVX-512.  Memory: 64 bytes a step, 2 a product and 24 an
- * entry of A of the row whose steps are kept. */
+ * For real values where the processor has AVX2 or AVX-512.  Memory: 64 bytes per step, and 2 per product and
+ * 24 per entry of A of the row whose steps are stored. */
 #ifndef TL_KERNEL_OCTETS_H
 #define TL_KERNEL_OCTETS_H
 #include "cpu/kernel_lanes.h"
 
 typedef struct octet_step {
-    int32_t  stretch, from;             /* eight entries of this row of B, from this one on */
+    int32_t  stretch, from;             /* the row of B, and the first of eight entries     */
     int32_t  octet;                     /* of the row of C                                  */
-    uint32_t lanes;                     /* of it, that are added to, as bits                */
+    uint32_t lanes;                     /* its lanes that get a product, as bits            */
     uint8_t  source[8];                 /* for each lane the product that goes there ...    */
     int8_t   some[8];                   /* ... if this is not 0                             */
 } octet_step;
@@ -31,7 +31,7 @@ _Static_assert(sizeof(octet_step) == TL_OCTET_BYTES, "scratch.c gives a step its
 
 #if HAVE_MASKS
 #define HAVE_OCTETS 1
-enum { OCTET = 8, PARTS = 1 };          /* entries; parts of one that move together: all of it */
+enum { OCTET = 8, PARTS = 1 };          /* entries; parts of an entry that are permuted separately */
 typedef eight octet;
 INLINE octet octet_zero(void) { return eight_of(0); }
 INLINE void  octet_put(val *to, octet x) { eight_put(to, x); }
@@ -52,7 +52,7 @@ INLINE void octet_columns(idx *to, const idx *from, idx more, int64_t count)
 
 #elif defined(__AVX2__) && KIND <= 2
 #define HAVE_OCTETS 1
-/* Parts of 32 bits move, of which a double has two. */
+/* The permutation moves parts of 32 bits, of which a double has two. */
 enum { OCTET = 32 / (int)sizeof(val), PARTS = (int)sizeof(val) / 4 };
 typedef struct octet_move { __m256i from, some; } octet_move;
 INLINE octet_move octet_move_of(const octet_step *step)
@@ -103,12 +103,12 @@ enum {
     OCTETS = OCTET_ROW / OCTET,
     OCTET_RUN = 8,                      /* rows at least        */
     OCTET_ROWS = 4,                     /* at once              */
-    OCTET_WORTH = 16                    /* products that ten steps must have: measured, with AVX2 */
+    OCTET_WORTH = 16                    /* ten steps must have this many products: measured, with AVX2 */
 };
 
 _Static_assert((int)OCTETS <= (int)TL_OCTETS, "cpu.h gives the ends of all octets their room");
 
-/* Is what is kept that of this row of n entries, whose places are known? */
+/* Whether the stored steps are those of this row of n entries, whose places are known. */
 static bool octets_kept(const tl_scratch *s, const row *r, int64_t n)
 {
     const tl_octets *list = s->octets;
@@ -120,7 +120,7 @@ static bool octets_kept(const tl_scratch *s, const row *r, int64_t n)
     return !memcmp(s->octet_place, s->place, (size_t)r->products * sizeof *s->place);
 }
 
-/* The steps of a row as its products come, from their places; 0: there is no room for so many. */
+/* Computes the steps of a row, in the order of its products, from their places; 0: there are too many. */
 static int64_t octet_steps(const tl_scratch *s, const row *r, octet_step *restrict step)
 {
     const uint16_t *place = s->place;
@@ -143,7 +143,7 @@ static int64_t octet_steps(const tl_scratch *s, const row *r, octet_step *restri
     return n;
 }
 
-/* Steps octet by octet. */
+/* Sorts steps by octet; a stable counting sort. */
 static void octets_order(tl_octets *list, const octet_step *restrict from, octet_step *restrict to)
 {
     int32_t at[OCTETS], sum = 0;
@@ -156,8 +156,8 @@ static void octets_order(tl_octets *list, const octet_step *restrict from, octet
     for (int64_t i = 0; i < list->steps; i++) to[at[from[i].octet]++] = from[i];
 }
 
-/* Makes the steps of a row of n entries unless they are there; false: they have no room, or are no fewer than
- * they must be. */
+/* Computes the steps of a row of n entries unless they are stored already; false: there are too many of them,
+ * or too many for the number of products to pay. */
 static bool octets_make(const tl_scratch *s, const row *r, int64_t n)
 {
     tl_octets *list = s->octets;
@@ -173,7 +173,7 @@ static bool octets_make(const tl_scratch *s, const row *r, int64_t n)
     return list->steps > 0;
 }
 
-/* How many rows of a run the steps can be done for: each reads whole octets of B. */
+/* For how many rows of a run the steps can be executed: they read whole octets, and B may end before. */
 static int64_t octet_rows(const tl_scratch *s, const row *r, int64_t rows, int64_t b_nnz)
 {
     for (int64_t j = 0; j < r->count; j++) {
@@ -185,9 +185,9 @@ static int64_t octet_rows(const tl_scratch *s, const row *r, int64_t rows, int64
     return rows;
 }
 
-/* Values and columns of rows i, i+1 ... of a run, `rows` of n each, from the entries of A of row i, which has
- * as many as a_length says, and from the columns of the first row; o.col NULL: only the values.  A step is
- * read once for all of them. */
+/* Computes the rows i, i+1 ... of a run, `rows` of them with n entries each: values from the entries of A, of
+ * which each row has a_length, and columns from those of the first row; o.col NULL: only the values.  A step
+ * is loaded once for all these rows. */
 INLINE void octet_sums(const int rows, const tl_scratch *s, int64_t i, int64_t n, const val *restrict a,
                        int64_t a_length, const val *restrict b, const idx *col, out o)
 {
@@ -216,7 +216,7 @@ INLINE void octet_sums(const int rows, const tl_scratch *s, int64_t i, int64_t n
     }
 }
 
-/* All rows of a run but the first, whose columns are col. */
+/* Computes all rows of a run except the first, whose columns are col. */
 static void octet_run(const tl_scratch *s, int64_t rows, int64_t n, const val *a, int64_t a_length,
                       const val *b, const idx *col, out o)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_order.h - are the columns of a row in order, and is X as long as they say?
+ * kernel_order.h - checks that the columns of a row are sorted and in range.
  *
- * An A that nobody has checked yet is checked here, row by row, just before a row is multiplied: its columns
- * come from memory once, and nothing is read where one of them leads astray.  A row that is not in order has
- * no entries from then on, and job->bad is set: matrix/check.c will find out why.
+ * An unchecked A is checked here, row by row, just before each row is multiplied: so its columns are read
+ * from memory only once, and X is never read out of bounds.  An invalid row is treated as empty, and job->bad
+ * is set: matrix/check.c will then find out what is wrong.
  *
- * Columns that rise from one to the next are in range where the first and the last are. */
+ * Increasing columns are in range if the first and the last one are. */
 
 #if defined(__AVX512F__)
 #define AT(col, k) _mm512_loadu_si512((col) + (k))
@@ -45,7 +45,7 @@ INLINE bool rising(const idx *col, int64_t n)
 }
 #endif
 
-/* Are the entries begin..end a valid row of A? */
+/* Whether the entries begin..end are a valid row of A. */
 INLINE bool row_good(const job_of *j, int64_t begin, int64_t end)
 {
     if ((begin < 0) | (end > j->nnz) | (begin >= end)) return begin == end && begin >= 0 && end <= j->nnz;
@@ -54,8 +54,8 @@ INLINE bool row_good(const job_of *j, int64_t begin, int64_t end)
 }
 
 #if defined(__AVX512F__)
-/* The same for four short rows at once: a column may be smaller than the one before it only where a row
- * begins.  The last vector has columns of later rows in it, which must be in range, too. */
+/* The same for four short rows at once: a column may be smaller than the previous one only at the beginning
+ * of a row.  The last vector may contain columns of later rows, which must be in range, too. */
 INLINE bool four_good(const job_of *j, const int64_t *at)
 {
     const uint64_t n = (uint64_t)at[4] - (uint64_t)at[0];
@@ -82,7 +82,7 @@ INLINE bool four_good(const job_of *j, const int64_t *at)
 }
 #endif
 
-/* Checks one row or four, which begin at at[0], at[1] ...; if one is not in order, all are left empty. */
+/* Checks one row or four, which begin at at[0], at[1] ...; if one is invalid, all are treated as empty. */
 INLINE void settle_rows(const job_of *j, const int count, int64_t *at)
 {
     if (__builtin_expect(count == 1 ? row_good(j, at[0], at[1]) : four_good(j, at), 1)) return;

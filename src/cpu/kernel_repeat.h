@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_repeat.h - the accumulator "stencil" where B does not go on by one column with A.
+ * kernel_repeat.h - the accumulator "stencil" for rows whose patterns repeat, but not from one row to the
+ * next.
  *
- * Multigrid multiplies a stencil by an interpolation, which goes on by a column every few rows.  The products
- * of a row then lie as those of some row shortly before did, all of them some columns on, and rows are short:
- * to find the columns of one costs more than to add it up.  So a thread remembers the last patterns: the
- * columns of all products relative to the first, the columns of C, and which of them each product belongs to.
- * A row that has one of them is written without marks, search or sort.  The pattern that followed the last
- * one before is tried first.
+ * Multigrid multiplies a stencil by an interpolation, whose columns advance only every few rows.  The
+ * products of a row then have the pattern of some row shortly before, shifted by some columns; and rows are
+ * short, so that finding the columns costs more than the sums.  So each thread remembers the last patterns:
+ * the columns of all products relative to the first, the columns of C, and the entry of C that each product
+ * belongs to.  A row with a known pattern is computed without marks, search or sort.  The pattern that
+ * followed last time is tried first.
  *
- * Where rows of B have at most eight entries and those of C at most 32, the row of C stands in registers
- * (kernel_lanes.h). Else rows of B are taken eight entries at a time, however short they are: the number of
- * steps does not depend on their lengths, and no branch is guessed wrong.  Where each has exactly one entry,
- * as where every point belongs to one aggregate, entry j is row j, and row pointers are not read.
+ * Where rows of B have at most eight entries and those of C at most 32, the row of C is kept in registers
+ * (kernel_lanes.h).  Otherwise rows of B are processed eight entries at a time, however short they are: so
+ * the number of steps does not depend on their lengths, and no branch is mispredicted.  Where each row of B
+ * has exactly one entry, as in unsmoothed aggregation, entry j belongs to row j, and row pointers are not
+ * read.
  *
- * Memory: 128 patterns, fewer where they are long, in about 64 KiB, 256 KiB where rows have more than 128
+ * Memory: 128 patterns, fewer if they are long, in about 64 KiB, or 256 KiB where rows have more than 128
  * products. */
 #ifndef TL_KERNEL_REPEAT_H
 #define TL_KERNEL_REPEAT_H
 #include "cpu/kernel_lanes.h"
 
-/* A pattern; the arrays that arrays_of() gives lie behind it. */
+/* A pattern; it is followed in memory by the arrays that arrays_of() returns. */
 typedef struct pattern {
     int64_t         products;           /* -1: none */
     int32_t         entries, count;     /* of the row of A, of that of C */
-    int32_t         groups;             /* of eight entries of C, where it is added up in registers; else 0 */
-    struct pattern *next[2];            /* those that came after it, the last one first */
+    int32_t         groups;             /* of eight entries of C, if it is summed in registers; else 0 */
+    struct pattern *next[2];            /* the patterns that followed it, the last one first */
     int64_t         used;               /* the row that had it last */
 } pattern;
 
 typedef struct pattern_arrays {
     idx      *product, *col;            /* relative to the first product */
     uint16_t *place;                    /* of each product in the row of C */
-    lane_step *step;                    /* of each row of B, where there is one group: kernel_lanes.h */
-    uint8_t  *length, *lanes, *source;  /* the same where there are more, in the same place           */
+    lane_step *step;                    /* for each row of B, if there is one group: kernel_lanes.h   */
+    uint8_t  *length, *lanes, *source;  /* the same for several groups, in the same memory            */
 } pattern_arrays;
 
 enum { ONE, EIGHT }; /* entries of each row of B: exactly one; any number, eight at a time */
@@ -43,7 +45,7 @@ INLINE pattern *pattern_at(const tl_scratch *s, int64_t i)
     return (pattern *)(void *)((char *)s->patterns + i * s->pattern_bytes);
 }
 
-/* Of a scratch: how long the arrays are. */
+/* The lengths of a pattern's arrays. */
 typedef struct pattern_size {
     int64_t room, entries;
 } pattern_size;
@@ -63,8 +65,8 @@ INLINE pattern_arrays arrays_of(pattern_size n, pattern *p)
                             length, length + n.entries, length + 5 * n.entries};
 }
 
-/* Patterns found in earlier pieces serve this one, too, if the same was noted of them: columns are missing
- * where rows were only counted, and places where only columns were wanted. */
+/* Patterns found in earlier pieces are reused if they hold what this one needs: the columns are missing where
+ * rows were only counted, and the places where only columns were computed. */
 INLINE void forget_patterns(const mode m, const bool columns, tl_scratch *s)
 {
     const int noted = 1 + 2 * (int)m + columns;
@@ -75,15 +77,15 @@ INLINE void forget_patterns(const mode m, const bool columns, tl_scratch *s)
         *pattern_at(s, i) = (pattern){.products = -1, .entries = -1, .next = {first, first}};
 }
 
-/* What columns are relative to: that of the first product, as a rule. */
+/* The column that the pattern is relative to: that of the first product, as a rule. */
 INLINE idx first_column(const shape sh, const tl_job *job, int64_t a_begin)
 {
     int64_t from = ptr_at(sh, &job->b, col_at(sh, &job->a, a_begin));
     return from < job->b_nnz ? b_cols(job)[from] : 0;
 }
 
-/* The columns of a row's products, relative, and zeros until a vector is full; their number, or -1 where they
- * are too many to be remembered. */
+/* The relative columns of a row's products, padded with zeros to a full vector; returns their number, or -1
+ * where they are too many to be remembered. */
 static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begin, int64_t a_end,
                           idx *restrict x)
 {
@@ -99,7 +101,7 @@ static int64_t columns_of(const tl_job *job, const tl_scratch *s, int64_t a_begi
     return n;
 }
 
-/* Has a row the pattern, where each row of B has one entry?  Its products go to v meanwhile. */
+/* Whether a row has the pattern, if each row of B has one entry; also computes its products, into v. */
 INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job, const tl_scratch *s,
                                 pattern *p, int64_t a_begin, int64_t a_end, val *restrict v)
 {
@@ -118,7 +120,7 @@ INLINE bool has_pattern_of_ones(const mode m, const shape sh, const tl_job *job,
     return wrong == 0;
 }
 
-/* The same for rows of any length.  The last entries of B are taken one by one, for there is nothing behind
+/* The same for rows of any length.  The last entries of B are read one by one, because there is nothing after
  * them. */
 INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const tl_scratch *s, pattern *p,
                         int64_t a_begin, int64_t a_end, val *restrict v)
@@ -158,7 +160,7 @@ INLINE bool has_pattern(const mode m, const shape sh, const tl_job *job, const t
     return n == most && wrong_one == 0 && !any_lane(&wrong);
 }
 
-/* The pattern with these columns, or the one that makes room for it: each has two places. */
+/* The pattern with these columns, or the one to replace: a two-way set-associative table. */
 static pattern *pattern_place(const tl_scratch *s, const idx *restrict x, int64_t n)
 {
     uint64_t h = (uint64_t)n;
@@ -180,7 +182,7 @@ INLINE void write_columns(const tl_job *job, int64_t n, idx first, const idx *re
     for (int64_t i = 0; i < all; i++) col[i] = first + from[i];
 }
 
-/* And its values, from all products in their order. */
+/* And its values, the sums of all products in their order. */
 INLINE void write_sums(pattern *p, const uint16_t *restrict place, const val *restrict v, val *restrict value)
 {
     memset(value, 0, (size_t)p->count * sizeof *value);
@@ -214,17 +216,17 @@ INLINE bool repeat_row(const mode m, const shape sh, const int entries, const tl
     return true;
 }
 
-/* Where run_repeats() stands in its piece. */
+/* The position of run_repeats() in its piece. */
 typedef struct repeats {
     int64_t  row, row1, begin, total;   /* the next row, its first entry of A, entries of C so far */
     pattern *last;                      /* of the row before */
-    int64_t  rows, products;            /* that had a pattern */
+    int64_t  rows, products;            /* counts of those that had a known pattern */
     out      o;
 } repeats;
 
 #if HAVE_EIGHT
-/* Rows of at most eight entries, as long as each has the pattern that followed the last one before.  What
- * the loop needs are variables of its own, few enough for registers. */
+/* Rows of at most eight entries, as long as each has the expected pattern.  The loop uses local variables,
+ * few enough for registers. */
 INLINE void short_rows(const mode m, const shape sh, const int entries, const tl_job *job,
                        const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
@@ -268,7 +270,7 @@ INLINE void short_rows(const mode m, const shape sh, const int entries, const tl
     at->o.val = value + n;
 }
 
-/* With the types that the job has. */
+/* The same, specialised for the types of the job. */
 INLINE void short_rows_of(const mode m, const int entries, const bool plain, const tl_job *job,
                           const tl_scratch *s, repeats *at, int64_t *restrict row_end)
 {
@@ -290,7 +292,7 @@ static NOINLINE void short_rows_numeric(const int entries, const bool plain, con
 }
 #endif
 
-/* Remembers where the products of a row lie, before it is computed. */
+/* Records the relative columns of a row's products, before the row is computed. */
 INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x, int64_t n)
 {
     idx *restrict product = arrays_of(size_of_patterns(s), p).product;
@@ -299,7 +301,7 @@ INLINE void note_products(const tl_scratch *s, pattern *p, const idx *restrict x
 }
 
 #if HAVE_EIGHT
-/* Where eight lanes hold the row of C. */
+/* The same for a row of C of up to eight entries: the steps of kernel_lanes.h. */
 static void note_steps(const tl_job *job, const pattern *p, const pattern_arrays a, int64_t a_begin)
 {
     for (int64_t k = 0, n = 0; k < p->entries; k++) {
@@ -315,8 +317,8 @@ static void note_steps(const tl_job *job, const pattern *p, const pattern_arrays
     }
 }
 
-/* Which entries of C each row of B adds to, and which of its own to each, where registers can hold the row of
- * C. */
+/* For a row of C that fits in registers: the entries of C that each row of B contributes to, and with which
+ * of its own entries. */
 static void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64_t a_begin)
 {
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
@@ -344,12 +346,12 @@ INLINE void note_lanes(const tl_job *job, const tl_scratch *s, pattern *p, int64
 }
 #endif
 
-/* And what came out: n columns at col, NULL where they were only counted. */
+/* Records the result: n columns at col, NULL where they were only counted. */
 INLINE void note_places(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t products,
                         const row *r, idx first, int64_t n, const idx *restrict col)
 {
     const pattern_arrays a = arrays_of(size_of_patterns(s), p);
-    int32_t *restrict rank = s->slot;           /* zero again when we leave */
+    int32_t *restrict rank = s->slot;           /* reset to zero at the end */
     if (r->hi - r->lo >= s->slots) return;
     p->products = products;
     p->entries = (int32_t)r->a_length;

@@ -2,8 +2,8 @@
  *
  * kernel_sort.h - the accumulator "sort", and the sort that "hash" and "window" use.
  *
- * Each product is an item (column, number); the stretches are sorted already, so they are merged pairwise
- * without branches, then equal columns are added in the order of their numbers. */
+ * Each product is an item (column, number).  The rows of B are sorted already, so they are merged pairwise
+ * without branches; then the products of equal columns are added in the order of their numbers. */
 #ifndef TL_KERNEL_SORT_H
 #define TL_KERNEL_SORT_H
 #include "cpu/kernel_gather.h"
@@ -28,8 +28,8 @@ INLINE bool    item_less(item x, item y)
 INLINE item    item_last(void) { return (item){INT64_MAX, INT64_MAX}; }
 #endif
 
-/* Each run has an item behind it that no other is greater than: nothing is tested but the items, the
- * number of steps is known, and no branch is guessed wrong. */
+/* Each run is followed by a sentinel that is greater than or equal to all items: so ends need not be tested,
+ * the number of steps is known, and no branch is mispredicted. */
 INLINE void merge(const item *restrict x, const item *restrict y, int64_t n, item *restrict z)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -42,8 +42,8 @@ INLINE void merge(const item *restrict x, const item *restrict y, int64_t n, ite
     z[n] = item_last();
 }
 
-/* Merges sorted runs; run[2i] says where run i begins, run[2i + 1] how long it is, and there is room for
- * one item behind each.  Returns the first item of the result. */
+/* Merges sorted runs.  Run i begins at run[2i], has length run[2i + 1], and is followed by space for one more
+ * item.  Returns the first item of the result. */
 static const item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
 {
     for (int64_t i = 0; i < runs; i++) x[run[2 * i] + run[2 * i + 1]] = item_last();
@@ -71,9 +71,9 @@ static const item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
     return x + run[0];
 }
 
-/* A few items in any order.  With vectors, each goes where the number of smaller ones says: comparisons
- * instead of branches that nobody can predict; up to seven items behind x are overwritten.  Without,
- * by insertion. */
+/* Sorts a few items.  With vectors, the position of each is the number of smaller ones, found by comparisons
+ * without unpredictable branches; up to seven items after x are overwritten.  Without vectors, insertion
+ * sort. */
 #if defined(__AVX2__) && WIDTH == 32
 enum { SHORT = 40, RUN = 16 };
 INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
@@ -110,7 +110,7 @@ INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
 }
 #endif
 
-/* Any order; returns the first item of the result. */
+/* Sorts items in any order; returns the first item of the result. */
 static const item *sort_items(tl_scratch *s, int64_t n)
 {
     item *x = s->item[0], *y = s->item[1];
@@ -128,7 +128,7 @@ static const item *sort_items(tl_scratch *s, int64_t n)
     return merge_runs(y, x, s->run, runs);
 }
 
-/* Equal columns added in order; product NULL when only the pattern is wanted. */
+/* Adds the products of equal columns in order; product NULL when only the pattern is wanted. */
 INLINE int64_t compress(const mode m, const item *restrict x, int64_t n, const val *restrict product,
                         int64_t base, out o)
 {
@@ -157,7 +157,7 @@ INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row
     item *restrict x = s->item[0];
     val *restrict product = s->product;
     int64_t n = 0, runs = 0;
-    int gap = r->products <= SHORT && r->b_rows > 4 ? 0 : 1;        /* 0: a few items, as they come */
+    int gap = r->products <= SHORT && r->b_rows > 4 ? 0 : 1;        /* 0: few items, sorted without merging */
     for (int64_t i = 0; i < r->count; i++) {
         const tl_stretch *t = &s->stretch[i];
         for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++, runs++) {

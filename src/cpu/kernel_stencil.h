@@ -2,22 +2,22 @@
  *
  * kernel_stencil.h - the accumulator "stencil".
  *
- * Rows of a grid repeat the row before, one column on, and so do the rows of B they name.  The place of each
- * product within its row is then the same in all of them: it is found once, and the rows after the first
- * need no marks, no search and no sort.  Where the processor has vectors for it, kernel_octets.h adds them
- * up. */
+ * On a grid, rows of A repeat the row before, shifted by one column, and so do the rows of B that they need.
+ * The position of each product within its row of C is then the same in all of them: it is found once, and the
+ * rows after the first need no marks, no search and no sort.  Where the processor has suitable vectors, the
+ * sums are computed by kernel_octets.h. */
 #ifndef TL_KERNEL_STENCIL_H
 #define TL_KERNEL_STENCIL_H
 #include "cpu/kernel_octets.h"
 
-/* Can the places of this row's products be kept? */
+/* Whether the places of this row's products can be stored. */
 INLINE bool stencil_fits(const tl_job *job, const tl_scratch *s, const row *r)
 {
     return r->b_rows > 1 && r->b_rows == r->count && !job->drop_zeros && r->products <= s->items
            && r->hi - r->lo < s->slots;
 }
 
-/* How many rows from row i on repeat it, each one column on; 1 when none does. */
+/* How many rows, from row i on, repeat it, each shifted by one column; 1 if none does. */
 INLINE int64_t stencil_rows(const shape sh, const tl_job *job, const row *r, int64_t i, int64_t row1)
 {
     int64_t rows = 1;
@@ -31,12 +31,12 @@ INLINE int64_t stencil_rows(const shape sh, const tl_job *job, const row *r, int
     return rows > 3 ? rows : 1;
 }
 
-/* The places of the products of a row, whose n columns stand at col. */
+/* Finds the places of the products of a row, whose n columns are at col. */
 INLINE void find_places(const tl_job *job, tl_scratch *s, const row *r, int64_t n, const idx *restrict col)
 {
     const idx *restrict b_col = b_cols(job);
     uint16_t *restrict place = s->place;
-    int32_t *restrict rank = s->slot;           /* zero again when we leave */
+    int32_t *restrict rank = s->slot;           /* reset to zero at the end */
     int64_t base = r->lo, products = 0;
     for (int64_t i = 0; i < n; i++) rank[col[i] - base] = (int32_t)i;
     for (int64_t j = 0; j < r->count; j++)
@@ -45,7 +45,7 @@ INLINE void find_places(const tl_job *job, tl_scratch *s, const row *r, int64_t 
     for (int64_t i = 0; i < n; i++) rank[col[i] - base] = 0;
 }
 
-/* The values of row i of a run, from its entries of A, one by one. */
+/* Computes the values of row i of a run, from its entries of A, one by one. */
 INLINE void stencil_row(const tl_scratch *s, const row *r, int64_t i, int64_t n, const val *restrict a,
                         const val *restrict b, val *restrict value)
 {
@@ -75,8 +75,8 @@ INLINE void stencil_columns(int64_t first, int64_t rows, int64_t n, idx *col)
     }
 }
 
-/* Rows that repeat the first one, each one column on: the place of every product in its row is found once,
- * for the first row, whose n columns stand at o.col; then each row is added up where it belongs. */
+/* A run of rows that repeat the first one, each shifted by one column: the place of every product is found
+ * once, for the first row, whose n columns are at o.col, and is used for all rows. */
 INLINE void stencil(const mode m, const tl_job *job, tl_scratch *s, const row *r, int64_t rows, int64_t n,
                     out o)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_strip.h - up to eight vectors of a row of Y at once, in registers, or one of four rows: the inner
- * loop of spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES) it uses; V(name) tells
- * them apart.  Fewer columns than the next wider vectors have are one or two.
+ * kernel_strip.h - computes up to eight vectors of a row of Y in registers, or one vector of each of four
+ * rows: the inner loop of spmm_kernels.c, which includes it once for each width of vectors (VEC_BYTES);
+ * V(name) tells them apart.  Where there are fewer columns than a wider vector has, one or two narrower ones
+ * are used.
  *
- * A strip is `count` vectors that follow each other, but the last one ends where the columns end and may
- * overlap the one before it; of its values only the last `fresh` are written. */
+ * A strip is `count` consecutive vectors, except that the last one ends at the last column and may overlap
+ * the one before it; of its values only the last `fresh` are written. */
 
 typedef real V(vec) __attribute__((vector_size(VEC_BYTES)));
 
@@ -29,7 +30,7 @@ INLINE void V(store)(val *p, V(vec) v)
     memcpy(p, &v, sizeof v);
 }
 
-/* Past the caches, to an aligned place. */
+/* A non-temporal store to an aligned address. */
 INLINE void V(stream)(val *p, V(vec) v)
 {
 #if VEC_BYTES == 64
@@ -49,7 +50,7 @@ INLINE void V(stream)(val *p, V(vec) v)
 #endif
 }
 
-/* A value that multiplies vectors. */
+/* A scalar that multiplies vectors. */
 typedef struct V(factor) {
     V(vec) re;
 #if KIND > 2
@@ -97,7 +98,7 @@ INLINE V(vec) V(times)(V(factor) f, V(vec) x)
 #undef SWAP
 #endif
 
-/* The sums of a strip to y where it takes more than storing them. */
+/* Writes the sums of a strip to y where more is needed than storing them (alpha, beta, ...). */
 static __attribute__((noinline)) void V(write)(const ending *e, int count, const V(vec) *sum, int64_t last,
                                                int64_t fresh, val *y)
 {
@@ -109,7 +110,7 @@ static __attribute__((noinline)) void V(write)(const ending *e, int count, const
     }
 }
 
-/* The sums of a strip of one row to y. */
+/* Writes the sums of a strip of one row to y. */
 INLINE void V(put)(const int count, const job_of *j, const V(vec) *sum, int64_t last, int64_t fresh, val *y)
 {
     if (fresh < V(VALUES) || !j->end.plain) {
@@ -126,7 +127,7 @@ INLINE void V(put)(const int count, const job_of *j, const V(vec) *sum, int64_t 
     V(store)(y + last, sum[count - 1]);
 }
 
-/* An entry of A: its row of X, and what it multiplies it with. */
+/* An entry of A: its value, and the row of X that it multiplies. */
 typedef struct V(entry) {
     const val *row;
     V(factor)  factor;
@@ -136,8 +137,8 @@ INLINE V(entry) V(entry_at)(const int count, const bool far, const job_of *j, in
 {
     V(entry) e = {x + (int64_t)j->col[k] * j->x_ld, V(spread)(j->val[k])};
     if (far) {
-        /* The row may not have been checked yet.  To prefetch any address is harmless, but a pointer outside
-         * of X must not be formed: the address is computed as a number. */
+        /* The row may not have been checked yet.  Prefetching any address is harmless, but forming a pointer
+         * outside of X is undefined: so the address is computed as an integer. */
         const uint64_t there = (uint64_t)j->col[k + AHEAD < j->nnz ? k + AHEAD : k] * (uint64_t)j->x_ld;
         const uintptr_t ahead = (uintptr_t)x + (uintptr_t)there * sizeof(val);
         UNROLL for (int b = 0; b < count * VEC_BYTES; b += 64)
@@ -153,7 +154,7 @@ INLINE void V(take)(const int count, V(entry) e, int64_t last, V(vec) *sum)
 }
 
 /* One row: the entries begin..end of A, x and y at the first column of the strip; the last vector is at
- * `last`.  The next entry is looked up while one is multiplied. */
+ * `last`.  The next entry is loaded while the current one is multiplied. */
 INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t begin, int64_t end,
                      const val *x, int64_t last, int64_t fresh, val *y)
 {
@@ -171,10 +172,10 @@ INLINE void V(strip)(const int count, const bool far, const job_of *j, int64_t b
     V(put)(count, j, sum, last, fresh, y);
 }
 
-/* Four rows from i on where a strip is one vector, side by side as far as the shortest goes: a chain of
- * additions alone would wait for each of them.  Where `ahead`, A is fetched before its time.  Of X
- * four rows at once are on their way already: to fetch more of them pays only where no cache has them and
- * each is a whole line. */
+/* Four rows from i on where a strip is a single vector, summed together up to the length of the shortest: a
+ * single chain of additions would be limited by their latency.  `ahead`: A is prefetched.  Loads of X from
+ * four rows overlap anyway, so prefetching X pays only where it is in no cache and each row is a whole
+ * line. */
 INLINE void V(four)(const bool far, const bool ahead, const job_of *j, int64_t i, const val *x, int64_t last,
                     int64_t fresh, val *y)
 {
@@ -187,14 +188,14 @@ INLINE void V(four)(const bool far, const bool ahead, const job_of *j, int64_t i
         sum[r] = (V(vec)){0};
     }
     for (int64_t k = 0; k < least; k++) {
-        if (ahead && k % 4 == 0) {      /* four streams at once are not foreseen */
+        if (ahead && k % 4 == 0) {      /* the hardware prefetcher does not follow four streams */
             UNROLL for (int b = 0; b < 16 * (int)sizeof(val); b += 64)
                 __builtin_prefetch((const char *)(j->val + at[4] + 4 * k + LINEAR) + b);
             __builtin_prefetch(j->col + at[4] + 4 * k + LINEAR);
         }
         UNROLL for (int r = 0; r < 4; r++) V(take)(1, V(entry_at)(1, far, j, at[r] + k, x), last, &sum[r]);
     }
-    if (at[4] - at[0] > 4 * least)      /* not all of one length */
+    if (at[4] - at[0] > 4 * least)      /* some rows are longer */
         UNROLL for (int r = 0; r < 4; r++)
             for (int64_t k = at[r] + least; k < at[r + 1]; k++)
                 V(take)(1, V(entry_at)(1, far, j, k, x), last, &sum[r]);
@@ -234,7 +235,7 @@ static void V(columns)(const job_of *j, span rows, int64_t at, int64_t width, va
         int64_t last = taken - V(VALUES), fresh = taken - (count - 1) * V(VALUES);
         const val *x = j->x + at;
         val *to = y + at;
-        if (count == 1 && fresh < V(VALUES)) {    /* a rest alone: begins in what is done already */
+        if (count == 1 && fresh < V(VALUES)) {    /* a single partial vector: overlaps finished columns */
             x -= V(VALUES) - fresh;
             to -= V(VALUES) - fresh;
             last = 0;

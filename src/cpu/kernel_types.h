@@ -31,7 +31,7 @@
 #define WIDTH_i64 64
 #define WIDTH JOIN(WIDTH_, TL_IDX)
 
-/* Under a sanitizer the same functions once each: it makes every copy many times as long, and slow to
+/* With a sanitizer these functions are not inlined: it makes every copy many times as long, and slow to
  * compile. */
 #ifdef TULLE_SANITIZED
 #define INLINE static inline
@@ -58,10 +58,10 @@ INLINE bool is_zero(val x) { return x == 0; }
 #else
 INLINE val  zero(void) { return (val){0, 0}; }
 INLINE val  add(val x, val y) { return (val){x.re + y.re, x.im + y.im}; }
-/* The bits of x.re*y.re - x.im*y.im, written as a sum of two products.  gcc 12.1 and 12.2 make the difference
- * and the sum together one fused multiply-add-subtract where the processor has it, whatever -ffp-contract
- * says (gcc's bug 107647).  Loops are faster this way, too: x stands still in them, its negative with it, and
- * all that is left is multiplied and added. */
+/* Written with a sum of two products instead of the difference x.re*y.re - x.im*y.im, which has the same
+ * bits: gcc 12.1 and 12.2 turn the difference and the sum into one fused multiply-add-subtract where the
+ * processor has it, in spite of -ffp-contract=off (gcc's bug 107647).  Loops are faster this way, too: x and
+ * so its negative are loop-invariant, and only multiplications and additions remain. */
 INLINE val  mul(val x, val y) { return (val){x.re * y.re + -x.im * y.im, x.re * y.im + x.im * y.re}; }
 INLINE bool is_zero(val x) { return x.re == 0 && x.im == 0; }
 #endif
@@ -74,10 +74,10 @@ typedef int64_t idx;
 
 typedef enum { SYMBOLIC, FUSED, NUMERIC } mode;
 
-/* What a build of the row loop may take for granted: PLAIN means 32-bit arrays, and twins are not used. */
+/* The row loop is compiled twice: PLAIN assumes 32-bit arrays and no twins, ANY assumes nothing. */
 typedef enum { PLAIN, ANY } shape;
 
-/* Where the results of a piece go. */
+/* The output arrays of a piece. */
 typedef struct out {
     idx *col;                           /* SYMBOLIC: may be NULL */
     val *val;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_window.h - what answers when the others decline.
+ * kernel_window.h - the fallback for rows that the other accumulators cannot compute.
  *
- * A row of any length over any width is cut into column ranges that fit the slots or the sort.  Rows so heavy
- * that several threads share them come here too, a range of columns each. */
+ * A row of any length and width is cut into ranges of columns that fit the slots or the sort.  Rows so heavy
+ * that several threads share them are computed here too, a range of columns by each thread. */
 #ifndef TL_KERNEL_WINDOW_H
 #define TL_KERNEL_WINDOW_H
 #include "cpu/kernel_dense.h"
@@ -19,7 +19,7 @@ INLINE int64_t lower_bound(const idx *restrict col, int64_t begin, int64_t end, 
     return begin;
 }
 
-/* The columns lo..hi-1 of one row of C, by whatever fits: slots, sort, or two halves. */
+/* Computes the columns lo..hi-1 of one row of C with slots or sort, whichever fits, or else in two halves. */
 static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_begin, int64_t a_end,
                       int64_t lo, int64_t hi, out o)
 {

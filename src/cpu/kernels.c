@@ -7,7 +7,7 @@
  * (kernel_gather.h), tl_choose() picks an accumulator by its products and window, and the accumulator, one
  * kernel_*.h each, writes it out sorted.
  *
- * Every entry is (((0 + p1) + p2) + ...) in the order of the row of A, in each of them: the results are
+ * With every accumulator an entry is (((0 + p1) + p2) + ...) in the order of the row of A: the results are
  * equal bit for bit, also between instruction sets (no contraction to fused multiply-adds). */
 #include "cpu/kernel_dense.h"
 #include "cpu/kernel_direct.h"
@@ -34,7 +34,7 @@ INLINE void note(tl_scratch *s, tl_accumulator acc, int64_t rows, int64_t produc
     s->products[acc] += products;
 }
 
-/* One row; declines are answered by window(). */
+/* Computes one row; where its accumulator cannot, window() does. */
 INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r,
                        int64_t known, out o)
 {
@@ -98,7 +98,7 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
         for (int k = 0; k < rows; k++) {
             int64_t kept = m == FUSED && job->drop_zeros ? without_zeros(o, n) : n;
             if (m == FUSED && job->drop_zeros && rows > 1 && kept < n) {
-                /* close the gap in front of the rows that follow */
+                /* close the gap before the following rows */
                 int64_t rest = (rows - 1 - k) * n;
                 memmove(o.col + kept, o.col + n, (size_t)rest * sizeof(idx));
                 memmove(o.val + kept, o.val + n, (size_t)rest * sizeof(val));
@@ -115,8 +115,7 @@ INLINE int64_t run_rows(const mode m, const shape sh, const tl_job *job, tl_scra
 }
 
 /* A row that has none of the patterns.  Where `products` is not 0, x has the columns of so many, and p will
- * be their pattern.  Apart from the loop below, which has registers for little else than rows that
- * have one. */
+ * be their pattern.  Not inlined, so that the loop below has all registers for rows with a known pattern. */
 static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s, pattern *p, int64_t begin,
                                   int64_t end, int64_t known, int64_t products, out o)
 {
@@ -129,8 +128,8 @@ static NOINLINE int64_t other_row(const mode m, const tl_job *job, tl_scratch *s
     return n;
 }
 
-/* The same where rows repeat patterns of rows shortly before them.  A piece in which most do not goes on
- * without looking. */
+/* The same where rows repeat patterns of rows shortly before them.  If most rows of a piece do not, the rest
+ * of the piece is computed without looking for patterns. */
 INLINE int64_t run_repeats(const mode m, const shape sh, const int entries, const tl_job *job, tl_scratch *s,
                            const tl_piece *piece, void *c_col, void *c_val, int64_t *row_end)
 {
@@ -234,6 +233,6 @@ INLINE int64_t run_piece(const mode m, const tl_job *job, tl_scratch *s, const t
 
 ENTRY(NAME(tl_fused_), FUSED)
 ENTRY(NAME(tl_numeric_), NUMERIC)
-#if KIND == 2                   /* patterns have no value type; they are built with the doubles */
+#if KIND == 2                   /* pattern kernels have no value type: compiled only once, with double */
 ENTRY(NAME(tl_symbolic_), SYMBOLIC)
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * look.c - how A reads X, found from samples of its rows.
+ * look.c - analyses how A accesses X, from a sample of its rows (SpMM).
  *
  * A may not have been checked yet: row pointers and columns that are out of range are skipped. */
 #include "cpu/spmm.h"
@@ -13,16 +13,16 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Rows row..end have their entries within A. */
+/* Whether the row pointers of rows row..end are within A's arrays. */
 static bool within(const tulle_csr *A, int64_t row, int64_t end)
 {
     int64_t first = tl_row_begin(A, row), stop = tl_row_begin(A, end);
     return 0 <= first && first <= stop && stop <= A->nnz;
 }
 
-/* ---- do rows that follow each other need the same of it? */
+/* ---- whether consecutive rows of A need the same rows of X */
 
-/* How many entries of row i have one of row i - 1 near them, of how many. */
+/* Counts the entries of row i (*seen), and those near a column of row i - 1 (*found). */
 static void compare_rows(const tulle_csr *A, int64_t i, int64_t *found, int64_t *seen)
 {
     enum { NEAR = 2, MOST = 256 };
@@ -47,7 +47,7 @@ bool tl_spmm_scattered(const tulle_csr *A)
     return found * 2 < seen;
 }
 
-/* ---- are some rows of it needed far more often than others, as in graphs with hubs? */
+/* ---- whether some rows of X are needed far more often than others, as in graphs with hubs */
 
 bool tl_spmm_skewed(const tulle_csr *A)
 {
@@ -59,10 +59,10 @@ bool tl_spmm_skewed(const tulle_csr *A)
     qsort(col, ENTRIES, sizeof *col, by_size);
     for (int s = 0; s < ENTRIES; s++)
         shared += (s > 0 && col[s] == col[s - 1]) || (s + 1 < ENTRIES && col[s] == col[s + 1]);
-    return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* so many meet by chance */
+    return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* the latter: expected by chance */
 }
 
-/* ---- how much of it does a group of rows need? */
+/* ---- how many rows of X a group of rows of A spans */
 
 int64_t tl_spmm_window(const tulle_csr *A)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.c - C = A*B on the CPU, in one pass where it can be, in two where it must.
+ * product.c - C = A*B on the CPU, in one pass where possible, otherwise in two.
  *
- * One pass: C gets address space for its upper bound and is filled from the front (queue.c); only what
- * is filled is paid for.  Two passes, when the bound is beyond the memory limit, when the caller fixed
- * a width that the bound does not fit, when memory comes from hooks, or when rows are so alike that
- * counting them costs less than joining the results of several threads: the symbolic kernels count
- * first, then every piece is computed straight into its place in arrays of exactly that size. */
+ * One pass: address space is reserved for the upper bound of C, which is filled from the front (queue.c);
+ * only the filled part takes memory.  Two passes are used when the bound exceeds the memory limit, when it
+ * does not fit the index width that the caller fixed, when memory comes from hooks, or when rows are so alike
+ * that counting them costs less than joining the results of several threads: the symbolic kernels count
+ * first, then every piece is computed directly into its place in arrays of exactly that size. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -22,11 +22,11 @@ int tl_cpu_threads(const tl_base *b, int wanted, int64_t products)
 
 tulle_status tl_cpu_pieces(tl_base *b, const tl_request *r, bool lean, tl_pieces *pieces)
 {
-    /* a row is heavy when it alone would be a sixteenth of a thread's work */
+    /* a row is heavy when it alone is a sixteenth of a thread's work */
     int64_t products = r->profile->total / PIECES_MAX,
             part = r->profile->total / (16 * (r->threads > 0 ? r->threads : 1));
-    /* Long runs of rows alike stay together; and where rows of many products repeat each other, those that
-     * follow each other name much of the same of B, which each thread reads anew. */
+    /* Long runs of similar rows are kept together.  So are rows of many products with repeated patterns:
+     * consecutive ones need many of the same rows of B, which each thread would have to read again. */
     bool together = r->profile->a_like
                     || (r->profile->repeats && r->profile->total / 128 > r->A->rows);
     int64_t least = together ? 4 * PIECE_PRODUCTS : PIECE_PRODUCTS;
@@ -47,7 +47,7 @@ static int64_t products_of(const tl_request *r)
     return sum;
 }
 
-/* As tl_pieces_make() lets the list grow, whose last two are there together for a moment. */
+/* As tl_pieces_make() lets the list grow; while it grows, the old and the new list exist together. */
 uint64_t tl_cpu_pieces_bytes(const tl_request *r)
 {
     enum { ROOM = 64 };
@@ -57,7 +57,7 @@ uint64_t tl_cpu_pieces_bytes(const tl_request *r)
     return tl_bytes_of((uint64_t)(before + room), sizeof(tl_piece));
 }
 
-/* Row pointers were written as 64 bit because the bound asked for it; they turn out to fit. */
+/* Row pointers were written with 64 bits because of the upper bound, but 32 bits turn out to suffice. */
 static void narrow_pointers(tulle_matrix *C)
 {
     int64_t *wide = C->row_ptr;
@@ -69,7 +69,7 @@ static void narrow_pointers(tulle_matrix *C)
     C->view.ptr_type = TULLE_I32;
 }
 
-/* Columns and values for exactly so many entries. */
+/* Allocates columns and values for exactly this many entries. */
 static tulle_status make_room(tl_base *b, const tl_request *r, int64_t nnz, size_t index, tulle_matrix *C)
 {
     tulle_status status = TULLE_OK;
@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-/* The columns in the width asked for, the view of what was computed. */
+/* Converts the columns to the requested width, and completes the view of C. */
 static void finish(tl_base *b, const tl_request *r, tl_road *road, int64_t nnz)
 {
     const tulle_csr *B = r->B;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * replay.c - the values of C again, for patterns that have not changed.
+ * replay.c - the numeric phase alone: computes the values of C again, for unchanged patterns.
  *
- * The pieces, their places in C and the scratch of every thread are kept, so a run allocates nothing
+ * The pieces, their positions in C and the workspace of every thread are kept, so a run allocates nothing,
  * and no piece waits for another. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
@@ -16,13 +16,13 @@ struct tl_replay {
     tulle_csr   C;
     int64_t    *place;                  /* first entry of each piece */
     tl_piece_fn fn;
-    /* of the run under way */
+    /* of the current run */
     tl_base    *base;
     void       *c_val;
     atomic_llong next;
 };
 
-/* First entry of row `row` at or behind column lo. */
+/* The first entry of a row whose column is at least lo. */
 static int64_t place_of(const tulle_csr *C, int64_t row, int64_t lo)
 {
     int64_t begin = tl_row_begin(C, row), end = tl_row_begin(C, row + 1);
@@ -39,7 +39,8 @@ uint64_t tl_replay_bytes(void)
     return sizeof(tl_replay);
 }
 
-/* As many threads as the limit has room for; one always, as the product before had it. */
+/* As many threads as the memory limit allows, but at least one: the product that was computed before needed
+ * as much. */
 static tulle_status make_crew(tl_base *b, const tl_request *r, tl_replay *p)
 {
     tulle_status status = TULLE_OK;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * scratch.c - what a thread needs beside A, B and C.
+ * scratch.c - the workspace of a thread.
  *
- * Bytes: (value + 1) a slot for at most 16 MiB, 24 a stretch, twice 8 or 16 and a value a sort item, an index
- * and a value an entry of the hash table, 64 or 256 KiB of patterns where they come again, 52 KiB of steps
- * where rows are alike: under 20 MiB, less for small matrices.  With the slots of queue.c a thread stays
- * below 32 MiB.  A lean one, for limits below that, takes 100 to 250 KiB. */
+ * Bytes: (value + 1) per slot, at most 16 MiB; 24 per stretch; twice 8 or 16 and a value per sort item; an
+ * index and a value per entry of the hash table; 64 or 256 KiB of patterns where they repeat; 52 KiB of steps
+ * where rows are alike.  Together under 20 MiB, less for small matrices; with the slots of queue.c a thread
+ * stays below 32 MiB.  A lean workspace, for memory limits below that, takes 100 to 250 KiB. */
 #include "cpu/cpu.h"
 #include <string.h>
 
 static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 static int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
 
-/* Four lanes want four slots a column; windows over 64 K columns do without lanes. */
+/* Twins use up to four slots per column, but only in windows of up to 64 K columns. */
 static int64_t slots_for(const tulle_csr *B)
 {
     int64_t fit = ((int64_t)16 << 20) / ((int64_t)tl_type_size(B->val_type) + 1);
@@ -20,10 +20,10 @@ static int64_t slots_for(const tulle_csr *B)
     return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
-/* Room for patterns that come again, and for what a vector reads behind the last product of one. */
+/* Sizes the repeated patterns, with padding for vectors that read beyond the last product of one. */
 static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool lean)
 {
-    /* for each entry of A a step, or length, lanes and sources of a row of B: kernel_lanes.h */
+    /* for each entry of A a step, or the length, lanes and sources of a row of B: kernel_lanes.h */
     const int64_t steps = 8 * (int64_t)index + TL_STEP_BYTES, lanes = 1 + 4 + 32;
     s->pattern_most = smaller(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
@@ -36,7 +36,7 @@ static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool
     while (s->pattern_count > 8 && s->pattern_count * s->pattern_bytes > room) s->pattern_count /= 2;
 }
 
-/* How much of everything.  A hash table holds no more columns than there are. */
+/* Computes all sizes.  A hash table needs no more entries than B has columns. */
 static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bool lean)
 {
     memset(s, 0, sizeof *s);
@@ -45,14 +45,14 @@ static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bo
     s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
     s->table = 16;
     while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
-    if (p->a_like && p->b_like) {       /* a step has a product at least, and eight at most */
+    if (p->a_like && p->b_like) {       /* a step has one to eight products */
         s->octet_steps = smaller(p->max_products, lean ? TL_LEAN_OCTET_STEPS : TL_OCTET_STEPS);
         s->octet_products = smaller(p->max_products, 8 * s->octet_steps);
     }
     if (p->repeats) size_patterns(s, p, tl_index_size(B->idx_type), lean);
 }
 
-/* Lays the arrays of a scratch out from `at` on; the bytes they take.  With at NULL only the sum counts. */
+/* Places the arrays of a workspace from `at` on; returns their bytes.  at NULL: only computes the bytes. */
 static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64_t piece_rows)
 {
     int64_t items = s->items + s->items / 8 + 16, runs = 2 * larger(s->stretches, s->items / 8) + 4;
@@ -105,10 +105,10 @@ done:
     return status;
 }
 
-/* By the thread that will use it, so that the memory is near. */
+/* Called by the thread that will use it, so that the pages are allocated near that thread (NUMA). */
 void tl_scratch_clear(tl_scratch *s, size_t value, size_t index)
 {
-    if (!s->fresh) {                    /* else what no window reaches is not paid for */
+    if (!s->fresh) {                    /* fresh pages are zero; those never used are not even allocated */
         memset(s->slot, 0, (size_t)s->slots * value);
         memset(s->mark, 0, (size_t)s->slots + 64);
         memset(s->block, 0, (size_t)(s->slots / 64 + 64));

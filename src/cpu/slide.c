@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * slide.c - X a little ahead of the rows of A that need it, copied so that some of its columns lie side by
- * side.
+ * slide.c - SpMM with a sliding window: rows of X are copied, shortly before they are needed, in blocks of
+ * columns.
  *
- * Rows of a banded matrix, a stencil, a mesh that follow each other need nearly the same rows of X.  Where
- * those are long, what 27 of them hold fills a core's first cache, and if they are a power of 2 apart, a part
- * of each does so, too: they find room in few of its sets only.  Copied in blocks of columns they stay; but a
- * copy of all of X has to go out to memory and come back.  So a thread goes through its rows in groups and
- * copies what comes into sight: the copy of a group's window is made in a cache and is used up there.
+ * Consecutive rows of a banded matrix, a stencil or a mesh need nearly the same rows of X.  Where these are
+ * long, 27 of them fill the L1 cache; and if their distance in memory is a power of 2, even a part of each
+ * row does, because the parts map to few cache sets.  Copied in blocks of columns they stay in the cache, but
+ * a copy of the whole X would be written to memory and read back.  So a thread processes its rows of A in
+ * groups, and copies the rows of X that enter the window of the next group: the copy is made and used within
+ * the cache.
  *
- * The copy is a ring of rows of X, begin..end, block of columns by block; where a group needs rows before
- * them, or none of them, it begins anew.  The entries of a group get the places of their rows there instead
- * of columns, once for all blocks. */
+ * The copy is a ring buffer of the rows begin..end of X, one block of columns after another; if a group needs
+ * rows before these, or none of them, the ring starts again.  The column indices of a group are replaced by
+ * positions in the ring, once for all blocks of columns. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 
-/* Rows end..hi into the ring. */
+/* Copies the rows end..hi into the ring. */
 static void take_in(tl_slide *s, int64_t hi)
 {
     const int64_t size = (int64_t)tl_type_size(s->X->val_type), ld = s->X->ld;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * comm.c - the transport with its bytes, messages and waiting counted, and agreement on a status.
+ * comm.c - wraps the transport to count bytes, messages and waiting time; collective agreement on a status.
  *
- * Agreement takes one number of each rank: its own where it failed.  The least is the rank whose status and
- * sentence all take over, in a second step that only failures pay for.  So no rank goes on to wait for
- * messages of one that has left.
+ * Agreement is one allreduce (minimum) to which a rank that failed contributes its rank number.  The lowest
+ * one then sends its status and error message to all, in a second step that takes place only after a failure.
+ * So no rank goes on and waits for messages of a rank that has already returned.
  *
- * Where the transport itself fails, the rank tells it so (fail()), which releases the others from what they
- * wait for; from then on everything is refused on all ranks. */
+ * If the transport itself fails, the rank calls fail(), which ends the waiting of the other ranks; from then
+ * on every call fails on all ranks. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ void tl_dist_free(tulle_dist *d)
     tl_free(d->b, d);
 }
 
-/* ---- one call of the transport each */
+/* ---- wrappers of the transport's functions */
 
 static tulle_status broken(tulle_dist *d)
 {
@@ -67,7 +67,7 @@ static tulle_status result(tulle_dist *d, int code, const char *what)
     return broken(d);
 }
 
-/* The seconds that a call took are added to the waiting. */
+/* Adds the time of a call to the waiting time. */
 #define WAITED(code, call)                                                  \
     do {                                                                    \
         double since = tl_now();                                            \
@@ -139,7 +139,7 @@ void tl_count_begin(tulle_dist *d)
 
 /* ---- agreement */
 
-/* What the first rank that failed has to say, to all. */
+/* Broadcasts status and message of the first rank that failed. */
 static tulle_status take_over(tulle_dist *d, tulle_status status, int first)
 {
     int64_t words[WORDS + 1] = {0};
@@ -154,7 +154,7 @@ static tulle_status take_over(tulle_dist *d, tulle_status status, int first)
     memcpy(text, words, TL_ERROR_MAX);
     text[TL_ERROR_MAX - 1] = 0;
     status = (tulle_status)words[WORDS];
-    /* One that was handed on already keeps its rank. */
+    /* A message that was taken over before has a rank already. */
     return strncmp(text, "rank ", 5) == 0 || d->t.size == 1
                ? tl_fail(d->b, status, "%s", text) : tl_fail(d->b, status, "rank %d: %s", first, text);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * exchange.c - items from every rank to every rank, in slices.
+ * exchange.c - an all-to-all exchange in slices.
  *
- * In round k the k-th slice for each rank is under way, while the next is packed into a second buffer and, in
- * the first round, work of this rank alone is done (meanwhile()).  What comes in goes to its place at once:
- * nothing is unpacked.  A rank that has nothing left to send or to get in a round is left out of it; slices
- * of one pair arrive in order, so no round needs to be announced.
+ * In round k the k-th slice for each rank is being sent, while the next one is packed into a second buffer
+ * and, in the first round, local work is done (meanwhile()).  Messages are received directly into their final
+ * place.  A pair of ranks with nothing left to exchange is skipped; slices of one pair arrive in order, so
+ * rounds need no synchronization.
  *
- * Memory: two slices for each rank that gets something, none longer than needed. */
+ * Memory: two slices for each rank that is sent something, not longer than needed. */
 #include "dist/dist.h"
 #include <string.h>
 
@@ -15,11 +15,11 @@ typedef struct rounds {
     tulle_dist      *d;
     const tl_stream *s;
     int64_t          most;              /* items of a slice                     */
-    int64_t         *begin;             /* where each rank's slice lies in a buffer */
+    int64_t         *begin;             /* offset of each rank's slice in a buffer */
     char            *buffer[2];
 } rounds;
 
-/* Of a rank's items in a round; what a rank has for itself is not sent. */
+/* The number of a rank's items in a round; a rank sends nothing to itself. */
 static int64_t slice_of(const rounds *r, const int64_t *items, int rank, int64_t round)
 {
     int64_t left = rank == r->d->t.rank ? 0 : items[rank] - round * r->most;
@@ -77,15 +77,15 @@ done:
     return status;
 }
 
-/* Work of this rank alone. */
+/* Local work during the first round. */
 static void meanwhile(const tl_stream *s, int rank)
 {
     if (s->out[rank] > 0) s->pack(s->arg, rank, s->out[rank], s->place[rank]);
     if (s->meanwhile) s->meanwhile(s->arg);
 }
 
-/* Both sides of a message must cut it alike, and the options of a tulle_dist are each rank's own: the least
- * slice counts, and is found out once. */
+/* Sender and receiver must use the same slice size, but each rank has its own options: the smallest size of
+ * all is used, and determined once. */
 static tulle_status agree_on_slice(tulle_dist *d, tulle_status status)
 {
     if (d->sliced) return status;

@@ -2,16 +2,16 @@
  *
  * fetch.c - the rows of B that a rank's rows of A need, own and fetched, as one CSR matrix in global order.
  *
- * Lengths travel first: then every rank knows to the byte what it will get, before anything large is
- * allocated or moves.  Columns and values follow, straight into their places, while the rank copies its own
- * rows and numbers A's columns anew.
+ * Row lengths are exchanged first: then every rank knows exactly how many bytes it will receive, before
+ * anything large is allocated or moved.  Columns and values follow, received directly into their places,
+ * while the rank copies its own rows and renumbers A's columns.
  *
- * With one rank nothing moves and nothing is copied: the views are the caller's.
+ * With one rank nothing is moved or copied: the views are the caller's.
  * Memory: B's own and fetched rows once, A's columns once, and the slices of exchange.c. */
 #include "dist/dist.h"
 #include <string.h>
 
-/* What a rank's rows of B are for rank r. */
+/* The matrix whose rows are sent to rank r. */
 static const tulle_csr *rows_for(const tl_fetch *f, const tulle_csr *B, int r)
 {
     return f->part ? &f->part[r % f->parts] : B;
@@ -85,7 +85,7 @@ uint64_t tl_fetch_bytes(const tl_fetch *f, const tulle_csr *A, const tulle_csr *
 
 /* ---- columns and values */
 
-typedef struct parcel {                 /* one array of B under way */
+typedef struct parcel {                 /* one array of B that is being exchanged */
     tulle_dist      *d;
     tl_fetch        *f;
     const tulle_csr *A, *B;
@@ -93,12 +93,12 @@ typedef struct parcel {                 /* one array of B under way */
     const void      *values;            /* the caller's                 */
     char            *to;                /* ... and ours                 */
     size_t           item;
-    int64_t         *row, *entry;       /* how far each rank was served */
-    bool             number;            /* A's columns anew, meanwhile  */
+    int64_t         *row, *entry;       /* progress of packing for each rank */
+    bool             number;            /* renumber A's columns meanwhile */
     tulle_index      a_type;
 } parcel;
 
-/* The array that rank r is served from. */
+/* The array that is packed for rank r. */
 static const char *array_for(const parcel *p, int r)
 {
     if (p->columns) return rows_for(p->f, p->B, r)->col_idx;
@@ -134,7 +134,7 @@ static void own_part(void *arg)
     if (p->number) f->late = tl_lists_renumber(p->d->b, &f->lists, p->A, &f->a_col, &p->a_type);
 }
 
-/* Sends and gets one array; status is what this rank brings to the agreement before. */
+/* Exchanges one array; status: this rank's part of the agreement before. */
 static tulle_status move_array(parcel *p, tulle_status status, tl_mail kind)
 {
     tulle_dist *d = p->d;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * file.c - a .tulle file that all ranks read or write, each its part.
+ * file.c - parallel reading and writing of a .tulle file, each rank its part.
  *
- * Reading: every rank reads the header, its row pointers, and then its columns and values.  The checksums of
- * the format are made of one for each MiB; the ranks share these blocks evenly, whichever rows lie in them,
- * and put the sums together.  What is damaged is found by all.
+ * Reading: every rank reads the header, its row pointers, and then its columns and values.  A checksum of the
+ * format is computed from those of blocks of 1 MiB; these blocks are divided evenly among the ranks,
+ * independently of the rows in them, and the checksums combined.  Every rank detects damage.
  *
- * Writing: rank 0 makes the temporary file, the others open it by its name and write where their rows belong;
- * sums are made of what then is in the file, block by block.  Rank 0 writes the header and gives the file its
- * name; until then, and after any failure, what stood there before is untouched.  The file must lie where all
- * ranks see it.
+ * Writing: rank 0 creates the temporary file, the others open it by its name and write their rows at their
+ * offsets; then checksums are computed from the file, block by block.  Rank 0 writes the header and renames
+ * the file; until then, and after any failure, the old file is untouched.  The file must be on a file system
+ * that all ranks share.
  *
- * Memory: the rank's rows, a MiB, and 8 bytes a MiB of the file. */
+ * Memory: the rank's rows, a MiB, and 8 bytes per MiB of the file. */
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64
 #include "dist/dist.h"
@@ -45,7 +45,7 @@ static tulle_status get(tulle_dist *d, const char *path, int fd, void *to, uint6
     return TULLE_OK;
 }
 
-/* ---- sums of blocks, shared by the ranks */
+/* ---- checksums of blocks, divided among the ranks */
 
 static int64_t blocks_of(const tl_tulle_head *h, int array)
 {
@@ -79,7 +79,7 @@ done:
     return status;
 }
 
-/* The sum of each array as it is in the file. */
+/* Computes the checksum of each array from the file. */
 static tulle_status sum_arrays(tulle_dist *d, const char *path, int fd, const tl_tulle_head *h, uint64_t *sum)
 {
     tulle_status status = TULLE_OK;
@@ -169,7 +169,7 @@ static tulle_status read_rows(tulle_dist *d, const char *path, int fd, const tl_
                 h->array[TL_TULLE_VALUES].at + (uint64_t)begin * val));
     else
         for (int64_t k = 0; k < end - begin; k++)
-            ((double *)A->values)[k] = 1.0;       /* a pattern has ones */
+            ((double *)A->values)[k] = 1.0;       /* a pattern gets ones as values */
     status = tl_csr_check(d->b, &A->view, path, 0);
     if (status < 0 && status > TULLE_ENOMEM)
         status = TULLE_EFORMAT;    /* the file's fault, not the caller's */
@@ -214,7 +214,7 @@ done:
 
 /* ---- writing */
 
-/* The name of the temporary file of rank 0, on all. */
+/* Broadcasts the name of rank 0's temporary file. */
 static tulle_status tell_name(tulle_dist *d, tulle_status status, const tl_out *o, int64_t *words)
 {
     memset(words, 0, WORDS * sizeof *words);
@@ -228,7 +228,7 @@ done:
     return status;
 }
 
-/* This rank's rows where they belong; first: entries of the ranks before. */
+/* Writes this rank's rows at their offsets; first: entries of lower ranks. */
 static int put_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tulle_dist_csr *A, int64_t first,
                     char *buffer)
 {
@@ -237,7 +237,7 @@ static int put_rows(tulle_dist *d, tl_out *o, const tl_tulle_head *h, const tull
     int64_t ptr = (int64_t)tl_index_size(type), idx = (int64_t)tl_index_size(l->idx_type);
     int64_t val = (int64_t)tl_type_size(l->val_type), most = TL_TULLE_BLOCK / ptr;
     int64_t begin = A->row_starts[d->t.rank], rows = l->rows + (d->t.rank == d->t.size - 1), error = 0;
-    for (int64_t i = 0; i < rows && !error; i += most) {        /* the last rank writes the end, too */
+    for (int64_t i = 0; i < rows && !error; i += most) {        /* the last rank writes row_ptr[rows], too */
         int64_t n = rows - i < most ? rows - i : most;
         for (int64_t k = 0; k < n; k++) tl_put(buffer, type, k, first + tl_row_begin(l, i + k));
         error = tl_out_put(o, buffer, n * ptr, (int64_t)h->array[TL_TULLE_ROW_PTR].at + (begin + i) * ptr);
@@ -270,7 +270,7 @@ done:
     return status;
 }
 
-/* The header: the shape of all ranks' rows, and how many entries lie before ours. */
+/* The header for the whole matrix, and the number of entries on lower ranks. */
 static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dist_csr *A, tl_tulle_head *h,
                                 int64_t *first)
 {
@@ -278,7 +278,7 @@ static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dis
     int size = d->t.size;
     tulle_csr all = A->local;
     int64_t *count = NULL;
-    /* Whether there are values, and whether row pointers are wide: on all ranks. */
+    /* Whether there are values, and whether row pointers have 64 bits, on all ranks. */
     int64_t both[2] = {A->local.values || A->local.nnz == 0, A->local.ptr_type == TULLE_I64};
     AGREE(tl_alloc(d->b, &count, 2 * (int64_t)size, sizeof *count, "counts of entries"));
     for (int r = 0; r < size; r++) count[r] = A->local.nnz;
@@ -291,7 +291,7 @@ static tulle_status head_of_all(tulle_dist *d, const char *path, const tulle_dis
         all.nnz += count[size + r];
     }
     all.ptr_type = both[1] ? TULLE_I64 : tl_index_for(all.nnz);
-    all.values = both[0] ? (const void *)A : NULL;      /* only whether there are any */
+    all.values = both[0] ? (const void *)A : NULL;      /* only compared with NULL */
     AGREE(tl_tulle_begin(d->b, path, &all, h));
 done:
     tl_free(d->b, count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * freight.c - rows that came from the ranks (ship.c), as one matrix: one below the other, or side by side.
- * Side by side, rows to which no other rank has given anything are copied together: of the transpose of a
- * mesh's matrix these are nearly all. */
+ * freight.c - assembles rows received from the ranks (ship.c) into one matrix: vertically or side by side.
+ * Side by side, runs of rows to which no other rank contributes are copied at once: in the transpose of a
+ * mesh's matrix these are nearly all rows. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -44,7 +44,7 @@ typedef struct merge {
     int64_t           at;               /* entries of T so far         */
 } merge;
 
-/* Rows are short: a call for each would cost more than what it copies. */
+/* An inline loop: rows are short, and a call of memcpy() for each would cost more than the copy. */
 static inline void copy_few(char *to, const char *from, int64_t count, size_t item)
 {
     if (item == 4) {
@@ -62,7 +62,7 @@ static int64_t length_of(const merge *m, int r, int64_t i)
     return f->row[r + 1] > f->row[r] ? f->length[f->row[r] + i] : 0;
 }
 
-/* Row i of what rank r sent. */
+/* Appends row i of what rank r sent. */
 static void put_row(merge *m, int r, int64_t i)
 {
     const tl_freight *f = m->f;
@@ -77,7 +77,7 @@ static void put_row(merge *m, int r, int64_t i)
     m->next[r] += n;
 }
 
-/* Rows i .. end-1 of our own, as they lie. */
+/* Appends the rows i .. end-1 of this rank. */
 static void put_own(merge *m, int64_t i, int64_t end)
 {
     const tl_freight *f = m->f;
@@ -105,7 +105,7 @@ static void put_rows(merge *m, int64_t rows)
     tulle_index type = m->T->view.ptr_type;
     tl_put(m->T->row_ptr, type, 0, 0);
     for (int64_t i = 0; i < rows;) {
-        int64_t end = i;                        /* rows i .. end-1 are ours alone */
+        int64_t end = i;                        /* rows i .. end-1 come from this rank only */
         while (f->own && end < rows && !is_shared(m, end)) end++;
         if (end > i) {
             int64_t from = f->own_first + i, by = m->at - tl_row_begin(f->own, from);

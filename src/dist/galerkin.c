@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * galerkin.c - products with transposed operands: op(A)*op(B), and P^T*(A*P), the matrix of a coarse grid. */
+ * galerkin.c - products with transposed operands: op(A)*op(B), and the Galerkin product P^T*(A*P). */
 #include "dist/dist.h"
 
 /* *view is A, or *own, its transpose. */
@@ -47,7 +47,7 @@ tulle_status tl_dist_ptap(tulle_dist *d, const tulle_dist_csr *A, const tulle_di
     first.op_a = first.op_b = TULLE_KEEP;
     second.op_a = TULLE_TRANSPOSE;
     second.op_b = TULLE_KEEP;
-    second.trust_inputs = 1;            /* P was looked at, and A*P is ours */
+    second.trust_inputs = 1;            /* P was already checked, and A*P is our own result */
     TRY(tl_dist_product(d, A, P, &first, &AP));
     tulle_dist_csr ap = tulle_dist_matrix_view(AP);
     TRY(tl_dist_product(d, P, &ap, &second, C));

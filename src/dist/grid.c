@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * grid.c - what a product would move on each grid of ranks, and which of them is taken.
+ * grid.c - counts what a product would move on each grid of ranks, and chooses one.
  *
- * A grid of R x C ranks, R*C = size: rank q stands in row q / C and column q % C.  Its rows of A and those
- * of its neighbours in the row of the grid lie together.  It makes C for all of them, in the columns that
- * its column of the grid has (summa.c).  So there move
+ * A grid of R x C ranks, R*C = size: rank q is in row q / C and column q % C.  The rows of A of all ranks in
+ * one row of the grid are contiguous.  A rank computes C for all these rows, in the columns that belong to
+ * its column of the grid (summa.c).  So the following is moved:
  *
- *     A   to C - 1 others each row of A: its length and its entries;
- *     B   each row that a row of the grid names: to every rank of it the entries in its columns, and how
- *         many these are;
- *     C   what a rank has of the rows of its neighbours.
+ *     A   each row of A, its length and its entries, to C - 1 other ranks;
+ *     B   each row of B that a row of the grid needs: to every rank in it the entries in its columns, and
+ *         their number;
+ *     C   the parts of rows that belong to other ranks in the row of the grid.
  *
- * The owners of B's rows know from the lists of one dimension who needs which, so what moves of A and B is
- * counted to the byte without a message, each owner its part.  The pattern of C is not known yet: a row of
- * C has at most as many entries as products, and that is what is counted.  So two dimensions are chosen
- * only where they move less for certain.  Where A alone, once, is more than all that one dimension moves
- * (every mesh), nothing is counted at all.
+ * From the lists of the one-dimensional product the owners of B's rows know which ranks need which rows, so
+ * the bytes of A and B are counted exactly and without communication, by each owner for its rows.  The
+ * pattern of C is not known yet; as an upper bound it is counted with as many entries as products.  So a grid
+ * is chosen only where it certainly moves less.  Where moving A once is already more than the one-dimensional
+ * product moves (every mesh), nothing is counted at all.
  *
- * Memory: 8 bytes for each row of B here. */
+ * Memory: 8 bytes per row of B on this rank. */
 #include "dist/dist.h"
 #include <string.h>
 
-enum { GRIDS = 64 };                    /* that are looked at, those with the fewest columns first */
+enum { GRIDS = 64 };                    /* at most so many are considered, fewest columns first */
 
 typedef struct survey {
     const tulle_csr *A, *B;
     const tl_fetch  *f;
     int              size, rank;
     uint64_t         a_entry, b_entry;
-    char            *used;              /* the rows of B here that rows of A here name */
+    char            *used;              /* this rank's rows of B that its rows of A need */
     int32_t         *seen;              /* the last row of the grid that was counted for a row of B */
     int              cols[GRIDS];
     int64_t          bytes[GRIDS];
@@ -47,7 +47,7 @@ int64_t tl_row_products(const tulle_csr *A, const tulle_csr *B, const tl_fetch *
     return products;
 }
 
-/* Bytes of a row of B here to all ranks of one row of the grid; ours: this rank is one of them. */
+/* Bytes of sending a row of B to all ranks in one row of the grid; ours: this rank is one of them. */
 static uint64_t row_bytes(const survey *s, int64_t row, int cols, bool ours)
 {
     int64_t entries = tl_row_begin(s->B, row + 1) - tl_row_begin(s->B, row);
@@ -113,7 +113,7 @@ tulle_status tl_grid_choose(tulle_dist *d, const tulle_dist_csr *A, const tulle_
     s.b_entry = tl_index_size(B->local.idx_type) + value;
     int64_t sums[3] = {(int64_t)account->exact,
                        (int64_t)(8 * (uint64_t)s.A->rows + s.a_entry * (uint64_t)s.A->nnz),
-                       o->memory_limit > 0};    /* is for each rank: some may have none */
+                       o->memory_limit > 0};    /* may differ: some ranks may have no limit */
     if (d->t.size == 1 || d->dimensions == 1) goto done;
     TRY(tl_allreduce(d, sums, 3, TULLE_SUM));
     account->one = (uint64_t)sums[0];

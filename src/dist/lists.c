@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * lists.c - which rows of B a rank needs, and who has them.
+ * lists.c - which rows of B a rank needs, and which ranks own them.
  *
- * Rows of A are sorted, so their ends tell which of them name rows of other ranks at all; of a mesh these
- * are few, and only they are read, then and when columns get new numbers.  The columns of A that are rows of
- * other ranks are marked, a bit each, so each is named once and in order; a count before each word of bits
- * then turns a column into its new number in constant time.  The sorted list is cut at the owners'
- * boundaries, the counts are exchanged, then the lists.
+ * Rows of A are sorted, so the first and last column of each show whether it needs rows of other ranks at
+ * all; in a mesh these are few, and only they are read, both here and when columns are renumbered.  The
+ * columns that are rows of other ranks are marked in a bitmap, so each is listed once and in order; together
+ * with the number of set bits before each word it maps a column to its new number in constant time.  The
+ * sorted list is split by owner; the counts are exchanged, then the lists.
  *
- * Rows of B get new numbers that keep the global order: needed ones below the own block, the own block whole,
- * needed ones above.  A row of A stays sorted, and its products are added in the order they have in one
- * process.
+ * Rows of B are renumbered in their global order: needed rows of lower ranks, all own rows, needed rows of
+ * higher ranks.  So rows of A stay sorted, and products are added in the same order as in one process.
  *
- * Memory: a quarter of a byte for each column between the least and the largest that is needed, a bit for
- * each row of A, 8 bytes a row needed or given. */
+ * Memory: a quarter of a byte for each column between the smallest and the largest one needed, a bit per row
+ * of A, and 8 bytes per row that is received or sent. */
 #include "dist/dist.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* Without an instruction for it, which not every processor has, a call of the compiler's library would be
- * made. */
+/* Portable: not every processor has an instruction for it, and the builtin would call the compiler's
+ * library. */
 static inline int count_bits(uint64_t x)
 {
     x -= (x >> 1) & 0x5555555555555555u;
@@ -39,9 +38,9 @@ static inline bool is_own(const tl_lists *l, int64_t c)
     return c >= l->own_first && c < l->own_first + l->own_rows;
 }
 
-/* ---- rows of A that name others */
+/* ---- rows of A that need rows of other ranks */
 
-/* A bit for each such row, by one plain loop for each pair of types. */
+/* Sets a bit for each such row, with a specialised loop for each pair of types. */
 #define FIND_EDGES(NAME, PTR, IDX)                                                                \
     static void NAME(tl_lists *l, const tulle_csr *A, int64_t row, int64_t last)                  \
     {                                                                                             \
@@ -83,7 +82,7 @@ static tulle_status find_edges(tl_base *b, tl_lists *l, const tulle_csr *A)
     return TULLE_OK;
 }
 
-/* The first of them from row i on, or A->rows. */
+/* The first such row from row i on, or A->rows. */
 static int64_t next_edge(const tl_lists *l, const tulle_csr *A, int64_t i)
 {
     if (i >= A->rows) return A->rows;
@@ -94,7 +93,7 @@ static int64_t next_edge(const tl_lists *l, const tulle_csr *A, int64_t i)
 }
 #define EACH_EDGE(i) (int64_t i = next_edge(l, A, 0); i < A->rows; i = next_edge(l, A, i + 1))
 
-/* The entries of a row of A: begin .. from-1 and to .. end-1 are columns of others. */
+/* The entries of a row of A: begin .. from-1 and to .. end-1 refer to rows of other ranks. */
 typedef struct span { int64_t begin, from, to, end; } span;
 
 static inline span own_span(const tl_lists *l, const tulle_csr *A, int64_t i)
@@ -107,7 +106,7 @@ static inline span own_span(const tl_lists *l, const tulle_csr *A, int64_t i)
     return s;
 }
 
-/* The columns that the bits must cover. */
+/* The range of columns that the bitmap must cover. */
 static void find_range(const tl_lists *l, const tulle_csr *A, int64_t *first, int64_t *last)
 {
     *first = INT64_MAX;
@@ -213,7 +212,7 @@ done:
     return status;
 }
 
-/* The place in row[] of a column of others. */
+/* The position in row[] of a column that belongs to another rank. */
 static inline int64_t place_of(const tl_lists *l, int64_t column)
 {
     int64_t at = column - l->bits_first;

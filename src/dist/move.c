@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * move.c - the same matrix elsewhere: other row blocks, all rows on one rank, transposed; and row blocks of
+ * move.c - redistributes a matrix: other row blocks, all rows on one rank, transpose; and finds row blocks of
  * equal work.
  *
- * Row blocks: what a rank gets from the others, in their order, is its part already.
+ * Row blocks: the rows received from the ranks, in the order of the ranks, are the result.
  *
- * Transpose: each rank transposes what it has, so that the columns that a rank shall own are rows that lie
- * together; what comes from the ranks is merged row by row in their order, which is that of the columns.
+ * Transpose: each rank transposes its part, so that the columns for another rank become contiguous rows; the
+ * received parts are merged row by row in the order of the ranks, which is that of the columns.
  * Memory: the local part twice, and 8 bytes for each column of A on every rank. */
 #include "dist/dist.h"
 #include <inttypes.h>
@@ -136,7 +136,7 @@ tulle_status tl_dist_transpose(tulle_dist *d, const tulle_dist_csr *A, tulle_op 
 
 /* ---- equal work */
 
-/* Rows cost their products and 1, so that rows without any are shared out, too. */
+/* The cost of a row is its number of products plus one, so that empty rows are balanced, too. */
 tulle_status tl_dist_balance(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_csr *B, int64_t *starts)
 {
     tulle_status status = TULLE_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * plan.c - patterns once, values often: lists, the pattern of B's rows here and the plan of the local
- * product are kept; a run moves values into places that are known.  Of a transposed operand its pattern and
- * the places of its values are kept, too.  Memory: that of fetch.c and of a local plan, and of turn.c, as
- * long as the plan is there. */
+ * plan.c - distributed plans.  A plan keeps the lists, the pattern of the local B, and the plan of the local
+ * product; a run moves only values, to known places.  For a transposed operand its pattern and the places of
+ * its values are kept, too.  Memory: that of fetch.c, of a local plan and of turn.c, as long as the plan
+ * exists. */
 #include "dist/dist.h"
 #include <inttypes.h>
 
@@ -20,7 +20,7 @@ struct tulle_dist_plan {
     tl_account  account;
 };
 
-/* Before anything large moves. */
+/* Checks the memory limit, before anything large is moved. */
 static tulle_status has_room(const tulle_dist_plan *p, const tulle_csr *A, const tulle_options *o)
 {
     uint64_t bytes = tl_fetch_bytes(&p->fetch, A, &p->B, true);
@@ -138,7 +138,7 @@ tulle_status tl_dist_plan_run(tulle_dist_plan *p, const void *a_values, const vo
         b_values = p->turn_b.values;
     }
     TRY(tl_fetch_values(d, &p->B, b_values, &p->fetch));
-    /* Where there is no entry, any pointer will do, but not none. */
+    /* Without entries the pointer is not used, but must not be NULL. */
     status = tulle_plan_run(p->local, a_values ? a_values : (const void *)p, d->t.size > 1 ? p->fetch.values
                             : b_values ? b_values : (const void *)p, c_values ? c_values : (void *)p);
     TRY(tl_stats_join(d, status, &account));

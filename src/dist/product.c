@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.c - C = A*B: rows of B fetched, then one product on each rank.
+ * product.c - C = A*B: fetches rows of B, then computes one local product on each rank.
  *
- * The sparsity-aware product in one dimension: only rows of B that a column of A names are moved, each once
- * to a rank.  When their lengths are known, the bytes they take are held against the memory limit.  Where
- * half of it is not enough, A is taken in blocks of rows, each rank its own; all ranks go as many rounds as
- * the one with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less
- * (grid.c), summa.c makes the product.
+ * This is the sparsity-aware product in one dimension: only rows of B that are needed are moved, each once to
+ * a rank.  When their lengths are known, their bytes are compared with the memory limit.  If they take more
+ * than half of it, each rank processes A in blocks of rows; all ranks take part in as many rounds as the rank
+ * with the most blocks, because rows are fetched from all.  Where a grid of ranks moves less (grid.c),
+ * summa.c computes the product.
  *
  * See Ballard, Buluc, Demmel, Grigori, Lipshitz, Schwartz, Toledo: Communication optimal parallel
  * multiplication of sparse random matrices, SPAA 2013, and Hong, Buluc: A sparsity-aware distributed-memory
@@ -36,11 +36,11 @@ tulle_status tl_dist_options_check(tulle_dist *d, tulle_status status, const tul
 /* ---- blocks of A's rows */
 
 typedef struct blocks {
-    int64_t *start;                     /* rows start[k] .. of block k          */
+    int64_t *start;                     /* first row of each block              */
     int      count, rounds;             /* of this rank; of the rank with most  */
 } blocks;
 
-/* Bytes of the rows of B that the rows of a block need and no earlier row of it did. */
+/* Bytes of the rows of B that this row needs in addition to the earlier rows of its block. */
 static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, int64_t *seen, int64_t block,
                           uint64_t entry)
 {
@@ -156,7 +156,7 @@ static tulle_status block_product(tulle_dist *d, const tulle_csr *A, const tulle
     TRY(tl_fetch_patterns(d, A, B, true, f));
     f->A.values = A->values;
     TRY(tl_fetch_values(d, &B->local, B->local.values, f));
-    /* A*A: the values of A are among those that lie here now; caches need not hold them twice. */
+    /* A*A: uses the copy of A's values in the local B, so that caches need not hold them twice. */
     if (f->values && A->values == B->local.values && A->nnz <= f->own_entries)
         f->A.values = (const char *)f->values + f->below_entries * (int64_t)tl_type_size(A->val_type);
     status = tl_local_product(d, f, o, held, C, account);
@@ -178,7 +178,7 @@ static tulle_status one_round(tulle_dist *d, const tulle_csr *A, const tulle_dis
     tulle_status status = TULLE_OK;
     rows_of r = {0};
     tl_fetch f = {0};
-    bool mine = round < k->count;       /* else this rank only serves the others */
+    bool mine = round < k->count;       /* else this rank only sends rows to others */
     int64_t first = mine ? k->start[round] : A->rows, end = mine ? k->start[round + 1] : A->rows;
     AGREE(take_rows(d->b, A, first, end, &r));
     TRY(tl_fetch_lengths(d, &r.view, B, &f));
@@ -232,7 +232,7 @@ tulle_status tl_dist_multiply(tulle_dist *d, const tulle_dist_csr *A, const tull
     TRY(tl_grid_choose(d, A, B, o, &f, &account));
     if (account.grid_cols == 0) {
         status = cut(d, &A->local, local, &f, o->memory_limit, &k);
-        int64_t least = -k.count;       /* the most rounds of a rank */
+        int64_t least = -k.count;       /* negated: for the maximum over the ranks */
         TRY(tl_agree_least(d, status, &least, 1));
         account.blocks = k.rounds = (int)-least;
     }

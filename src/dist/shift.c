@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * shift.c - indices with a number added, from any type to any, by one plain loop for each pair of types; the
- * same, and plain copies, by the threads of a context: a rank with many cores would else wait for one. */
+ * shift.c - adds a number to indices, from any type to any, with a specialised loop for each pair of types;
+ * the same, and plain copies, by the threads of a context, as a rank with many cores would wait for one. */
 #include "dist/dist.h"
 #include "matrix/parts.h"
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * ship.c - whole rows to other ranks: the rows first[r] .. end[r]-1 of a matrix go to rank r.
+ * ship.c - sends whole rows to other ranks: the rows first[r] .. end[r]-1 of a matrix go to rank r.
  *
- * What comes from a rank lies together, in the order of the ranks; whoever asked puts it where it belongs.
- * A rank's rows for itself are copied there as well, or stay where they are (lend).  The number of rows is
- * known to both sides; lengths come first, then columns and values, in slices.  Memory: what is received,
- * once. */
+ * The received rows are stored in the order of the ranks; freight.c assembles them.  A rank's rows for itself
+ * are copied there as well, or stay where they are (lend).  Both sides know the number of rows; lengths are
+ * sent first, then columns and values, in slices.  Memory: the received data, once. */
 #include "dist/dist.h"
 #include <string.h>
 
-typedef struct hold {                   /* one array under way */
+typedef struct hold {                   /* one array that is being sent */
     const tulle_csr *A;
     const int64_t   *first;             /* row for each rank       */
     int64_t         *sent;              /* entries, to each rank   */
@@ -51,7 +50,7 @@ typedef struct counts {                 /* size entries each, one block */
     char   **place;
 } counts;
 
-/* Items of one array; count[r] from each rank, one behind the other at `to`. */
+/* Exchanges the items of one array; those received from the ranks are stored one after the other at `to`. */
 static tulle_status one_array(tulle_dist *d, hold *h, counts *c, tl_mail kind, const int64_t *out,
                               const int64_t *in, char *to,
                               void (*pack)(void *, int, int64_t, char *))

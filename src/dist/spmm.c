@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - Y = alpha*op(A)*X + beta*Y by the same lists: rows of X instead of rows of B, all of one length.
+ * spmm.c - Y = alpha*op(A)*X + beta*Y with the same lists: rows of X instead of rows of B, all of one length.
  *
- * Own and fetched rows of X lie in global order, so every sum is the one of a single process.  A transposed
- * A is transposed first, into the row blocks of Y.  A plan keeps the lists, A in its new columns and a
- * local plan: its runs move rows of X alone. Memory: those rows of X once, A's columns once, and the slices
- * of exchange.c; of a transposed A all of it, and in a plan what turn.c needs. */
+ * Own and fetched rows of X are in global order, so every sum is the same as in a single process.  With a
+ * transposed op, A is transposed first, into the row blocks of Y.  A plan keeps the lists, the renumbered A
+ * and a local plan: its runs move only rows of X.  Memory: those rows of X, A's columns, and the slices of
+ * exchange.c; a transposed A as a whole, and in a plan what turn.c needs. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 typedef struct rows_of_x {
     tulle_dist       *d;
     tl_lists         *lists;
-    const tulle_csr  *A;                /* whose columns get new numbers meanwhile; NULL: they have them */
+    const tulle_csr  *A;                /* to be renumbered meanwhile; NULL: already done */
     const tulle_dense *X;
     size_t            value;
     int64_t          *sent;
@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-/* X as it is here; rows: those of all ranks. */
+/* Checks X on this rank; rows: the total of all ranks. */
 static tulle_status look(tulle_dist *d, tulle_type val_type, int64_t rows, tulle_dense *X,
                          const int64_t *x_starts, tulle_dense *Y)
 {
@@ -125,7 +125,7 @@ static void done_with(rows_of_x *x)
 
 /* ---- one product */
 
-/* The row blocks of Y, from what each rank has of it. */
+/* Computes the row blocks of Y from the number of rows on each rank. */
 static tulle_status blocks_of(tulle_dist *d, int64_t rows, int64_t want, int64_t **out)
 {
     tulle_status status = TULLE_OK;
@@ -145,7 +145,7 @@ done:
     return status;
 }
 
-/* Y = alpha*A*X + beta*Y, everything checked. */
+/* Y = alpha*A*X + beta*Y; everything was checked. */
 static tulle_status multiply(tulle_dist *d, const void *alpha, const tulle_csr *A, const tulle_dense *X,
                              const int64_t *x_starts, const void *beta, tulle_dense *Y,
                              const tulle_spmm_options *o)
@@ -207,13 +207,13 @@ done:
 struct tulle_dist_spmm_plan {
     tulle_dist        *dist;
     tl_lent            lent;            /* A                     */
-    tulle_dist_matrix *own;             /* A transposed          */
+    tulle_dist_matrix *own;             /* the transposed A      */
     tl_turn            turn;
     int64_t           *x_starts, rows;  /* of all of X           */
     tl_lists           lists;
     void              *a_col;
-    tulle_csr          a;               /* in the new columns    */
-    int64_t            given;           /* entries of A here     */
+    tulle_csr          a;               /* with renumbered columns */
+    int64_t            given;           /* entries of A on this rank */
     tulle_spmm_plan   *local;
 };
 
@@ -225,7 +225,7 @@ static tulle_status make_local(tulle_dist_spmm_plan *p, const tulle_spmm_options
     return tulle_spmm_plan_create(p->dist->ctx, &p->a, &local, &p->local);
 }
 
-/* Everything about A that patterns decide. */
+/* Everything that depends only on patterns. */
 static tulle_status make(tulle_dist_spmm_plan *p, const tulle_dist_csr *A, const int64_t *x_starts,
                          const int64_t *y_starts, const tulle_spmm_options *o)
 {
@@ -320,7 +320,7 @@ tulle_status tl_dist_spmm_plan_set_values(tulle_dist_spmm_plan *p, const void *a
         TRY(tl_turn_values(d, TULLE_OK, a_values, &p->turn));
         a_values = p->turn.values;
     }
-    /* Where there is no entry, any pointer will do, but not none. */
+    /* Without entries the pointer is not used, but must not be NULL. */
     AGREE(tulle_spmm_plan_set_values(p->local, a_values ? a_values : (const void *)p));
 done:
     return status;

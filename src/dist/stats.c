@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * stats.c - what the ranks counted, joined: sums, maxima, and who was the slowest. */
+ * stats.c - combines the counters of all ranks: sums, maxima, and the slowest rank. */
 #include "dist/dist.h"
 
-/* The slowest rank is found with its time: microseconds above its number. */
+/* Time and rank of the slowest rank are combined in one number: microseconds in the bits above the rank. */
 enum { SUMS = 8, MAXIMA = 5, RANK_BITS = 20 };
 
 tulle_status tl_stats_join(tulle_dist *d, tulle_status status, const tl_account *here)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * summa.c - C = A*B on a grid of ranks (grid.c says how they stand).
+ * summa.c - C = A*B on a two-dimensional grid of ranks (grid.c describes the grid).
  *
- *     1. the ranks of a row of the grid give each other their rows of A;
- *     2. each fetches the rows of B that these name, but only the columns of its column of the grid;
- *     3. one local product: a block of C, whole sums;
- *     4. the blocks go back to the owners of the rows, who put them side by side.
+ *     1. the ranks in a row of the grid exchange their rows of A (all-gather);
+ *     2. each fetches the rows of B that these need, but only the columns of its column of the grid;
+ *     3. one local product gives a block of C, with complete sums;
+ *     4. the blocks are sent to the owners of the rows, which concatenate them side by side.
  *
- * SUMMA adds up what its stages give, which would round otherwise than one process does.  Here a rank has
- * all rows of B that a sum needs before it begins, and each sum is made at once, in the order of the row of
- * A: the bits are those of one dimension.  What it costs is memory: a block row of A, a block column of
- * what is needed of B, and a copy of this rank's rows of B by columns of the grid.
+ * SUMMA adds partial sums of its stages, which would round differently from one process.  Here a rank has all
+ * rows of B that it needs before it computes, and each sum is computed at once, in the order of the row of A:
+ * the bits are the same as in one dimension.  The price is memory: a block row of A, the needed part of a
+ * block column of B, and a copy of this rank's rows of B divided by columns of the grid.
  *
  * See van de Geijn, Watts: SUMMA, 1997; Buluc, Gilbert: Parallel sparse matrix-matrix multiplication and
  * indexing, SIAM J. Sci. Comput. 34, 2012. */
@@ -20,11 +20,11 @@
 
 typedef struct grid {
     tulle_dist    *d;
-    int            cols, first;         /* ranks first .. first+cols-1 are our row of the grid */
+    int            cols, first;         /* ranks first .. first+cols-1 are this row of the grid */
     int64_t       *block, *from, *to, *rows_in;         /* size entries each                 */
     tl_freight     a, c;                /* rows of A, parts of our rows of C                  */
     tulle_matrix  *A, *C;               /* the block row of A, the block of C                 */
-    tulle_matrix **part;                /* our rows of B, by columns of the grid              */
+    tulle_matrix **part;                /* this rank's rows of B, by columns of the grid      */
     tulle_csr     *view;
     tl_fetch       fetch;
 } grid;
@@ -49,7 +49,7 @@ done:
     return status;
 }
 
-/* Every row of A here goes to all ranks of our row of the grid. */
+/* Sends this rank's rows of A to all ranks in its row of the grid. */
 static tulle_status gather_a(grid *g, const tulle_dist_csr *A)
 {
     tulle_status status = TULLE_OK;
@@ -93,7 +93,7 @@ done:
     return status;
 }
 
-/* The block of C, cut at the owners of its rows; what comes is put side by side. */
+/* Sends the rows of the block of C to their owners, and concatenates the received parts side by side. */
 static tulle_status give_c(grid *g, const int64_t *starts, const tulle_options *o, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
@@ -111,7 +111,7 @@ done:
     return status;
 }
 
-/* Bytes that must have come: lengths and entries of rows from elsewhere. */
+/* Bytes that had to be received: lengths and entries of rows of other ranks. */
 static uint64_t freight_bytes(const grid *g, const tl_freight *f, const tulle_csr *like)
 {
     int size = g->d->t.size, rank = g->d->t.rank;
@@ -142,7 +142,7 @@ tulle_status tl_summa(tulle_dist *d, const tulle_dist_csr *A, const tulle_dist_c
     int cols = account->grid_cols;
     grid g = {.d = d, .cols = cols, .first = d->t.rank / cols * cols};
     uint64_t entry = tl_index_size(b->idx_type) + tl_type_size(b->val_type);
-    /* what was asked to choose the grid is no part of this product */
+    /* what was exchanged to choose the grid is not part of the product itself */
     d->received[TL_MAIL_LISTS] += d->received[TL_MAIL_LENGTHS];
     d->received[TL_MAIL_LENGTHS] = 0;
     AGREE(begin(&g, b));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * turn.c - values of a transposed matrix whose pattern is known (move.c made it): each rank sends those that
- * another one has in its rows, in the order of its local transpose; what comes goes to its place.
+ * turn.c - new values for a transposed matrix with a known pattern (from move.c): each rank sends the values
+ * that belong to the rows of another one, in the order of its local transpose; received values are stored at
+ * their recorded places.
  *
- * Memory: 8 bytes for each entry of A here, 8 bytes and two values for each entry of the transpose here. */
+ * Memory: 8 bytes for each entry of A on this rank, 8 bytes and two values for each entry of the
+ * transpose. */
 #include "dist/dist.h"
 #include <string.h>
 
@@ -35,7 +37,7 @@ tulle_status tl_turn_keep(tulle_dist *d, const tulle_csr *turned, int op, const 
         t->place[r] = (char *)t->came + f->entry[r] * (int64_t)value;
         next[r] = f->entry[r];
     }
-    for (int64_t i = 0; i < rows; i++)          /* as tl_freight_merge() puts them */
+    for (int64_t i = 0; i < rows; i++)          /* in the order of tl_freight_merge() */
         for (int r = 0; r < size; r++)
             for (int64_t k = 0; k < f->length[f->row[r] + i]; k++) t->order[next[r]++] = at++;
 done:
@@ -45,7 +47,7 @@ done:
 
 typedef struct packer { tl_turn *t; const char *from; size_t value; int64_t *begin; } packer;
 
-/* The other sign for imaginary parts; a value is two floats or two doubles. */
+/* Negates imaginary parts; a value is two floats or two doubles. */
 static void conjugate(char *values, int64_t count, size_t value)
 {
     if (value == 2 * sizeof(float))

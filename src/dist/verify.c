@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * verify.c - is C = A*B?  C*x against A*(B*x) for one random x, in double precision, over all ranks.
+ * verify.c - checks that C = A*B: compares C*x with A*(B*x) for one random x, in double precision, over all
+ * ranks.
  *
- * What may differ is weighed by what was added up: |A|*(|B|*|x|), row by row.  An entry of C is a sum of at
- * most as many products as A's row has entries, each rounded once or twice; that is the bound. Memory: a copy
- * of the largest of the three in double precision, and a few vectors. */
+ * The difference is relative to |A|*(|B|*|x|), row by row.  An entry of C is a sum of at most as many
+ * products as A's row has entries, each rounded once or twice, which gives the bound.  Memory: a copy of the
+ * largest of the three in double precision, and a few vectors. */
 #include "dist/dist.h"
 #include <float.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 
 typedef struct number { double re, im; } number;
 
-/* +-(0.5 .. 1), the same for a row whoever has it. */
+/* +-(0.5 .. 1), a function of the row number, so the same on any rank. */
 static double random_of(int64_t row)
 {
     uint64_t h = ((uint64_t)row + 1) * 0x9E3779B97F4A7C15u;
@@ -94,7 +95,7 @@ tulle_status tl_dist_product_check(tulle_dist *d, const tulle_dist_csr *A, const
     for (int64_t i = 0; i < A->local.rows; i++) {
         double off = hypot(v.cx[i].re - v.abx[i].re, v.cx[i].im - v.abx[i].im);
         double relative = off == 0 ? 0 : off / v.size_abx[i].re;
-        if (!(relative <= worst)) worst = relative;             /* what is no number is wrong */
+        if (!(relative <= worst)) worst = relative;             /* also if it is NaN */
     }
     int64_t most[3] = {longest_row(&A->local), longest_row(&C->local), isfinite(worst) && worst < 9
                        ? (int64_t)(worst * 1e18) : INT64_MAX};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * view.c - is this a distributed matrix, and the same one on all ranks?
+ * view.c - checks that a view is a valid distributed matrix, and consistent on all ranks.
  *
- * Each rank looks at its own part; then sizes, types and row blocks are compared over the ranks by their
- * least and largest value: where these differ, all ranks refuse. */
+ * Each rank checks its own part; then the minimum and maximum over the ranks of sizes, types and a hash of
+ * the row blocks are computed: where these differ, all ranks return an error. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <string.h>
@@ -44,7 +44,7 @@ tulle_status tl_starts_check(tulle_dist *d, const int64_t *starts, int64_t rows,
 
 tulle_status tl_same_everywhere(tulle_dist *d, tulle_status status, const tl_same *same, int count)
 {
-    int64_t ends[TL_LEAST_MAX];         /* the least of a number, and the negative of the largest */
+    int64_t ends[TL_LEAST_MAX];         /* the minimum of each number, and its negated maximum    */
     for (int i = 0; i < count; i++) {
         ends[2 * i] = status == TULLE_OK ? same[i].number : 0;
         ends[2 * i + 1] = -ends[2 * i];
@@ -146,7 +146,7 @@ tulle_status tl_dist_operands(tulle_dist *d, const tulle_dist_csr *A, const tull
     enum { ALL = 2 * NUMBERS + 2 };
     tl_same same[ALL] = {0};
     tulle_status status = check_here(d, A, "A", trust, same);
-    /* One matrix twice is looked at once; other ranks may have two. */
+    /* If B is A it is checked only once; on other ranks they may be two matrices. */
     if (status == TULLE_OK) status = check_here(d, B, "B", trust || B == A, same + NUMBERS);
     if (status == TULLE_OK) status = fits(d, A, B, values);
     same[ALL - 2] = (tl_same){"tulle_dist_options", "dimensions", d->dimensions};

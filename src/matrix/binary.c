@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * binary.c - .tulle: the three arrays of a matrix as they lie in memory, behind a header that proves it.
+ * binary.c - .tulle files: the three arrays of a matrix as they are in memory, after a header with checksums.
  *
- * Reading copies the arrays, block by block, and verifies the checksums (hash.c) of the copy and then its
- * pattern, by all threads; what happens to the file afterwards does not matter.  Where the caller asks for
- * it, the file is mapped instead and the matrix points into the mapping.  That is private: writing new values
- * into the matrix never reaches the file; but what is written to the file reaches the matrix.
- * docs/formats.md has the layout byte by byte.
+ * Reading copies the arrays, block by block, and then verifies the checksums (hash.c) and the pattern of the
+ * copy, with all threads; the file may change afterwards.  On request the file is mapped instead and the
+ * matrix points into the mapping.  The mapping is private: writing new values into the matrix does not change
+ * the file, but writing to the file changes the matrix.  docs/formats.md has the layout byte by byte.
  *
- * An array's checksum is made of one per block of 1 MiB, so threads share the work and the result does
- * not depend on their number.  The zeros that pad an array to 64 bytes count as part of it: every byte
- * of the file is covered.
- * Memory: 8 bytes a MiB of the file. */
+ * The checksum of an array is computed from those of its blocks of 1 MiB, so that threads share the work and
+ * the result does not depend on their number.  The zeros that pad an array to 64 bytes are included, so every
+ * byte of the file is covered.
+ * Memory: 8 bytes per MiB of the file. */
 #define _DEFAULT_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
@@ -81,7 +80,7 @@ typedef struct sums {
     atomic_int  error;                  /* errno, or -1: the file ends too early          */
 } sums;
 
-/* Into its place in memory; 0, errno, or -1 where the file ends. */
+/* Reads a block into its place in memory; 0, errno, or -1 at the end of the file. */
 static int load_block(const sums *u, int array, int64_t number)
 {
     uint64_t from = (uint64_t)number * BLOCK, bytes = u->bytes[array] - from;
@@ -100,7 +99,7 @@ uint64_t tl_tulle_block_sum(const char *data, uint64_t bytes, int64_t number)
 {
     uint64_t whole = bytes / ALIGN * ALIGN, rest = bytes - whole;
     uint64_t sum = whole > 0 ? tl_hash(data, (int64_t)whole, (uint64_t)number) : 0;
-    if (rest > 0) {                     /* in memory the padding is not there */
+    if (rest > 0) {                     /* the array in memory has no padding */
         char last[ALIGN] = {0};
         memcpy(last, data + whole, rest);
         sum ^= tl_hash(last, ALIGN, ~(uint64_t)number);
@@ -200,7 +199,7 @@ static tulle_status check_padding(tl_source *s, const header *h, int array, cons
     return TULLE_OK;
 }
 
-/* The arrays at u->data, loaded on the way where u->fd says so. */
+/* Verifies the checksums of the arrays at u->data, after loading them from u->fd where that is set. */
 static tulle_status check_sums(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;
@@ -253,7 +252,7 @@ done:
 
 /* ---- copied */
 
-/* A pipe cannot be read at offsets: the arrays come one behind the other, and nothing may follow. */
+/* A pipe cannot be read at offsets: the arrays are read one after the other, and nothing may follow them. */
 static tulle_status stream_arrays(tl_source *s, const header *h, sums *u)
 {
     tulle_status status = TULLE_OK;
@@ -301,7 +300,7 @@ done:
     return status;
 }
 
-/* A pattern has ones, as one from a .mtx file. */
+/* A pattern gets ones as values, like a pattern from a .mtx file. */
 static tulle_status put_ones(tl_base *b, tulle_matrix *A)
 {
     tulle_status status = TULLE_OK;
@@ -353,7 +352,7 @@ typedef struct put {
     atomic_int    error;
 } put;
 
-/* Every thread writes its blocks of every array. */
+/* Each thread writes its part of the blocks of every array. */
 static void put_blocks(void *arg, int thread, int threads)
 {
     put *u = arg;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * binary_rows.c - a .tulle file from blocks of rows, for matrices larger than memory.
+ * binary_rows.c - writes a .tulle file from blocks of rows, for matrices larger than memory.
  *
- * The arrays lie one behind the other.  Row pointers have 64 bits here, so that the columns begin at a
- * place that the number of rows fixes; where the values begin is known only when the last entry is.  So
- * they wait in a second temporary file, and are copied behind the columns at the end; what was copied is
- * freed in the temporary file where the file system can do that (holes), so that the disk never holds much
- * more than the finished file.  Whole blocks of 1 MiB are summed (binary.c) and written by all threads,
- * straight from the caller's arrays.
- * Memory: 1 MiB an array, 8 bytes a MiB of the file, and up to 4 MiB for the copy. */
+ * The arrays lie one after the other.  Row pointers always have 64 bits here, so that the number of rows
+ * determines where the columns begin; where the values begin is known only after the last entry.  So the
+ * values are written to a second temporary file, and copied after the columns at the end.  What was copied is
+ * freed in the temporary file (holes), where the file system can do that, so that the disk never holds much
+ * more than the finished file.  Blocks of 1 MiB are checksummed (binary.c) and written by all threads,
+ * directly from the caller's arrays.  Memory: 1 MiB per array, 8 bytes per MiB of the file, and up to 4 MiB
+ * for the copy. */
 #define _GNU_SOURCE                     /* fallocate */
 #define _FILE_OFFSET_BITS 64
 #include "matrix/binary.h"
@@ -19,21 +19,21 @@
 enum { BLOCK = TL_TULLE_BLOCK };
 enum { STRIPE = 64, COPIERS = 4 };      /* blocks that are copied before their place on the disk is freed */
 
-typedef struct lane {                   /* one array on its way */
+typedef struct lane {                   /* an array that is being written */
     tl_out   *out;
     int64_t   at;                       /* of its first byte in that file              */
     int64_t   bytes;                    /* put so far                                  */
-    char     *rest;                     /* its last block, which is not full yet       */
+    char     *rest;                     /* its last, incomplete block                  */
     uint64_t *sum;                      /* of its full blocks                          */
-    int64_t   room;                     /* for sums                                    */
+    int64_t   room;                     /* capacity of sum                             */
 } lane;
 
 struct tl_binary_rows {
     tl_base *b;
     tl_out  *out;
-    tl_out   later;                     /* the values, until it is known where they belong */
+    tl_out   later;                     /* the temporary file of the values               */
     tl_tulle_head h;
-    bool     typed;                     /* the first block has said how wide columns are   */
+    bool     typed;                     /* the width of columns is known, from a first block */
     lane     lane[TL_TULLE_ARRAYS];
     char    *scratch;                   /* a block of indices in the file's width          */
 };
@@ -78,13 +78,13 @@ void tl_binary_rows_free(tl_binary_rows *r)
     tl_free(b, r);
 }
 
-/* ---- bytes behind those of the same array */
+/* ---- appending bytes to an array */
 
 typedef struct job {
     tl_base    *b;
     lane       *l;
     const char *data;
-    int64_t     first, blocks;          /* whole blocks of the array, and which the data begin with */
+    int64_t     first, blocks;          /* number of the block that data begins with; whole blocks */
     atomic_int  error;
 } job;
 
@@ -159,7 +159,7 @@ done:
 
 /* ---- rows */
 
-/* Entries that lie before the block, added to its row pointers. */
+/* Appends the row pointers of a block, plus the number of entries before the block. */
 static tulle_status put_pointers(tl_binary_rows *r, const tulle_csr *block)
 {
     tulle_status status = TULLE_OK;
@@ -197,7 +197,7 @@ done:
 tulle_status tl_binary_rows_put(tl_binary_rows *r, const tulle_csr *block)
 {
     tulle_status status = TULLE_OK;
-    if (!r->typed && block->nnz > 0) {  /* the width of all blocks; 64 bits where a column needs them */
+    if (!r->typed && block->nnz > 0) {  /* the column width of all blocks: 64 bits if a column needs them */
         if (r->h.idx_type == TULLE_I32) r->h.idx_type = (uint32_t)block->idx_type;
         r->typed = true;
     }
@@ -214,7 +214,7 @@ done:
 
 /* ---- the end */
 
-/* Writes the last, partial block of a lane, and makes its checksum. */
+/* Writes the last, partial block of a lane, and computes its checksum. */
 static tulle_status end_lane(tl_binary_rows *r, int array)
 {
     tulle_status status = TULLE_OK;
@@ -252,7 +252,7 @@ static void copy_blocks(void *arg, int thread, int threads)
     }
 }
 
-/* Punches a hole where the values were copied from, so that the disk has the room back. */
+/* Punches a hole where the values were copied from, which frees the disk space. */
 static void punch_hole(tl_out *out, int64_t at, int64_t bytes)
 {
 #if defined(FALLOC_FL_PUNCH_HOLE)

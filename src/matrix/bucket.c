@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * bucket.c - where each entry goes in a stable counting sort by key, for several threads at once.
+ * bucket.c - the positions of entries in a stable counting sort by key, for several threads at once.
  *
- * The entries are cut into parts; every part counts its keys; then for each key the parts stand one
- * behind another, so that the order within a bucket is the order of the entries whatever the number of
- * parts.  Used by the transpose (key: column) and by coordinates (key: row).
+ * The entries are cut into parts; every part counts its keys; then a prefix sum over parts and keys gives
+ * each part its own range in each bucket.  So the order within a bucket is that of the entries, whatever the
+ * number of parts.  Used by the transpose (key: column) and by coordinates (key: row).
  *
- * Memory: 8 bytes a bucket and part.  There are never more parts than entries per bucket, so that this
- * stays below 8 bytes an entry.  One part takes none: the row pointers that are made count, lead the entries
- * to their places, and are moved back by one bucket at the end. */
+ * Memory: 8 bytes per bucket and part.  There are never more parts than entries per bucket, so that this
+ * stays below 8 bytes per entry.  A single part needs no memory: the row pointers of the result serve as its
+ * counters, then as the next free position of each bucket, and are shifted by one bucket at the end. */
 #include "matrix/parts.h"
 
 typedef struct job {
@@ -18,7 +18,7 @@ typedef struct job {
     void       *row_ptr;
     int         parts;
     int64_t    *next;
-    int64_t    *total;                  /* entries in the buckets of each part; then before them */
+    int64_t    *total;                  /* entries in each part's range of buckets; then a prefix sum */
 } job;
 
 static int parts_for(const tl_base *b, int64_t count, int64_t buckets)
@@ -74,8 +74,8 @@ static void place_work(void *arg, int thread, int threads)
     }
 }
 
-/* One part: everything in row_ptr. */
-static void lead(const job *j)
+/* One part: counts and positions are kept in row_ptr. */
+static void count_in_place(const job *j)
 {
     int64_t at = 0;
     memset(j->row_ptr, 0, (size_t)j->buckets * tl_index_size(j->ptr_type));
@@ -99,7 +99,7 @@ tulle_status tl_buckets_create(tl_base *b, const void *keys, tulle_index key_typ
                         .type = parts == 1 ? ptr_type : TULLE_I64};
     tl_put(row_ptr, ptr_type, buckets, count);
     if (parts == 1) {
-        lead(&j);
+        count_in_place(&j);
         return TULLE_OK;
     }
     TRY(tl_alloc(b, &j.next, parts * buckets, sizeof *j.next, "counters of a transpose or sort"));
@@ -124,7 +124,7 @@ done:
 void tl_buckets_close(tl_base *b, tl_buckets *x)
 {
     size_t size = tl_index_size(x->ptr_type);
-    /* each points behind its bucket: where the next begins */
+    /* each element is now the end of its bucket, which is the beginning of the next */
     if (x->parts == 1 && x->row_ptr && x->buckets > 0) {
         memmove((char *)x->row_ptr + size, x->row_ptr, (size_t)(x->buckets - 1) * size);
         tl_put(x->row_ptr, x->ptr_type, 0, 0);

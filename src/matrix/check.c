@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * check.c - is this view a CSR matrix?
+ * check.c - checks that a view is a valid CSR matrix.
  *
- * It runs on A and B before every product, so it must cost next to nothing beside one: a vector of entries
- * takes two loads, a comparison, a subtraction and a maximum, and no branch.  Rows are taken in blocks.
- * Within a block row_ptr must not decrease and must stay in 0..nnz, which makes reading the columns safe.
- * Over all its entries, rows not regarded, the block then counts the descents col[k] <= col[k-1]; these are
- * allowed only where a row begins, so the rows are in order exactly when the descents at row starts are as
- * many.  The largest column, as an unsigned number, says whether all are in range.
+ * It runs on A and B before every product, so its cost must be negligible: a vector of entries takes two
+ * loads, a comparison, a subtraction and a maximum, and no branch.  Rows are checked in blocks.  Within a
+ * block row_ptr must not decrease and must stay in 0..nnz, which makes reading the columns safe.  Then the
+ * descents col[k] <= col[k-1] are counted over all entries of the block, ignoring row boundaries.  A descent
+ * is allowed only at the start of a row, so all rows are sorted exactly when the number of descents at row
+ * starts equals the total.  The largest column, as an unsigned number, shows whether all are in range.
  *
- * Only the first row of a bad block is kept (the lowest over all threads); the block is then read again
- * row by row to say what is wrong, so the sentence does not depend on the number of threads.
+ * Of the invalid blocks only the lowest is kept; it is then read again row by row to find the error, so the
+ * error message does not depend on the number of threads.
  *
  * Memory: none. */
 #include <inttypes.h>
@@ -18,15 +18,15 @@
 
 enum {
     BLOCK_LEAST = 16, BLOCK_MOST = 512, /* rows of a block, ...                              */
-    BLOCK_ENTRIES = 4096,               /* ... so that these stay in the first cache, mostly */
+    BLOCK_ENTRIES = 4096,               /* ... so that its columns fit in the L1 cache       */
     BURST = 1 << 20,
     PARTS_EACH = 8                      /* for each thread                                   */
 };
 
-/* ---- columns of a block: how many descents, or -1 where one is outside of 0..cols-1.  Built for newer
- * instructions, too, whose vectors hold twice as many. */
+/* ---- columns of a block: the number of descents, or -1 where a column is outside of 0..cols-1.  Also
+ * compiled for newer instruction sets, whose vectors hold twice as many. */
 
-/* A burst keeps 32-bit counts exact. */
+/* In bursts, short enough for 32-bit counts. */
 TL_INLINE int64_t falls_i32(const int32_t *col, int64_t n, int64_t cols)
 {
     uint32_t most = (uint32_t)col[0];
@@ -85,15 +85,15 @@ typedef struct job {
     bool             ordered;           /* rows must be sorted, without duplicates */
     scanner          scan;
     int64_t          rows;              /* of a block                              */
-    int              parts;             /* in which threads take the rows          */
+    int              parts;             /* into which the rows are divided, for threads */
     atomic_int       next;
     _Atomic int64_t  bad;               /* first row of the lowest bad block       */
 } job;
 
 /* ---- a block of rows */
 
-/* *empty: some of the rows have no entries.  Pointers are compared in their own type, which has more of them
- * in a vector. */
+/* *empty: some of the rows have no entries.  Pointers are compared in their own type, because a vector holds
+ * more of the narrow one. */
 TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first, int64_t last, bool *empty)
 {
     const int32_t *p32 = A->row_ptr;
@@ -111,8 +111,8 @@ TL_INLINE bool pointers_good(const tulle_csr *A, tulle_index type, int64_t first
     return !falls && tl_get(A->row_ptr, type, first) >= 0 && tl_get(A->row_ptr, type, last) <= A->nnz;
 }
 
-/* Is the first column of row i behind the last one of the row before?  Both are in range: compared as
- * unsigned numbers they give a carry, which is added without a branch. */
+/* Whether the first column of row i is greater than the last one of the row before.  Both are in range;
+ * compared as unsigned numbers they give a carry, which is added without a branch. */
 TL_INLINE uint64_t rises_at(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t i)
 {
     const int64_t k = tl_get(A->row_ptr, ptr, i);
@@ -120,7 +120,7 @@ TL_INLINE uint64_t rises_at(const tulle_csr *A, tulle_index ptr, tulle_index idx
                             : ((const uint64_t *)A->col_idx)[k - 1] < ((const uint64_t *)A->col_idx)[k];
 }
 
-/* Descents at the starts of rows, the first of the block left out, where each row has entries. */
+/* Descents at row starts, without the first row of the block; no row may be empty. */
 TL_INLINE int64_t falls_at_full_rows(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first,
                                      int64_t last)
 {
@@ -132,15 +132,15 @@ TL_INLINE int64_t falls_at_full_rows(const tulle_csr *A, tulle_index ptr, tulle_
 #if defined(__GNUC__)
         __asm__(""
                 : "+r"(even),
-                  "+r"(odd)); /* or gcc collects single columns into vectors, which takes longer */
+                  "+r"(odd)); /* keeps gcc from gathering single columns into vectors, which is slower */
 #endif
     }
     if (i < last) even += rises_at(A, ptr, idx, i);
     return last - first - 1 - (int64_t)(even + odd);
 }
 
-/* The same where some rows are empty.  Which ones, and which begin before the end of the last, is not
- * foreseen: no branch again. */
+/* The same where some rows are empty.  Which rows are empty, or begin before the end of the row before,
+ * cannot be predicted: again no branch. */
 TL_INLINE int64_t falls_at_starts(const tulle_csr *A, tulle_index ptr, tulle_index idx, int64_t first,
                                   int64_t last)
 {
@@ -203,7 +203,7 @@ static void check_rows(job *j, int64_t first, int64_t last)
         check_part(j, TULLE_I64, TULLE_I64, first, last);
 }
 
-/* The check is the first that threads are woken for: whoever comes late finds less to do. */
+/* Threads are woken for the check first, and may wake up late: so parts are taken dynamically. */
 static void check_work(void *arg, int thread, int threads)
 {
     job *j = arg;
@@ -213,7 +213,7 @@ static void check_work(void *arg, int thread, int threads)
         check_rows(j, tl_row_cut(j->A, p, j->parts), tl_row_cut(j->A, p + 1, j->parts));
 }
 
-/* ---- sentences */
+/* ---- error messages */
 
 static tulle_status name_column(tl_base *b, const job *j, const char *name, int64_t i, int64_t k)
 {
@@ -236,7 +236,7 @@ static tulle_status name_column(tl_base *b, const job *j, const char *name, int6
     return TULLE_OK;
 }
 
-/* The first thing wrong from row `first` on; there is one. */
+/* Reports the first error from row `first` on; there is one. */
 static tulle_status name_fault(tl_base *b, const job *j, const char *name, int64_t first)
 {
     tulle_status status = TULLE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * columns.c - some rows and some columns of a matrix, with the numbers these columns have.  Memory: what is
- * taken. */
+ * columns.c - copies some rows and a range of columns of a matrix; columns keep their numbers.  Memory: the
+ * copy. */
 #include "matrix/parts.h"
 
 int64_t tl_row_lower(const tulle_csr *A, int64_t row, int64_t column)

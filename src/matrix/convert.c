@@ -3,7 +3,7 @@
  * convert.c - a copy of a matrix with other types.
  *
  * 0 keeps a type.  Complex to real keeps the real part; real to complex has imaginary part +0.  Indices
- * that do not fit the asked type are refused before anything is allocated.  A pattern stays one.
+ * that do not fit the requested type are refused before anything is allocated.  A pattern stays a pattern.
  *
  * Memory: the result. */
 #include <inttypes.h>
@@ -76,11 +76,11 @@ static void copy_work(void *arg, int thread, int threads)
     if (A->values) copy_values(j->out->values, C->val_type, A->values, A->val_type, first, last);
 }
 
-/* ---- the width of an array changed where it stands */
+/* ---- changing the index width of an array in place */
 
 typedef struct resize_job {
     void   *array;
-    int64_t from, to;                   /* entries whose new places no old one needs */
+    int64_t from, to;                   /* entries whose new places overlap no unread old entry */
 } resize_job;
 
 static void widen_work(void *arg, int thread, int threads)
@@ -102,7 +102,7 @@ void tl_index_resize(tl_base *b, void *array, tulle_index from, tulle_index to, 
             memcpy(&wide, (char *)array + 8 * k, sizeof wide);
             memcpy((char *)array + 4 * k, &(int32_t){(int32_t)wide}, sizeof(int32_t));
         }
-    /* the upper half goes where nothing stands yet; the last few one by one */
+    /* the upper half moves to memory that holds no old entry; the last few are moved one by one */
     for (int64_t n = count; from == TULLE_I32 && to == TULLE_I64 && n > 0;) {
         int threads = tl_threads_for(b, 0, n);
         resize_job j = {array, threads > 1 ? (n + 1) / 2 : 0, n};

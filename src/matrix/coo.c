@@ -2,11 +2,11 @@
  *
  * coo.c - a CSR matrix from coordinates in any order.
  *
- * The entries are checked, brought to their rows by a stable counting sort (bucket.c), then the rows are
- * put in order and entries in the same place added (sort.c); both keep the order of the input.  Row
- * pointers and columns get the index type of the coordinates, row pointers 64 bit where count needs it.
+ * The entries are checked and distributed to their rows by a stable counting sort (bucket.c), then each row
+ * is sorted and duplicates are added (sort.c); both keep the order of the input.  Row pointers and columns
+ * get the index type of the coordinates, row pointers 64 bits where count needs it.
  *
- * Memory: the result with room for all `count` entries, the counters of bucket.c, what sort.c takes. */
+ * Memory: the result with all `count` entries, the counters of bucket.c, and what sort.c uses. */
 #include <inttypes.h>
 #include "matrix/parts.h"
 
@@ -17,7 +17,7 @@ typedef struct job {
     size_t          size;               /* of a value; 0: none           */
     tulle_matrix   *A;
     tl_buckets      buckets;
-    _Atomic int64_t bad;                /* lowest entry that is outside  */
+    _Atomic int64_t bad;                /* lowest entry out of range     */
 } job;
 
 TL_INLINE int64_t first_outside(const job *j, tulle_index type, int64_t from, int64_t to)
@@ -109,7 +109,7 @@ tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t cou
     TRY(tl_buckets_create(b, row_idx, idx_type, count, rows, j.A->row_ptr, ptr_type, &j.buckets));
     tl_team_run(b->team, j.buckets.parts, scatter_work, &j);
     tl_buckets_close(b, &j.buckets);
-    TRY(tl_rows_settle(b, j.A));
+    TRY(tl_rows_sort(b, j.A));
     *out = j.A;
     j.A = NULL;
 done:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * dense.c - dense matrices: views checked, matrices that the library owns, copies in another order or
- * type; and which file format a dense matrix comes from or goes to. */
+ * dense.c - dense matrices: checks of views, owned matrices, copies in another order or type, and the choice
+ * of the file format. */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ void tl_dense_free(tl_base *b, tulle_dense_matrix *A)
 
 typedef struct copying { const tulle_dense *from; tulle_dense *to; } copying;
 
-enum { TILE = 32 };                     /* rows and columns that are turned at once */
+enum { TILE = 32 };                     /* rows and columns of a tile when transposing */
 
 static void copy_work(void *arg, int thread, int threads)
 {
@@ -124,7 +124,7 @@ tulle_status tl_dense_read(tl_base *b, const char *path, tulle_dense_matrix **ou
     *out = NULL;
     status = tl_source_open(b, path, &s);
     if (status != TULLE_OK) return status;
-    bool archive = s.member != NULL;    /* whose right-hand sides have names */
+    bool archive = s.member != NULL;    /* a named member, such as a right-hand side */
     if (archive) TRY(tl_tar_enter(&s));
     tl_source_go_on(&s);
     if (!archive && tl_npy_begins(s.head, s.head_bytes)) TRY(tl_npy_read(&s, out));

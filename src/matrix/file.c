@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * file.c - a file that appears under its name only when it is whole: the one way in which tulle writes.
+ * file.c - writes files that appear under their name only when they are complete; used for all output.
  *
- * It is made in the folder of the target under a short name of its own, tulle-HEX.part, which never existed
- * before (O_EXCL: a link that somebody planted there is not followed), has the rights of the file it will
- * replace, goes to the disk, and is renamed.  What stood there before stays until then, and after any
- * failure.  A link keeps leading where it did: the file behind it is replaced.  Pipes, devices and folders
- * are refused. tl_out_close() removes what was not renamed; whoever may have to leave at once is told the
- * name first (tulle_ctx_set_partial()). */
+ * A file is created in the folder of the target under a temporary name, tulle-HEX.part, which must not exist
+ * (O_EXCL: a link that somebody planted there is not followed).  It gets the permissions of the file it will
+ * replace, is flushed to disk, and is renamed.  The old file stays until then, and after any failure.  Of a
+ * symbolic link the target is replaced.  Pipes, devices and folders are refused.  tl_out_close() removes a
+ * file that was not renamed; a program that may be ended by a signal is told the name first, so that it can
+ * do the same (tulle_ctx_set_partial()). */
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64
 #include "matrix/files.h"
@@ -52,7 +52,7 @@ static void folder_of(const char *path, char *folder)
     folder[n > 0 ? n : 1] = 0;
 }
 
-/* In a folder that everybody may write to, such as /tmp, another user's link may be a trap. */
+/* In a folder that everybody can write to, such as /tmp, another user's link may be an attack. */
 static bool is_trap(const char *path, const struct stat *link)
 {
     char folder[PATH_MAX];
@@ -62,7 +62,7 @@ static bool is_trap(const char *path, const struct stat *link)
            && link->st_uid != geteuid() && link->st_uid != st.st_uid;
 }
 
-/* The plain file that path names, links followed; *there: it exists, and *old tells its rights. */
+/* The regular file that path names, links followed; *there: it exists, and *old has its permissions. */
 static tulle_status find_target(tl_out *o, struct stat *old, bool *there)
 {
     tulle_status status = TULLE_OK;
@@ -96,7 +96,7 @@ done:
 
 /* ---- the temporary file */
 
-/* Calls the caller's function before the temporary file is made, and after it is gone. */
+/* Calls the caller's callback before the temporary file is created, and after it is gone. */
 static void tell(tl_out *o, bool there)
 {
     if (o->b->partial) o->b->partial(o->b->partial_user, o->temp, there);
@@ -112,8 +112,8 @@ static void name_temp(tl_out *o, size_t folder, size_t room, int number)
     snprintf(o->temp + folder, room - folder, "tulle-%016" PRIx64 ".part", tl_hash(words, sizeof words, 0));
 }
 
-/* Nobody may read or write the new file who could not read or write the old one: where the group cannot be
- * kept, the new group has only the rights of everybody. */
+/* The new file must not be accessible to anybody who had no access to the old one: where the group cannot be
+ * kept, the new group gets only the permissions of others. */
 static void copy_rights(int fd, const struct stat *old)
 {
     struct stat now;
@@ -174,7 +174,7 @@ int tl_out_get(tl_out *o, void *data, int64_t bytes, int64_t at)
         ssize_t n = pread(o->fd, p, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno;
-        if (n == 0) return EIO;         /* somebody cut the file */
+        if (n == 0) return EIO;         /* another process truncated the file */
         p += n;
         at += n;
         bytes -= n;
@@ -182,7 +182,7 @@ int tl_out_get(tl_out *o, void *data, int64_t bytes, int64_t at)
     return 0;
 }
 
-/* 0 or errno.  Some file systems cannot do it, and say so. */
+/* fsync(); 0 or errno.  That a file system does not support it is no error. */
 static int to_disk(int fd)
 {
     int rc;
@@ -191,8 +191,8 @@ static int to_disk(int fd)
     return rc == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;
 }
 
-/* The new name is on the disk too; not an error where the folder cannot be opened for it: the file is
- * whole. */
+/* Flushes the new name to disk, too.  If the folder cannot be opened for that it is not an error, as the file
+ * is complete. */
 static void folder_to_disk(const char *path)
 {
     char folder[PATH_MAX];
@@ -209,7 +209,7 @@ tulle_status tl_out_rename(tl_out *o)
     int error = to_disk(o->fd), fd = o->fd;
     o->fd = -1;
     if (close(fd) != 0 && errno != EINTR && error == 0) error = errno;
-    if (error == 0 && tl_progress(o->b, "write", 1))    /* it may have waited for the disk for long */
+    if (error == 0 && tl_progress(o->b, "write", 1))    /* flushing may have taken long */
         TRY(tl_fail(o->b, TULLE_ECANCEL, "%s: writing was cancelled", o->path));
     if (error == 0 && rename(o->temp, o->target) != 0) error = errno;
     if (error) TRY(tl_out_fail(o, error));
@@ -234,7 +234,7 @@ void tl_out_close(tl_out *o)
     o->temp = o->target = NULL;
 }
 
-/* ---- for whoever is not a matrix */
+/* ---- files that are not matrices */
 
 tulle_status tl_write_check(tl_base *b, const char *path)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * files.h - what the readers and writers of this folder share; nothing else includes it but
- * plan/tree_file.c, whose file is no matrix.
+ * files.h - what the readers and writers of files share.
  *
- *     read.c   what is it? ------> mtx_read.c (mtx_head.c, mtx_lines.c, mtx_build.c, mtx_array.c)
+ *     read.c   by its content ---> mtx_read.c (mtx_head.c, mtx_lines.c, mtx_build.c, mtx_array.c)
  *                 |    \---------> binary.c  (hash.c)
  *     source.c bytes, through gz.c and tar.c
  *     write.c  by the name ------> mtx_write.c, binary.c
@@ -15,18 +14,19 @@
 #define TL_FILES_H
 #include "matrix/parts.h"
 
-/* ---- number.c: decimals to double, correctly rounded, in any locale.  The text must end with a byte
- * that belongs to no number (a newline), and TL_TEXT_PAD bytes behind that must be readable. */
+/* ---- number.c: decimals to double, correctly rounded, in any locale.  The text must end with a byte that
+ * cannot be part of a number (a newline), and TL_TEXT_PAD bytes after it must be readable. */
 
 enum { TL_TEXT_PAD = 32 };
 
-/* The byte behind the number, or NULL where none begins at p.  Takes 1, 1.5, .5, 1e5, 1D5, +1, nan, inf. */
+/* Returns the end of the number, or NULL where none begins at p.  Accepts 1, 1.5, .5, 1e5, 1D5, +1, nan,
+ * inf. */
 const char *tl_parse_double(const char *p, double *value);
 /* Digits only; NULL where none begins at p or the number does not fit 63 bits. */
 const char *tl_parse_index(const char *p, int64_t *value);
 
 /* ---- number_print.c: the shortest decimals that read back as the same number; returns the length.
- * out has room for TL_NUMBER_MAX bytes; no zero byte is added. */
+ * out has TL_NUMBER_MAX bytes; no terminating zero is added. */
 
 enum { TL_NUMBER_MAX = 32 };
 
@@ -51,38 +51,38 @@ typedef struct tl_source {
     tl_base    *b;
     const char *path;
     char       *own_path;               /* where path was "ARCHIVE:MEMBER"                          */
-    const char *member;                 /* which member is wanted; NULL: none was named             */
-    char        name[TL_SOURCE_NAME];   /* for sentences: path, or path(member of the archive)      */
+    const char *member;                 /* the requested member; NULL: none                         */
+    char        name[TL_SOURCE_NAME];   /* for messages: path, or path(member of the archive)       */
     int         fd;
     bool        by_worker;              /* read by a thread that may not call progress              */
     int64_t     file_bytes;             /* < 0: not a regular file                                  */
     _Atomic int64_t file_read;
-    bool        defer;                  /* sentences go to error: other threads may fail meanwhile  */
+    bool        defer;                  /* messages go to error: other threads may fail meanwhile   */
     char        error[TL_ERROR_MAX];
-    bool        keeping;                /* what comes from a pipe is kept: it may be needed again   */
+    bool        keeping;                /* bytes from a pipe are kept, for tl_source_rewind()       */
     char       *kept;
     int64_t     kept_bytes, kept_room, kept_at;         /* kept_at < kept_bytes: read again         */
     tl_gz      *gz;                     /* NULL: not compressed                                     */
-    int64_t     left;                   /* what is left of the archive's member; < 0: no archive    */
-    int64_t     behind;                 /* padding of the member                                    */
-    bool        searched;               /* all of the archive was seen                              */
-    char        matrices[400];          /* the first names of its .mtx members, for sentences       */
+    int64_t     left;                   /* unread bytes of the archive's member; < 0: no archive    */
+    int64_t     behind;                 /* padding after the member                                 */
+    bool        searched;               /* the whole archive was read                               */
+    char        matrices[400];          /* the first names of its .mtx members, for messages        */
     int         matrices_bytes, matrices_named, matrices_count;
-    int         head_bytes, head_used;  /* the beginning, read to tell formats apart, not yet given */
+    int         head_bytes, head_used;  /* the beginning, read to detect the format; bytes returned */
     char        head[TL_SOURCE_HEAD];
 } tl_source;
 
 /* path may be "ARCHIVE:MEMBER". */
 tulle_status tl_source_open(tl_base *b, const char *path, tl_source *s);
 void         tl_source_close(tl_source *s);
-/* From the beginning once more; of a pipe only where it was kept. */
+/* Starts again from the beginning; with a pipe only where its bytes were kept. */
 tulle_status tl_source_rewind(tl_source *s);
-/* It will not be rewound. */
+/* Promises that the source will not be rewound. */
 void         tl_source_go_on(tl_source *s);
-/* Fills room bytes unless the end comes first. */
+/* Reads `room` bytes, fewer only at the end. */
 tulle_status tl_source_read(tl_source *s, char *to, int64_t room, int64_t *got);
 tulle_status tl_source_skip(tl_source *s, int64_t bytes);
-/* An upper bound of the bytes still to come, for plausibility; INT64_MAX where nobody knows. */
+/* An upper bound of the bytes still to come, for plausibility checks; INT64_MAX where it is unknown. */
 int64_t      tl_source_bound(const tl_source *s);
 double       tl_source_fraction(const tl_source *s);
 tulle_status tl_source_fail(tl_source *s, tulle_status status, const char *format, ...)
@@ -90,7 +90,7 @@ tulle_status tl_source_fail(tl_source *s, tulle_status status, const char *forma
     __attribute__((format(printf, 3, 4)))
 #endif
     ;
-/* What read() gave, straight from the file: for gz.c. */
+/* Bytes of the file itself, not unpacked: for gz.c. */
 tulle_status tl_source_raw(tl_source *s, void *to, int64_t room, int64_t *got);
 
 /* ---- gz.c, tar.c */
@@ -100,8 +100,8 @@ tulle_status tl_gz_open(tl_source *s);          /* s->head holds the first bytes
 tulle_status tl_gz_read(tl_source *s, char *to, int64_t room, int64_t *got);
 void         tl_gz_close(tl_source *s);
 bool         tl_gz_here(void);                  /* built with zlib? */
-/* Packs text as one gzip member; members may follow each other.  A packer serves one thread and
- * allocates only when it is made.  room >= tl_gz_bound(bytes); returns the packed bytes. */
+/* Packs text as one gzip member; members can be concatenated.  A packer is for one thread and allocates only
+ * when it is created.  room >= tl_gz_bound(bytes); returns the number of packed bytes. */
 typedef struct tl_packer tl_packer;
 tulle_status tl_packer_create(tl_base *b, tl_packer **packer);
 void         tl_packer_free(tl_base *b, tl_packer *packer);
@@ -109,10 +109,10 @@ int64_t      tl_gz_bound(int64_t bytes);
 int64_t      tl_gz_pack(tl_packer *packer, const char *text, int64_t bytes, char *to, int64_t room);
 
 bool         tl_tar_begins(const char *head, int64_t bytes);
-/* Goes to the matrix in the archive: the member that was named, else NAME/NAME.mtx, else the largest .mtx
- * with a banner.  Where none was named and others follow, one line of the trace says which it is. */
+/* Moves to the matrix in the archive: the member that was named, else NAME/NAME.mtx, else the largest .mtx
+ * with a banner.  Where none was named and there are others, the trace says which one is read. */
 tulle_status tl_tar_enter(tl_source *s);
-/* Behind the matrix: were others meant by the same name, or left aside? */
+/* After the matrix: checks that no other member has the requested name, and lists other matrices. */
 tulle_status tl_tar_leave(tl_source *s);
 
 /* ---- mtx_head.c: the banner and the line of sizes */
@@ -128,7 +128,7 @@ typedef struct tl_mtx_head {
     bool            have_banner, have_sizes;
     int64_t         rows, cols;
     int64_t         entries;            /* how many the file must hold */
-    int64_t         lines;              /* of the file, that were read */
+    int64_t         lines;              /* lines of the file read so far */
 } tl_mtx_head;
 
 bool         tl_mtx_begins(const char *head, int64_t bytes);
@@ -142,8 +142,8 @@ typedef enum { TL_NO_FAULT, TL_EXPECTED, TL_OUTSIDE, TL_GOES_ON, TL_TOO_MANY, TL
 
 typedef struct tl_mtx_fault {           /* where a line is wrong, and how */
     tl_mtx_kind kind;
-    const char *at, *line;              /* the place, and the beginning of its line   */
-    const char *what;                   /* what was expected there, or a whole remark */
+    const char *at, *line;              /* the position, and the beginning of its line */
+    const char *what;                   /* what was expected there, or a whole message */
     int64_t     number, high;
 } tl_mtx_fault;
 
@@ -156,7 +156,7 @@ typedef struct tl_mtx_part {            /* entries of a few lines, in their orde
     tl_mtx_fault fault;
 } tl_mtx_part;
 
-/* The most entries that `bytes` bytes of text can hold. */
+/* The largest number of entries that `bytes` bytes of text can hold. */
 int64_t tl_mtx_most(const tl_mtx_head *h, int64_t bytes);
 /* Stops at the first fault; one more entry than `limit` is a fault. */
 void    tl_mtx_lines(const tl_mtx_head *h, tulle_index idx_type, const char *text, int64_t bytes,
@@ -173,7 +173,7 @@ typedef struct tl_mtx_all {
     void       *row, *col, *val;
     int64_t     diagonal;
     bool        by_row, by_col;
-    double      seconds;                /* it took to read */
+    double      seconds;                /* time of reading */
     int         threads;
 } tl_mtx_all;
 
@@ -187,7 +187,7 @@ tulle_status tl_mtx_build_array(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
 
 typedef struct tl_out {
     tl_base    *b;
-    const char *path;                   /* as the caller said it             */
+    const char *path;                   /* as the caller gave it             */
     char       *target;                 /* the same, links followed          */
     char       *temp;
     bool        made;                   /* the temporary file is there       */
@@ -195,19 +195,19 @@ typedef struct tl_out {
 } tl_out;
 
 tulle_status tl_out_open(tl_base *b, const char *path, tl_out *o);
-/* From any thread, at any place; returns 0 or errno and leaves no sentence. */
+/* Writes at any offset, from any thread; returns 0 or errno and sets no error message. */
 int          tl_out_put(tl_out *o, const void *data, int64_t bytes, int64_t at);
-/* What was put, read again; 0 or errno. */
+/* Reads back what was written; 0 or errno. */
 int          tl_out_get(tl_out *o, void *data, int64_t bytes, int64_t at);
 tulle_status tl_out_fail(tl_out *o, int error);
 tulle_status tl_out_rename(tl_out *o);
 void         tl_out_close(tl_out *o);   /* removes the temporary file unless it was renamed */
-/* A word for errno in `text`. */
+/* The description of an errno, in `text`. */
 const char  *tl_errno_text(int error, char *text, size_t room);
 
 /* ---- mtx_write.c, writer.c */
 
-/* symmetry: the last word of the banner; A is what the file holds. */
+/* symmetry: the last word of the banner; A has exactly the entries of the file. */
 tulle_status tl_mtx_write(tl_base *b, const char *path, const tulle_csr *A, const char *symmetry, bool gz);
 /* Banner and sizes up to the number of entries, which the caller appends; returns the length.  256 bytes are
  * enough. */
@@ -225,7 +225,7 @@ tulle_status tl_npy_write(tl_base *b, const char *path, const tulle_dense *A);
 tulle_status tl_mtx_read_dense(tl_source *s, tulle_dense_matrix **out);
 tulle_status tl_mtx_write_dense(tl_base *b, const char *path, const tulle_dense *A);
 
-/* ---- write.c: does a name end so, in capitals or not? */
+/* ---- write.c: whether a name ends with a suffix, ignoring case */
 bool         tl_name_ends(const char *path, const char *with);
 
 /* ---- binary.c, hash.c */

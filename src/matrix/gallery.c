@@ -2,15 +2,15 @@
  *
  * gallery.c - matrices by name: "poisson2d:1000", "rmat:scale=16,edges=16", "cage12".
  *
- * A recipe is a line of the table below: its name, what people read about it, its parameters with the
- * values they may take, and a function (gallery_*.c).  The first parameter may be given without its
- * name; a number at the end of a name (cage12, Trefethen_20000) is the first parameter too.  Every
- * recipe also takes seed= and values=natural|ones|random|integer. */
+ * A recipe is a line of the table below: its name, a description, its parameters with their ranges, and a
+ * function (gallery_*.c).  The first parameter may be given without its name; a number at the end of a name
+ * (cage12, Trefethen_20000) is the first parameter too.  Every recipe also accepts seed= and
+ * values=natural|ones|random|integer. */
 #include "matrix/gallery.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Whole numbers up to here are exact as doubles and so are their sums. */
+/* Integers up to this one are exact as doubles, and so are their sums. */
 #define BIG 1e12
 
 #define WHOLE(name, standard, min, max) {name, standard, min, max, false}
@@ -86,7 +86,7 @@ static const tl_recipe recipes[] = {
 
 enum { RECIPES = sizeof recipes / sizeof *recipes };
 
-/* Other names people know; what follows the name is read after these parameters. */
+/* Other well-known names of recipes; the user's parameters are read after the ones given here. */
 static const struct { const char *name, *recipe, *params; } aliases[] = {
     {"hpcg", "poisson3d", "points=27"},
     {"erdos_renyi", "er", ""},
@@ -132,7 +132,7 @@ static bool same(word w, const char *text)
     return text[w.n] == 0;
 }
 
-/* Up to the first of `stops` or the end. */
+/* Reads up to the first character of `stops`, or the end. */
 static word take(const char **p, const char *stops)
 {
     word w = {*p, strcspn(*p, stops)};
@@ -145,8 +145,8 @@ static int shown(word w)
     return w.n > 40 ? 40 : (int)w.n;
 }
 
-/* Digits with at most one point, no more than a double holds exactly; so the quotient is the nearest
- * double, whatever the locale thinks of points. */
+/* Digits with at most one decimal point, no more than a double holds exactly; so a single division gives the
+ * nearest double, in any locale. */
 static bool read_number(word w, double *value, bool *whole)
 {
     double digits = 0, scale = 1;
@@ -180,7 +180,7 @@ static bool read_seed(word w, uint64_t *seed)
     return w.n > 0;
 }
 
-/* ---- sentences */
+/* ---- error messages */
 
 static void append(char *text, size_t size, const char *word_, const char *between)
 {
@@ -284,7 +284,7 @@ static const tl_recipe *find(word name, const char **params)
     return NULL;
 }
 
-/* name without the number at its end, and that number */
+/* Cuts off the number at the end of a name, and returns it. */
 static word cut_number(word *name)
 {
     word number = {name->at + name->n, 0};

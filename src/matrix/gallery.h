@@ -14,8 +14,8 @@ enum { TL_GALLERY_PARAMS = 7, TL_GALLERY_BLOCKS = 3 };
 
 typedef struct tl_rows tl_rows;
 
-/* Writes the sorted columns of row i, and its values if the recipe is natural (val may be NULL while
- * counting, then they are not wanted); returns how many. */
+/* Writes the sorted columns of row i, and its values if the recipe is natural (val is NULL where only columns
+ * are wanted); returns their number. */
 typedef int64_t (*tl_row_fn)(const tl_rows *g, int64_t i, int64_t *col, double *val);
 
 struct tl_rows {
@@ -23,11 +23,11 @@ struct tl_rows {
     uint64_t     seed;
     const char  *name;
     /* set by the recipe's setup */
-    double       rows, cols;                /* double: no product of parameters overflows        */
-    double       entries, max_row;          /* upper bounds, that of a row exact enough for room */
+    double       rows, cols;                /* double, so that products of parameters cannot overflow */
+    double       entries, max_row;          /* upper bounds; max_row also sizes the row buffers  */
     double       extra_bytes;               /* what prepare will allocate                        */
     tl_row_fn    row;
-    int64_t    (*count)(const tl_rows *g, int64_t i);                   /* (optional) a cheaper row */
+    int64_t    (*count)(const tl_rows *g, int64_t i);           /* (optional) only the length of a row */
     tulle_status (*prepare)(tl_base *b, tl_rows *g);                    /* (optional) fills block[] */
     tulle_status (*finish)(tl_base *b, tl_rows *g, tulle_matrix *A);    /* (optional) if natural   */
     bool         natural;                   /* row writes values of its own                      */
@@ -84,16 +84,16 @@ tulle_status tl_setup_cage(tl_base *b, tl_rows *g);
 typedef enum { TL_NATURAL, TL_ONES, TL_RANDOM, TL_INTEGER } tl_values;
 
 tulle_status tl_rows_build(tl_base *b, tl_rows *g, tl_values values, tulle_matrix **out);
-/* Calls fn(arg, begin, end) for pieces of 0..count on all threads, in no order; TULLE_ECANCEL when
- * the caller's progress function said so. */
+/* Calls fn for pieces of 0..count on all threads, in no fixed order; TULLE_ECANCEL when the progress callback
+ * cancelled. */
 typedef void (*tl_piece_fn)(void *arg, int thread, int64_t begin, int64_t end);
 tulle_status tl_pieces_run(tl_base *b, const char *stage, int64_t count, tl_piece_fn fn, void *arg);
-/* Sorts a row by column and adds entries in the same place in their order; val may be NULL. */
+/* Sorts a row by column and adds duplicates in their order; val may be NULL. */
 int64_t      tl_row_merge(int64_t *col, double *val, int64_t n);
-/* Sorts columns and drops those that came twice. */
+/* Sorts columns and removes duplicates. */
 int64_t      tl_row_set(int64_t *col, int64_t n);
 
-/* Random numbers: a hash of what the number is for, or a stream that starts from one. */
+/* Random numbers: a hash of what the number is used for, or a stream seeded with such a hash. */
 static inline uint64_t tl_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);

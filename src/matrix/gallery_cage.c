@@ -3,25 +3,25 @@
  * gallery_cage.c - cage3 .. cage15, order and values included: a polymer of L monomers that walks
  * through a gel (A. van Heukelum, G. T. Barkema, R. H. Bisseling, J. Comput. Phys. 180, 2002).
  *
- * A state is a walk of L - 1 bonds on the tree whose every vertex has three edges of sign + and three
- * of sign -, up to automorphisms of the tree and reversal of the walk.  Which monomers share a vertex
- * (only an even distance apart can they) and the signs of the bonds tell states apart: 63 bits for
- * L = 15.  This key, the smaller of the two directions, is also the order of the states.
+ * A state is a walk of L - 1 bonds on the tree whose every vertex has three edges of sign + and three of sign
+ * -, up to automorphisms of the tree and reversal of the walk.  A state is identified by which monomers share
+ * a vertex (possible only at even distances) and by the signs of the bonds: 63 bits for L = 15.  States are
+ * ordered by this key, the smaller one of the two directions.
  *
  * An end, or a monomer whose two neighbours share a vertex, moves to one of the six vertices beside
  * its anchor, with probability 0.55 / 3L for each of the three + and 0.45 / 3L for each - vertex.
  * Entry (i, j) is the probability of going from j to i, rounded to three digits.  The pattern is
- * symmetric, so rows are made of the moves away from a state, and at the end the values change places
- * with their mirror images.
+ * symmetric, so rows are first filled with the moves away from a state, and at the end each value is swapped
+ * with its mirror image.
  *
- * Beyond the matrix it takes up to 32 bytes a state. */
+ * Memory: the matrix, and up to 32 bytes per state. */
 #include "matrix/gallery.h"
 #include <math.h>
 
 enum {
     MONOMERS = 15, SIGNS = 2, DEGREE = 6,
     MOVES_MAX = MONOMERS * (DEGREE + SIGNS) + 1,
-    SPLIT = 7,                          /* the walks of this many bonds are dealt to the threads */
+    SPLIT = 7,                          /* the walks of this many bonds are divided among threads */
     BATCH = 256
 };
 
@@ -64,8 +64,8 @@ static uint64_t smaller(keys k)
     return k.ahead < k.back ? k.ahead : k.back;
 }
 
-/* From the highest bit: pairs by falling distance, then the signs.  Seen from the other end bond q is
- * bond bonds - 1 - q, with the other sign. */
+/* From the highest bit: pairs by decreasing distance, then the signs.  In the reversed walk bond q is bond
+ * bonds - 1 - q, with the other sign. */
 static layout make_layout(int monomers)
 {
     layout y = {.bonds = monomers - 1};
@@ -110,7 +110,7 @@ static walk walk_of(const layout *y, uint64_t key)
     return w;
 }
 
-/* The vertices beside `vertex` that the first `bonds` bonds show, without those of monomer `absent`. */
+/* The neighbours of `vertex` that the first `bonds` bonds visit, without those of monomer `absent`. */
 typedef struct { int count, vertex[DEGREE], sign[DEGREE], of_sign[SIGNS]; } around;
 
 static around look_around(const walk *w, int bonds, int absent, int vertex)
@@ -160,13 +160,13 @@ static void flush(counter *n)
     n->held = 0;
 }
 
-/* Extends the walk by one bond in every way that is new: to a vertex it knows, or to a fresh one. */
+/* Extends the walk by one bond in every distinct way: to a visited vertex, or to a new one. */
 static void extend(counter *n, walk *w, int bonds)
 {
     const layout *y = &n->c->y;
     if (bonds == n->split && n->prefixes++ % n->threads != n->thread) return;
     if (bonds == y->bonds) {
-        if (w->key.ahead > w->key.back) return;         /* its reversal comes too */
+        if (w->key.ahead > w->key.back) return;         /* counted as its reversal */
         n->batch[n->held++] = w->key.ahead;
         if (n->held == BATCH) flush(n);
         return;
@@ -199,7 +199,7 @@ static void count_states(void *arg, int thread, int threads)
     flush(&n);
 }
 
-/* Eight bits at a time; passes in which all keys agree are left out. */
+/* A radix sort of eight bits at a time; passes in which all keys agree are skipped. */
 static uint64_t *sort_keys(uint64_t *key, uint64_t *other, int64_t n)
 {
     for (int shift = 0; shift < 64; shift += 8) {
@@ -332,7 +332,7 @@ static double three_digits(double x)
     return whole / scale;
 }
 
-/* Increasing keys, and chances within a key, so that sums do not depend on how moves are listed. */
+/* By key, then by probability, so that sums do not depend on the order in which moves were listed. */
 static void sort_moves(moves *m)
 {
     for (int64_t i = 1; i < m->count; i++) {
@@ -362,7 +362,7 @@ static int64_t cage_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
     return n;
 }
 
-/* ---- values to their mirror images; a pair belongs to the row above the diagonal */
+/* ---- swapping values with their mirror images; each pair is handled by its row above the diagonal */
 
 static void mirror_rows(void *arg, int thread, int64_t begin, int64_t end)
 {

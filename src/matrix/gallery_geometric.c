@@ -4,9 +4,9 @@
  * than a radius.
  *
  * Coordinates are 30-bit integers and distances are compared exactly.  The points are numbered along
- * the rows of a grid of cells no smaller than the radius, so the matrix has the locality of a mesh,
- * and the candidates of a row are three runs of points that follow each other.  It takes up to
- * 24 bytes a point beyond the matrix. */
+ * the rows of a grid of cells no smaller than the radius, so the matrix has the locality of a mesh, and the
+ * candidate neighbours of a point are three ranges of consecutive points.  Memory: the matrix and up to 24
+ * bytes per point. */
 #include "matrix/gallery.h"
 #include <math.h>
 
@@ -30,7 +30,7 @@ static int64_t cell_of(const geometry *q, uint32_t x)
     return (int64_t)(((uint64_t)x * (uint64_t)q->cells) >> 30);
 }
 
-/* Points that share the three cells by three around a cell. */
+/* The number of points in the 3 x 3 cells around a cell. */
 static int64_t crowd(const geometry *q, const int64_t *start, int64_t cx, int64_t cy)
 {
     int64_t n = 0, left = cx > 0 ? cx - 1 : 0, right = cx + 1 < q->cells ? cx + 1 : cx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * gallery_grid.c - matrices of regular grids, x fastest: Poisson's equation in two and three
- * dimensions, hexahedral finite elements with several unknowns a node, and the interpolation from a
- * grid of every other point. */
+ * dimensions, hexahedral finite elements with several unknowns per node, and the interpolation from a grid of
+ * every other point. */
 #include "matrix/gallery.h"
 
 typedef struct { int64_t x, y, z; } point;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * gallery_known.c - matrices people know from the SuiteSparse collection, made from what they are:
- * a lattice, a walk, a shell.  The pattern is that of the original for the standard parameters (the
- * tests pin it), values are natural only where a formula gives them. */
+ * gallery_known.c - well-known matrices of the SuiteSparse collection, constructed from the model behind
+ * each: a lattice, a random walk, a shell.  With the default parameters the pattern is that of the original
+ * (tests check it); there are natural values only where a formula gives them. */
 #include "matrix/gallery.h"
 
 /* ---- conf5_4: the Wilson hopping matrix of lattice QCD on L^4 sites (x fastest), 4 spins, 3 colours.
@@ -138,7 +138,7 @@ tulle_status tl_setup_majorbasis(tl_base *b, tl_rows *g)
 
 typedef struct { int64_t x, y, first, dof; } shell_node;
 
-/* Unknowns in the columns of nodes at the edge and inside. */
+/* Numbers of unknowns in a column of nodes at the edge, and inside. */
 static int64_t edge_column(const tl_rows *g) { return 3 * ((int64_t)g->v[1] - 1) + 1; }
 static int64_t inner_column(const tl_rows *g) { return 6 * ((int64_t)g->v[1] - 1) + 3; }
 
@@ -214,7 +214,7 @@ tulle_status tl_setup_s3dkt3m2(tl_base *b, tl_rows *g)
 enum { TERMS = 3 };
 static const int objective[TERMS] = {1, 2, 3}, constraint[TERMS] = {1, 4, 5};
 
-/* The x of 1..most with factor * x = column + 1 (mod n); at most 5. */
+/* The solutions x in 1..most of factor * x = column + 1 (mod n); at most 5. */
 static int sources(int64_t factor, int64_t column, int64_t n, int64_t most, int64_t *x)
 {
     int count = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * gallery_random.c - rows of columns drawn at random: Erdos-Renyi with a fixed number a row, and row
- * lengths that follow Zipf's law. */
+ * gallery_random.c - rows of randomly drawn columns: Erdos-Renyi with a fixed number per row, and row lengths
+ * that follow Zipf's law. */
 #include "matrix/gallery.h"
 
-/* n distinct columns of 0..cols, sorted.  Few of many: draw, sort, and draw again for those that came
- * twice.  Many: walk along all columns and take each with the probability that leaves n (Knuth's
+/* n distinct columns of 0..cols, sorted.  A small fraction: draw, sort, and draw again for duplicates.  A
+ * large one: go through all columns and select each with the probability that yields n in total (Knuth's
  * algorithm S). */
 static void draw_columns(uint64_t stream, int64_t cols, int64_t n, int64_t *col)
 {
@@ -40,7 +40,7 @@ tulle_status tl_setup_random(tl_base *b, tl_rows *g)
     return TULLE_OK;
 }
 
-/* A row is longer than x with probability least / x; one row, its place drawn too, is full. */
+/* A row is longer than x with probability least / x; one row, at a random place, is full. */
 static int64_t zipf_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
 {
     int64_t cols = (int64_t)g->cols;

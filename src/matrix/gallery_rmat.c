@@ -3,8 +3,8 @@
  * gallery_rmat.c - R-MAT graphs (D. Chakrabarti, Y. Zhan, C. Faloutsos, SDM 2004): an edge falls `scale`
  * times into one of four quarters of the matrix.
  *
- * The edges are drawn twice, to count and to place (8 bytes an edge beyond the matrix); then each row
- * is sorted and entries that came twice are dropped.  Edges from a vertex to itself stay. */
+ * The edges are drawn twice, first to count and then to place them (8 bytes per edge besides the matrix);
+ * then each row is sorted and duplicates are removed.  Self-loops are kept. */
 #include "matrix/gallery.h"
 
 typedef struct {

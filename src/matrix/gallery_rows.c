@@ -2,8 +2,8 @@
  *
  * gallery_rows.c - from a function that writes one row to a matrix.
  *
- * Every row is made twice, first to count and then to fill, in pieces that the threads take in turn.
- * Beyond the matrix this needs 8 bytes a row and, for each thread, room for the longest row. */
+ * Every row is generated twice, first to count and then to fill, in pieces that threads take dynamically.
+ * Memory: the matrix, 8 bytes per row, and for each thread a buffer for the longest row. */
 #include "matrix/gallery.h"
 
 enum { PIECES_A_THREAD = 64, PIECE_MAX = 4096, SHORT_ROW = 24 };
@@ -58,7 +58,7 @@ static void swap_entries(int64_t *col, double *val, int64_t i, int64_t j)
     }
 }
 
-/* By insertion, which keeps the order of entries in the same place. */
+/* Insertion sort, which is stable: duplicates keep their order. */
 int64_t tl_row_merge(int64_t *col, double *val, int64_t n)
 {
     for (int64_t i = 1; i < n; i++)
@@ -87,7 +87,7 @@ static void sift(int64_t *col, int64_t root, int64_t n)
     col[root] = c;
 }
 
-/* Quick sort down to short rows, which insertion finishes; heap sort where the halves are uneven. */
+/* Quicksort, with insertion sort for short ranges, and heapsort where the partitions are too uneven. */
 static void sort_part(int64_t *col, int64_t n, int depth)
 {
     while (n > SHORT_ROW) {
@@ -141,7 +141,7 @@ typedef struct {
     const tl_rows *g;
     tl_values      values;
     int64_t       *begin;               /* where each row begins; before that its length */
-    int64_t       *col;                 /* a row of room for each thread                 */
+    int64_t       *col;                 /* a row buffer for each thread                  */
     double        *val;
     int64_t        room;
     tulle_matrix  *A;
@@ -181,7 +181,7 @@ static void fill_rows(void *arg, int thread, int64_t begin, int64_t end)
 
 static tulle_status check_size(tl_base *b, const tl_rows *g)
 {
-    const double most = 1e15;                   /* whole numbers in a double, and then some room */
+    const double most = 1e15;                   /* well below 2^53, where doubles stop being exact */
     double bytes = g->rows * 16 + g->entries * 16 + g->extra_bytes
                  + g->max_row * 16 * tl_team_size(b->team);
     double have = (double)tl_memory_total();

@@ -44,7 +44,7 @@ tulle_status tl_setup_tridiagonal(tl_base *b, tl_rows *g)
     return square(g, 3, 3 * g->v[0], tridiagonal_row, true);
 }
 
-/* The diagonal is always there; the rest of the band is kept by the toss of a coin an entry. */
+/* The diagonal is always there; every other entry of the band is kept at random. */
 static int64_t banded_row(const tl_rows *g, int64_t i, int64_t *col, double *val)
 {
     int64_t lower = (int64_t)g->v[1], upper = (int64_t)g->v[2], last = (int64_t)g->rows - 1, n = 0;

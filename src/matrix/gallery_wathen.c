@@ -19,7 +19,7 @@ static const int element[8][8] = {
     {-6,  20, -8,  16, -8,  20, -6,  32},
 };
 
-/* The nodes of element (x, y), around it from its far corner. */
+/* The nodes of element (x, y) in order around it, starting from its far corner. */
 static void nodes_of(int64_t nx, int64_t x, int64_t y, int64_t *node)
 {
     int64_t near = y * (3 * nx + 2) + 2 * x;            /* its line of corners */
@@ -35,7 +35,7 @@ static int64_t wathen_row(const tl_rows *g, int64_t i, int64_t *col, double *val
     int64_t line = i / (3 * nx + 2), at = i % (3 * nx + 2);
     bool corners = at <= 2 * nx;
     int64_t x = corners ? at / 2 : at - 2 * nx - 1;
-    bool middle = corners && at % 2 == 1;               /* then only the elements of this x touch it */
+    bool middle = corners && at % 2 == 1;               /* a mid-side touches only elements of this x */
     for (int64_t ey = corners ? line - 1 : line; ey <= line; ey++)
         for (int64_t ex = middle ? x : x - 1; ex <= x; ex++) {
             if (ex < 0 || ex >= nx || ey < 0 || ey >= ny) continue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * gz.c - gzip, unpacked as a stream and packed in pieces; through zlib, where the build found it.
+ * gz.c - gzip: unpacks a stream, packs pieces of text; uses zlib, where the build found it.
  *
- * A piece of text becomes a gzip member of its own, so threads pack at the same time and the file is
- * the members one after the other, which every gzip reads as one text.  64 KiB of input are held. */
+ * Each piece of text becomes a gzip member of its own, so threads can pack at the same time.  The file is the
+ * concatenation of the members, which every gzip program reads as one text.  Memory: 64 KiB of input. */
 #include "matrix/files.h"
 #include <string.h>
 #if defined(TULLE_HAVE_ZLIB)
@@ -70,7 +70,7 @@ void tl_gz_close(tl_source *s)
     s->gz = NULL;
 }
 
-/* Behind a member: the next one, zeros (padding of tapes), or the end. */
+/* After a member there may be another one, zeros (tape padding), or the end. */
 static tulle_status next_member(tl_source *s, bool *end)
 {
     z_stream *z = &s->gz->stream;
@@ -171,7 +171,7 @@ int64_t tl_gz_pack(tl_packer *packer, const char *text, int64_t bytes, char *to,
     z->avail_in = (uInt)bytes;
     z->next_out = (Bytef *)to;
     z->avail_out = (uInt)room;
-    deflate(z, Z_FINISH);               /* cannot fall short: room is at least tl_gz_bound(bytes) */
+    deflate(z, Z_FINISH);               /* always completes: room is at least tl_gz_bound(bytes) */
     return room - z->avail_out;
 }
 

@@ -2,10 +2,10 @@
  *
  * hash.c - a fast 64-bit checksum.
  *
- * Eight lanes each take every eighth word: (lane ^ word), rotated, times an odd number.  Every step can
- * be undone, so two texts that differ in one word end in different lanes, and the lanes are folded by
- * steps that can be undone as well: a change within one word is always noticed, any other with
- * probability 1 - 2^-64.  Against accidents, not against malice. */
+ * Each of eight lanes takes every eighth word: (lane ^ word), rotated, times an odd number.  Every step is
+ * invertible, so two texts that differ in one word give different lanes, and the lanes are combined by
+ * invertible steps as well: a change within one word is always detected, any other with probability
+ * 1 - 2^-64.  It protects against accidents, not against attacks. */
 #include "matrix/files.h"
 #include <string.h>
 

@@ -2,18 +2,18 @@
  *
  * inner.c - the operands of A*B^T where B has far more columns than entries.
  *
- * B^T as it is has a row pointer for each column of B, though nearly all of its rows are empty.  Rows without
- * entries take no part in the product, so they are left out: the columns that B has entries in are numbered
- * from 0 on, in their order; B^T gets a row for each of them, and A keeps those of its entries that stand in
- * one, under the new number.  The order within rows stays, and with it every sum.
+ * The full B^T would have a row pointer for each column of B, although nearly all of its rows are empty.
+ * Empty rows contribute nothing to the product, so they are left out: the non-empty columns of B are
+ * renumbered 0, 1, 2, ... in their order; B^T gets a row for each of them, and A keeps only its entries in
+ * those columns, renumbered.  The order within rows is unchanged, and so is every sum.
  *
- * Memory: both results, 8 bytes an entry of B, and 32 of them until B^T is made. */
+ * Memory: both results, 8 bytes per entry of B, and another 32 per entry until B^T is built. */
 #include "matrix/parts.h"
 
 typedef struct job {
     const tulle_csr *A, *B;
     tulle_matrix    *X, *T;             /* A with other columns, B transposed       */
-    int64_t         *column, columns;   /* of B that have entries                   */
+    int64_t         *column, columns;   /* the non-empty columns of B               */
     int64_t         *a_perm, *b_perm;   /* NULL: not wanted                         */
     bool             conjugate;
 } job;
@@ -46,7 +46,7 @@ static void negate_imaginary(tulle_type type, void *values, int64_t k)
     if (type == TULLE_CF64) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 
-/* The entries of B by column, those of a column by row. */
+/* Fills B^T with the entries of B, sorted by column, then by row. */
 static void fill_transpose(job *j, const tl_pair *sorted, int64_t *row_of)
 {
     const tulle_csr *B = j->B;
@@ -76,7 +76,7 @@ static tulle_status transpose(tl_base *b, job *j)
     TRY(tl_alloc(b, &pairs, 2 * B->nnz, sizeof *pairs, "entries to be sorted by column"));
     for (int64_t k = 0; k < B->nnz; k++) pairs[k] = (tl_pair){tl_get(B->col_idx, B->idx_type, k), k};
     const tl_pair *sorted = tl_pairs_sort(pairs, pairs + B->nnz, B->nnz);
-    /* the half that the sort left is as large as an array of the entries' rows */
+    /* the half of the buffer that the sort does not need any more has the size of an array of rows */
     int64_t *row_of = (int64_t *)(void *)(sorted == pairs ? pairs + B->nnz : pairs);
     for (int64_t i = 0; i < B->rows; i++)
         for (int64_t k = tl_row_begin(B, i); k < tl_row_begin(B, i + 1); k++) row_of[k] = i;
@@ -86,7 +86,7 @@ done:
     return status;
 }
 
-/* The number of a column of B that has entries; -1: it has none. */
+/* The new number of a column of B; -1: it is empty. */
 static int64_t number_of(const job *j, int64_t column)
 {
     int64_t low = 0, high = j->columns;

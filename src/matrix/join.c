@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * join.c - a matrix from parts that come one after the other: blocks of rows below each other, or pieces of
- * one row beside each other; and from blocks that are all there, each freed when it was copied.
+ * join.c - concatenates parts of a matrix: parts that arrive one by one, which are blocks of rows or, within
+ * one row, ranges of columns; or blocks that all exist already, each freed after it was copied.
  *
- * How many entries there will be is known at most.  Columns and values get address space for so many, of
- * which only what is filled is paid for (tl_reserve), so that the matrix is held once, beside the part that
- * all threads are copying.  Where such space cannot be had (memory hooks) the arrays get what is needed at
- * least, and grow by half.  What the machine has no memory for is refused before it is touched: Linux would
- * end the process instead.
+ * Only an upper bound of the number of entries is known in advance.  Columns and values reserve address space
+ * for that many, of which only the filled part takes memory (tl_reserve), so the matrix exists only once,
+ * besides the part that threads are copying.  Where address space cannot be reserved (memory hooks) the
+ * arrays start with the lower bound and grow by half.  Free memory is checked before pages are touched, and
+ * an error returned where it is not enough: Linux would kill the process instead.
  *
- * Memory: the matrix, with row pointers of 64 bits until it is known how many entries it has. */
+ * Memory: the matrix, with 64-bit row pointers until its number of entries is known. */
 #include "matrix/parts.h"
 #include <inttypes.h>
 
-static const uint64_t ask_from = 64u << 20;     /* bytes after which the machine is asked again */
+static const uint64_t ask_from = 64u << 20;     /* bytes after which free memory is checked again */
 
 static uint64_t entry_bytes(const tl_join *j)
 {
@@ -51,7 +51,7 @@ void tl_join_done(tl_base *b, tl_join *j)
     *j = (tl_join){0};
 }
 
-/* An array with room for more entries than it had. */
+/* Reallocates an array for more entries. */
 static tulle_status grow(tl_base *b, void **array, size_t size, int64_t used, int64_t room, const char *what)
 {
     void *more = NULL;
@@ -85,7 +85,7 @@ done:
     return status;
 }
 
-/* Pages of reserved memory are had when they are touched: is there something left to touch? */
+/* Reserved memory gets its pages when they are touched: checks that enough memory is free for that. */
 static tulle_status ask_machine(tl_base *b, tl_join *j, int64_t more)
 {
     uint64_t bytes = tl_bytes_of((uint64_t)more, entry_bytes(j));
@@ -152,7 +152,7 @@ tulle_status tl_join_finish(tl_base *b, tl_join *j, int ptr_type, tulle_matrix *
     tulle_matrix *C = j->C;
     tulle_index type = ptr_type ? (tulle_index)ptr_type : tl_index_for(j->nnz);
     TRY(check_count(b, type, j->nnz));
-    TRY(make_room(b, j, 0));            /* without entries, too, there are arrays */
+    TRY(make_room(b, j, 0));            /* a matrix without entries needs arrays, too */
     tl_commit(b, C->col_idx, (uint64_t)j->nnz * j->index);
     tl_shrink(b, C->col_idx, (uint64_t)j->nnz * j->index);
     if (j->value) tl_commit(b, C->values, (uint64_t)j->nnz * j->value);
@@ -195,7 +195,7 @@ uint64_t tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t
         nnz += v->nnz;
     }
     uint64_t pointers = pointers_bytes(rows, ptr_type ? (tulle_index)ptr_type : tl_index_for(nnz));
-    if (b->mem.alloc) return tl_bytes_sum(pointers, tl_bytes_sum(entries, left)); /* no address space alone */
+    if (b->mem.alloc) return tl_bytes_sum(pointers, tl_bytes_sum(entries, left)); /* hooks cannot reserve */
     for (int64_t k = 0; k < count; k++) {
         const tulle_csr *v = &part[k]->view;
         copied += entries_bytes(v);
@@ -212,7 +212,7 @@ tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner
     tl_join j = {0};
     tulle_csr kind = part[0]->view;
     int64_t nnz = 0;
-    bool values = false;                /* one without entries may have none */
+    bool values = false;                /* a part without entries may have no values */
     kind.rows = 0;
     for (int64_t k = 0; k < count; k++) {
         values = values || part[k]->view.values;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * matrix.h - CSR matrices inside the library: owned results, widths, and what can be done with one
- * matrix alone.  Each function below is one file of this folder. */
+ * matrix.h - CSR matrices inside the library: owned matrices, types, and operations on a single matrix.  Each
+ * section below is one file of this folder. */
 #ifndef TL_MATRIX_H
 #define TL_MATRIX_H
 #include "base/base.h"
 
-/* The largest value a 32-bit index may take.  Lowered in a test build so that widening and refusal
- * run on small matrices. */
+/* The largest value of a 32-bit index.  Lowered in a test build, so that small matrices already need 64-bit
+ * indices, or are refused. */
 #ifndef TULLE_I32_LIMIT
 #define TULLE_I32_LIMIT INT32_MAX
 #endif
@@ -61,17 +61,17 @@ static inline int64_t tl_row_begin(const tulle_csr *A, int64_t i)
     return tl_get(A->row_ptr, A->ptr_type, i);
 }
 
-/* Two views of one pattern: the same arrays, read in the same way.  Their values may be others. */
+/* Whether two views have the same pattern arrays, of the same types.  Their values may differ. */
 bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
 
-/* ---- own.c: a matrix with room for nnz entries, arrays uninitialised, view complete.  val_type 0:
- * no values. */
+/* ---- own.c: a matrix with nnz entries, whose view is complete and whose arrays are uninitialised.  val_type
+ * 0: no values. */
 tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                               tulle_index idx_type, int val_type, tulle_matrix **out);
 /* The same with A's type of values; without values where A has none, but the view has the type. */
 tulle_status tl_matrix_like(tl_base *b, int64_t rows, int64_t cols, int64_t nnz, tulle_index ptr_type,
                             tulle_index idx_type, const tulle_csr *A, tulle_matrix **out);
-/* As it is; row_ptr[rows] is nnz. */
+/* A copy in the same types; row_ptr[0] must be 0. */
 tulle_status tl_matrix_copy(tl_base *b, const tulle_csr *A, tulle_matrix **out);
 void         tl_matrix_free(tl_base *b, tulle_matrix *A);
 void         tl_matrix_hand_over(tl_base *from, tl_base *to, tulle_matrix *A);  /* who counts its bytes */
@@ -82,21 +82,21 @@ tulle_status tl_matrix_adopt(tl_base *b, const tulle_csr *A, tulle_done_fn done,
  * host. */
 tulle_status tl_matrix_release(tulle_matrix *A, tulle_csr *arrays);
 
-/* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B" for the
- * sentence.  tl_csr_check_shape touches no array, tl_csr_check_ends only the first and the last row pointer,
- * which say how many entries the other arrays must have. */
+/* ---- check.c: cheap checks of the fields, then every row in parallel.  name is "A" or "B", for the error
+ * message.  tl_csr_check_shape reads no array, tl_csr_check_ends only the first and the last row pointer,
+ * which determine how many entries the other arrays must have. */
 tulle_status tl_csr_check_shape(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check_ends(tl_base *b, const tulle_csr *A, const char *name);
 tulle_status tl_csr_check(tl_base *b, const tulle_csr *A, const char *name, int threads);
-/* Checks a matrix that was found wrong during a product again, to say what is wrong with it. */
+/* Checks a matrix again that was found to be invalid during a product, to report what is wrong with it. */
 tulle_status tl_csr_refuse(tl_base *b, const tulle_csr *A, const char *name);
 
-/* ---- slice.c: rows of a larger matrix, row_ptr[0] of which is not 0.  *view is *A itself where it is, else
- * *own, which has pointers of its own, is freed by the caller, and was found without faults in them.  Arrays
- * on a device are not read. */
+/* ---- slice.c: views of rows of a larger matrix, whose row_ptr[0] is not 0.  *view becomes *A itself where
+ * row_ptr[0] is 0.  Otherwise it is a view of *own, which has row pointers of its own that were checked, and
+ * which the caller frees.  Arrays on a device are not read. */
 tulle_status tl_csr_slice(tl_base *b, const tulle_csr *A, const char *name, int threads, tulle_csr *view,
                           tulle_matrix **own);
-uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* that it takes; 0: nothing */
+uint64_t     tl_csr_slice_bytes(const tulle_csr *A);    /* the memory it takes */
 /* Do row_ptr[0] and row_ptr[rows] of a view on the host agree with nnz? */
 tulle_status tl_csr_slice_ends(tl_base *b, const tulle_csr *A, const char *name);
 int64_t      tl_csr_first(const tulle_csr *A);          /* the first entry of a view, as its arrays count */
@@ -104,8 +104,8 @@ const void  *tl_array_from(const void *array, size_t size, int64_t first);      
 /* Some rows of a matrix on the host, as such a view. */
 tulle_csr    tl_csr_rows(const tulle_csr *A, int64_t row0, int64_t row1);
 
-/* ---- columns.c: the columns first .. end-1 of some rows of A, with the numbers they have; row NULL: of the
- * first rows, all of them where rows is A's. */
+/* ---- columns.c: copies the columns first .. end-1 of some rows of A; columns keep their numbers.  row: the
+ * row numbers; NULL: the rows 0 .. rows-1. */
 tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, const int64_t *row, int64_t rows, int64_t first,
                              int64_t end, tulle_matrix **out);
 /* The first entry of a row whose column is not below this one. */
@@ -115,26 +115,26 @@ int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
 typedef struct tl_join {
     tulle_matrix *C;
     int64_t       rows, nnz;            /* so far                                   */
-    int64_t       room;                 /* entries its arrays have room for         */
-    int64_t       least, most;          /* entries it will have                     */
+    int64_t       room;                 /* capacity of its arrays, in entries       */
+    int64_t       least, most;          /* bounds of its final number of entries    */
     size_t        index, value;         /* bytes of a column and of a value         */
-    uint64_t      unasked;              /* bytes since the machine was asked for them */
+    uint64_t      unasked;              /* bytes used since free memory was last checked */
 } tl_join;
 
 /* C has least .. most entries; columns of parts have idx_type. */
 tulle_status tl_join_begin(tl_base *b, int64_t rows, int64_t cols, int64_t least, int64_t most,
                            tulle_index idx_type, tulle_type val_type, bool values, tl_join *join);
-/* The next rows; beside: a part of the row after the last one, which is not complete and has more columns to
- * come. */
+/* Appends rows; with `beside`, part is a range of columns of the next row, and more columns of it will
+ * follow. */
 tulle_status tl_join_put(tl_base *b, tl_join *join, const tulle_csr *part, bool beside);
-/* All parts were put, and are the matrix; ptr_type 0: the narrowest that does. */
+/* Completes the matrix; ptr_type 0: the narrowest that fits. */
 tulle_status tl_join_finish(tl_base *b, tl_join *join, int ptr_type, tulle_matrix **out);
 void         tl_join_done(tl_base *b, tl_join *join);       /* a matrix that was not finished is freed */
-/* Matrices one below the other, each freed, and NULL in its place, when it was copied.  owner: the bases that
- * counted them; NULL: this one did. */
+/* Concatenates the rows of matrices.  Each one is freed, and its pointer set to NULL, when it was copied.
+ * owner: the bases that allocated them; NULL: b. */
 tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
                           tulle_matrix **out);
-/* The most bytes that are held meanwhile, by what is left of the parts and what there is of the result. */
+/* The peak memory of tl_rows_join: of the parts that are not yet freed, and of the result so far. */
 uint64_t     tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type);
 
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
@@ -144,7 +144,8 @@ tulle_status tl_csr_transpose(tl_base *b, const tulle_csr *A, tulle_op op, tulle
                               int64_t **perm);
 tulle_status tl_csr_convert(tl_base *b, const tulle_csr *A, int val_type, int ptr_type, int idx_type,
                             tulle_matrix **out);
-/* The indices of an array in another width, in the same place, which has room for the wider of the two. */
+/* Changes the width of an array's indices in place; the array must be large enough for the wider of the
+ * two. */
 void         tl_index_resize(tl_base *b, void *array, tulle_index from, tulle_index to, int64_t count);
 tulle_status tl_csr_from_coo(tl_base *b, int64_t rows, int64_t cols, int64_t count, const void *row_idx,
                              const void *col_idx, tulle_index idx_type, const void *values,
@@ -167,8 +168,8 @@ void         tl_writer_free(tulle_writer *w);
 tl_base     *tl_writer_base(const tulle_writer *w);
 tulle_status tl_gallery(tl_base *b, const char *recipe, tulle_matrix **out);
 
-/* ---- dense.c.  The check touches no value and sets an ld of 0 to what it stands for; values says whether
- * they are needed.  All others take views that were checked. */
+/* ---- dense.c.  The check reads no values and replaces an ld of 0 by the actual one; `values`: whether
+ * values may not be NULL.  All others take views that were checked. */
 tulle_status tl_dense_check(tl_base *b, tulle_dense *A, const char *name, bool values);
 uint64_t     tl_dense_bytes(const tulle_dense *A);      /* from the first value to the last */
 /* Values uninitialised. */

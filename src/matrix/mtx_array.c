@@ -2,9 +2,9 @@
  *
  * mtx_array.c - the values of an array file, column by column, to CSR.
  *
- * A dense file has no other way to leave a place empty: zeros are left out.  Symmetric and hermitian
+ * Zeros become empty places, as an array file has no other way to express them.  Symmetric and hermitian
  * arrays hold the lower triangle with the diagonal, skew-symmetric ones without it.
- * Memory: the values of the file beside the matrix. */
+ * Memory: the values of the file, besides the matrix. */
 #include "matrix/files.h"
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ typedef struct dense {
     const tl_mtx_head *h;
     const void        *val;
     tulle_matrix      *A;
-    int64_t           *count;           /* per row, then where it begins */
+    int64_t           *count;           /* per row; then its prefix sum  */
     bool               complex_;
 } dense;
 

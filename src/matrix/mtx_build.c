@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_build.c - entries in the order of a file to CSR, the halves of symmetric matrices unfolded.
+ * mtx_build.c - converts entries in the order of a file to CSR; symmetric matrices are expanded.
  *
- *   sorted by row   the arrays are the matrix already; only row pointers are made
- *   anything else   a stable counting sort by row in two steps, both kind to caches: first into blocks of
- *                   neighbouring rows, each thread a part of the file; then, block by block, into rows.
- *                   A file sorted by column, as most are, has sorted rows after that.  Else tl_rows_settle()
- *                   sorts the rows that need it and adds what stands in the same place, in order.
+ *   sorted by row   the arrays are the matrix already; only row pointers are computed
+ *   anything else   a stable counting sort by row in two cache-friendly steps: first into blocks of
+ *                   neighbouring rows, where each thread takes a part of the file; then, block by block, into
+ *                   rows.  If the file was sorted by column, as most are, rows are sorted after that.
+ *                   Otherwise tl_rows_sort() sorts the rows that need it and adds duplicates, in order.
  *
- * Each step keeps the order of the file within a row, so the result does not depend on the threads.  The
- * three arrays are moved one after the other, and each old one is freed at once.
+ * Each step keeps the order of the file within a row, so the result does not depend on the number of threads.
+ * The three arrays are moved one after the other, and each old one is freed at once.
  *
- * Memory in bytes an entry, for 32-bit indices and doubles (12 in the matrix): 16 sorted by row, 20 sorted by
- * column (whose columns shrink to pointers) or symmetric, 24 otherwise. */
+ * Memory in bytes per entry, for 32-bit indices and doubles (12 in the matrix): 16 sorted by row, 20 sorted
+ * by column (where column indices are replaced by column pointers) or symmetric, 24 otherwise. */
 #include "matrix/files.h"
 #include <string.h>
 
@@ -22,13 +22,13 @@ typedef struct build {
     tl_mtx_all *all;
     int64_t     entries, rows, cols, nnz;
     bool        folded;                         /* each entry off the diagonal stands for two */
-    double      sign_re, sign_im;               /* of the second one                          */
+    double      sign_re, sign_im;               /* factors for the mirrored value             */
     tulle_index ptr_type;
     void       *row_ptr, *col_idx, *val, *row;  /* of the matrix; row: of each entry, in blocks */
-    void       *col_ptr;                        /* sorted by column: in place of the columns    */
+    void       *col_ptr;                        /* sorted by column: replaces the columns       */
     int         shift;                          /* row >> shift is its block                    */
     int64_t     blocks, longest;
-    int64_t    *first, *next;                   /* [thread][block]: where its entries begin, go */
+    int64_t    *first, *next;                   /* [thread][block]: first and next position     */
     int64_t    *begin;                          /* [block], and one more                        */
     char       *scratch;                        /* [thread]: longest block                      */
     _Atomic int64_t ticket;
@@ -89,7 +89,7 @@ TL_INLINE void run_pass(build *u, int thread, int threads, pass what, tulle_inde
     }
 }
 
-/* The columns of a file sorted by column, whose column indices are gone. */
+/* Moves columns for a file sorted by column, whose column indices were replaced by col_ptr. */
 TL_INLINE void run_columns(build *u, int thread, int threads, tulle_index idx)
 {
     int64_t from = tl_part(u->entries, thread, threads), to = tl_part(u->entries, thread + 1, threads);
@@ -131,7 +131,7 @@ PASS(values_work, VALUES)
 PASS(columns_work, COLUMNS)
 PASS(rows_work, ROWS)
 
-/* Counts become offsets: block by block, and within a block in the order of the threads, which is that of
+/* Turns counts into offsets: block by block, and within a block in the order of the threads, which is that of
  * the file. */
 static void places(build *u, int threads)
 {
@@ -148,7 +148,8 @@ static void places(build *u, int threads)
     u->begin[u->blocks] = sum;
 }
 
-/* ---- second step: each block into rows.  row_ptr of its rows counts, then leads, then points. */
+/* ---- second step: each block into rows.  row_ptr first holds counts, then the next position of each row,
+ * and in the end row pointers. */
 
 TL_INLINE void rewind_rows(build *u, tulle_index ptr, int64_t low, int64_t high, int64_t begin)
 {
@@ -156,7 +157,7 @@ TL_INLINE void rewind_rows(build *u, tulle_index ptr, int64_t low, int64_t high,
     tl_put(u->row_ptr, ptr, low, begin);
 }
 
-/* The items of a block from scratch to their rows. */
+/* Moves the items of a block from scratch to their rows. */
 TL_INLINE void scatter(build *u, tulle_index ptr, tulle_index idx, const char *scratch, char *to, size_t size,
                        int64_t begin, int64_t n)
 {
@@ -167,7 +168,7 @@ TL_INLINE void scatter(build *u, tulle_index ptr, tulle_index idx, const char *s
     }
 }
 
-TL_INLINE void settle_block(build *u, tulle_index ptr, tulle_index idx, int64_t block, char *scratch)
+TL_INLINE void place_block(build *u, tulle_index ptr, tulle_index idx, int64_t block, char *scratch)
 {
     int64_t low = block << u->shift, high = low + ((int64_t)1 << u->shift);
     int64_t begin = u->begin[block], n = u->begin[block + 1] - begin, sum = begin;
@@ -196,7 +197,7 @@ TL_INLINE void settle_block(build *u, tulle_index ptr, tulle_index idx, int64_t 
     rewind_rows(u, ptr, low, high, begin);
 }
 
-static void settle_work(void *arg, int thread, int threads)
+static void place_work(void *arg, int thread, int threads)
 {
     build *u = arg;
     char *scratch = u->scratch + (size_t)thread * (size_t)u->longest * sizeof(tl_c64);
@@ -205,8 +206,8 @@ static void settle_work(void *arg, int thread, int threads)
     for (;;) {
         int64_t block = atomic_fetch_add(&u->ticket, 1);
         if (block >= u->blocks) return;
-        if (narrow) settle_block(u, TULLE_I32, TULLE_I32, block, scratch);
-        else settle_block(u, u->ptr_type, u->all->idx_type, block, scratch);
+        if (narrow) place_block(u, TULLE_I32, TULLE_I32, block, scratch);
+        else place_block(u, u->ptr_type, u->all->idx_type, block, scratch);
     }
 }
 
@@ -218,16 +219,16 @@ static void ones(void *arg, int thread, int threads)
     for (int64_t p = tl_part(u->nnz, thread, threads); p < end; p++) val[p] = 1.0;
 }
 
-/* ---- the whole */
+/* ---- all steps */
 
-/* Frees an array into the pool; the next one of its size comes from there, its pages already mapped. */
+/* Frees an array into the pool, so that the next one of its size reuses its pages without page faults. */
 static void drop(tl_base *b, void **p)
 {
     tl_free(b, *p);
     *p = NULL;
 }
 
-/* The file's arrays become the matrix's. */
+/* Sorted by row: the arrays of the file become those of the matrix. */
 static tulle_status keep_sorted(tl_base *b, build *u, int threads)
 {
     tulle_status status = TULLE_OK;
@@ -245,7 +246,7 @@ done:
     return status;
 }
 
-/* Columns in order: pointers say the same in less memory. */
+/* Sorted by column: column pointers hold the same information in less memory. */
 static tulle_status shrink_columns(tl_base *b, build *u, int threads)
 {
     tulle_status status = TULLE_OK;
@@ -255,7 +256,7 @@ static tulle_status shrink_columns(tl_base *b, build *u, int threads)
     u->majors = u->cols;
     tl_team_run(b->team, threads, pointers, u);
     drop(b, &u->all->col);
-    tl_pool_trim(b->pool);                      /* too small for what comes next, the values */
+    tl_pool_trim(b->pool);                      /* these blocks are too small for the values, which follow */
 done:
     return status;
 }
@@ -298,9 +299,9 @@ static tulle_status put_into_rows(tl_base *b, build *u, int threads)
     tulle_status status = TULLE_OK;
     TRY(put_into_blocks(b, u, threads));
     TRY(tl_alloc(b, &u->row_ptr, u->rows + 1, tl_index_size(u->ptr_type), "row pointers of a matrix"));
-    if (threads * u->longest > u->nnz / 4) threads = 1; /* one block is nearly all: spare the memory */
+    if (threads * u->longest > u->nnz / 4) threads = 1; /* one huge block: a copy per thread is too much */
     TRY(tl_alloc(b, &u->scratch, threads * u->longest, sizeof(tl_c64), "entries of a block"));
-    tl_team_run(b->team, threads, settle_work, u);
+    tl_team_run(b->team, threads, place_work, u);
     tl_put(u->row_ptr, u->ptr_type, u->rows, u->nnz);
     drop(b, &u->row);
 done:
@@ -335,7 +336,7 @@ tulle_status tl_mtx_build(tl_base *b, tl_mtx_all *all, tulle_matrix **out)
     A->col_idx = u.col_idx;
     A->values = u.val;
     u.row_ptr = u.col_idx = u.val = NULL;
-    if (u.folded || !(all->by_row || all->by_col)) TRY(tl_rows_settle(b, A));
+    if (u.folded || !(all->by_row || all->by_col)) TRY(tl_rows_sort(b, A));
     *out = A;
     A = NULL;
 done:

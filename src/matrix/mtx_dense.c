@@ -2,11 +2,10 @@
  *
  * mtx_dense.c - dense matrices to and from the array files of Matrix Market; from coordinate files, too.
  *
- * Read by mtx_read.c, whose values are a matrix column by column already; symmetric files, which hold one
- * triangle, are unfolded.  Written as general arrays, columns in order, decimals the shortest that read
- * back as the same number.  Each thread prints a piece, then the pieces are written in their order, and
- * again: the file is the same for any number of threads.
- * Memory: the text of a piece a thread, 1 MiB. */
+ * Read by mtx_read.c, which returns the values column-major already; symmetric files, which hold one
+ * triangle, are expanded.  Written as general arrays, column by column, with the shortest decimals that read
+ * back as the same number.  In each round every thread prints a piece, then the pieces are written in order,
+ * so the file is the same for any number of threads.  Memory: the text of one piece per thread, 1 MiB. */
 #include "matrix/files.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
@@ -15,7 +14,7 @@
 
 /* ---- reading */
 
-/* Unfolds one triangle, stored column by column: each value goes to (i,j), i >= j, and mirrored to (j,i). */
+/* Expands a triangle, stored column by column: each value goes to (i,j), i >= j, and mirrored to (j,i). */
 static void unfold(const tl_mtx_all *all, tulle_dense *A)
 {
     const tl_mtx_head *h = &all->head;
@@ -39,7 +38,7 @@ static tulle_status scatter(tl_base *b, tl_mtx_all *all, tulle_dense_matrix **ou
     const tl_mtx_head *h = &all->head;
     tulle_matrix *sparse = NULL;
     uint64_t bytes = tl_bytes_of(tl_bytes_of((uint64_t)h->rows, (uint64_t)h->cols), sizeof(double));
-    if (bytes > tl_memory_free())       /* zeros would be written until nothing is left */
+    if (bytes > tl_memory_free())       /* filling it with zeros would exhaust the memory */
         return tl_fail(b, TULLE_ENOMEM, "%s: a sparse matrix of %" PRId64 " x %" PRId64
                        " does not fit memory as a dense one", all->name, h->rows, h->cols);
     TRY(tl_mtx_build(b, all, &sparse));

@@ -21,7 +21,7 @@ static const choice symmetries[] = {{"general", TL_GENERAL},     {"symmetric", T
                                     {"skew-symmetric", TL_SKEW}, {"hermitian", TL_HERMITIAN}, {NULL, 0}};
 static const choice objects[] = {{"matrix", 0}, {NULL, 0}};
 
-static const int64_t most_rows = INT64_MAX / 16;        /* that a view may have (check.c) */
+static const int64_t most_rows = INT64_MAX / 16;        /* the limit of a view (check.c) */
 
 static bool is_blank(char c)
 {
@@ -128,7 +128,7 @@ static tulle_status read_size(tl_source *s, const tl_mtx_head *h, words *w, cons
     return TULLE_OK;
 }
 
-/* How many values an array file must hold; false: more than anybody can count. */
+/* The number of values of an array file; false: it overflows. */
 static bool array_entries(tl_mtx_head *h)
 {
     uint64_t n = (uint64_t)h->rows, product = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_lines.c - whole lines of a Matrix Market file to entries: the inner loop of reading.
+ * mtx_lines.c - parses whole lines of a Matrix Market file: the inner loop of reading.
  *
- * One body for every field and index width; the compiler makes a loop of its own for each (the
- * arguments named const_ are constants at every call).  Blank lines and comments may stand anywhere.
- * Every line ends with a newline, the last one too, so that no loop needs to look for the end. */
+ * One body for every field and index width; the compiler specialises it for each (the arguments named const_
+ * are constants at every call).  Blank lines and comments may be anywhere.  Every line ends with a newline,
+ * the last one too, so that the loops need not test for the end of the text. */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ int64_t tl_mtx_most(const tl_mtx_head *h, int64_t bytes)
     return bytes / least + (bytes % least == least - 1);        /* the last newline may be missing */
 }
 
-/* ---- sentences */
+/* ---- error messages */
 
-/* The word at p in quotes, or what else stands there. */
+/* The word at p in quotes, or a description of what is there instead. */
 static const char *found(const char *p, char *text, size_t room)
 {
     char word[41];
@@ -88,7 +88,7 @@ static inline const char *skip_blanks(const char *p)
         goto done;                                                          \
     } while (0)
 
-/* A line with no entry: NULL when there is one at *p. */
+/* Skips a line without an entry; NULL when there is an entry at *p. */
 static inline const char *skip_line(const char *p, const char *end)
 {
     if (*p == '\n') return p + 1;
@@ -96,13 +96,13 @@ static inline const char *skip_line(const char *p, const char *end)
     return (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
 }
 
-/* One value; the name of what is missing, or NULL. */
+/* Parses one value; returns NULL, or what was expected instead. */
 TL_INLINE const char *take_value(const char **p, const bool const_whole, double *value)
 {
     const char *end = tl_parse_double(*p, value);
     if (!end || !(is_blank(*end) || *end == '\n')) return const_whole ? "an integer" : "a number";
     if (const_whole) {
-        for (const char *c = *p; c < end; c++)          /* neither 1.5 nor 1e5, nan nor inf */
+        for (const char *c = *p; c < end; c++)          /* digits only: no 1.5, 1e5, nan or inf */
             if ((unsigned)(*c - '0') > 9 && *c != '-' && *c != '+') return "an integer";
     }
     *p = end;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_read.c - a Matrix Market file to its entries, in their order, by all threads.
+ * mtx_read.c - reads the entries of a Matrix Market file, in their order, with all threads.
  *
- * The text is handed out in pieces of whole lines.  A thread takes the next piece (one at a time reads and
- * unpacks, beside the parsing of the other threads), parses it into arrays of its
- * own, waits for its turn, learns where its entries belong, and copies them there while the next one has
- * its turn.  Faults are reported in turn too, so the first one of the file is the one reported, by any
- * number of threads, and lines are counted on the way.
+ * The text is processed in pieces of whole lines.  A thread takes the next piece (one thread at a time reads
+ * and unpacks, while the others parse), parses it into its own arrays, waits until all earlier pieces were
+ * counted, gets the position of its entries, and copies them there while the next piece is counted.  Errors
+ * are reported in the same order, so it is always the first error of the file that is reported, with its line
+ * number, whatever the number of threads.
  *
  * Memory: row, column and value of every entry once; a piece of text and its entries per thread. */
 #define _POSIX_C_SOURCE 200809L
@@ -28,21 +28,21 @@ typedef struct job {
     tl_mtx_all     *all;
     pthread_mutex_t lock;
     pthread_cond_t  moved;
-    char           *rest;               /* of the text read so far, behind the last whole line */
+    char           *rest;               /* text that was read, after the last whole line       */
     int64_t         rest_bytes;
     bool            end;
-    bool            reading, broken;    /* somebody takes the next piece; or it could not be read */
-    int64_t         handed, turn;       /* pieces */
-    int64_t         entries, lines;     /* of the pieces that had their turn */
-    int64_t         room;               /* entries there is memory for       */
+    bool            reading, broken;    /* a thread is reading the next piece; reading failed     */
+    int64_t         handed, turn;       /* pieces handed out; the piece to be counted next */
+    int64_t         entries, lines;     /* of the pieces counted so far      */
+    int64_t         room;               /* capacity of the arrays in entries */
     int64_t         last_row, last_col;
     tulle_status    status;
     bool            stop;
     scratch        *scratch;
 } job;
 
-/* The next whole lines; no bytes at the end of the text.  *too_long: a line that is no comment does not
- * fit a piece.  Of a comment that does not fit only the first byte is kept. */
+/* The next whole lines; no bytes at the end of the text.  *too_long: a line that is no comment does not fit
+ * in a piece.  Of a comment that does not fit only the first byte is kept. */
 static tulle_status next_text(job *j, char *text, int64_t *bytes, bool *too_long)
 {
     tulle_status status = TULLE_OK;
@@ -78,7 +78,7 @@ done:
     return status;
 }
 
-/* Entries of a thread to their place among all. */
+/* Copies the entries of a thread to their place in the arrays. */
 static void put_part(tl_mtx_all *all, const tl_mtx_part *part, int64_t at)
 {
     size_t idx = tl_index_size(all->idx_type);
@@ -91,7 +91,7 @@ static void put_part(tl_mtx_all *all, const tl_mtx_part *part, int64_t at)
         memcpy((char *)all->val + (size_t)at * val, part->val, (size_t)part->count * val);
 }
 
-/* With the lock held and in turn: counts a piece in, or reports its fault. */
+/* With the lock held, when it is this piece's turn: counts it, or reports its error. */
 static tulle_status count_in(job *j, tl_mtx_part *part)
 {
     tl_mtx_all *all = j->all;
@@ -113,8 +113,8 @@ static tulle_status count_in(job *j, tl_mtx_part *part)
     return TULLE_OK;
 }
 
-/* Called with the lock held.  The calling thread wakes up now and then to call progress, since the thread
- * that reads may be waiting for a pipe. */
+/* Called with the lock held.  Thread 0 wakes up from time to time to call progress, since the thread that
+ * reads may be waiting for a pipe. */
 static void wait_for_others(job *j, int thread)
 {
     struct timespec until;
@@ -130,7 +130,7 @@ static void wait_for_others(job *j, int thread)
         tl_progress(j->s->b, "read", tl_source_fraction(j->s));
 }
 
-/* The next piece; its number, or -1: there is none, or no more is wanted. */
+/* Reads the next piece; returns its number, or -1: there is none, or reading was stopped. */
 static int64_t take_piece(job *j, int thread, int64_t *bytes, bool *too_long, tulle_status *status)
 {
     int64_t number = -1;
@@ -220,7 +220,7 @@ static tulle_status read_head(job *j, char *text)
             goto done;
         }
         TRY(tl_mtx_head_lines(s, text, bytes, h, &used));
-        memmove(j->rest + (bytes - used), j->rest, (size_t)j->rest_bytes);      /* back in front */
+        memmove(j->rest + (bytes - used), j->rest, (size_t)j->rest_bytes);      /* after the unused bytes */
         memcpy(j->rest, text + used, (size_t)(bytes - used));
         j->rest_bytes += bytes - used;
     }
@@ -229,9 +229,9 @@ done:
     return status;
 }
 
-/* How many entries to make room for: those that the file promises, but no more than its bytes can hold.
- * Where it promises more it is read all the same, and what is wrong is found there: a line without its
- * value, or the end.  Refuses what the machine has no memory for. */
+/* The number of entries to allocate: as many as the header announces, but no more than the bytes of the file
+ * can hold.  Where it announces more, the file is read anyway to find and report the error: an incomplete
+ * line, or an early end.  Fails if the machine has too little memory. */
 static tulle_status find_room(job *j)
 {
     const tl_mtx_head *h = &j->all->head;
@@ -240,7 +240,7 @@ static tulle_status find_room(job *j)
     if (!j->end && bound < INT64_MAX - j->rest_bytes) bound += j->rest_bytes;
     else if (j->end) bound = j->rest_bytes;
     int64_t most = tl_mtx_most(h, bound);
-    j->room = h->entries > most ? most + 1 : h->entries;        /* one for the line that is wrong */
+    j->room = h->entries > most ? most + 1 : h->entries;        /* one more for the invalid line */
     double copies = h->symmetry == TL_GENERAL ? 1 : 2;
     double need = 4.0 * (double)h->rows + 12.0 * copies * (double)j->room;
     if (need > 67108864.0 && need > (double)tl_memory_free())

@@ -2,9 +2,10 @@
  *
  * mtx_symmetric.c - a symmetric or hermitian matrix to a Matrix Market file: its lower triangle.
  *
- * The reader mirrors what is below the diagonal, so a matrix that is not equal to its transpose would come
- * back as another one: it is refused, with an entry that has no equal.  One pass finds it, row by row: entry
- * (i,j) left of the diagonal must meet the next entry of row j right of it, as both come in the same order.
+ * A reader mirrors the entries below the diagonal, so a matrix that is not equal to its transpose would be
+ * read back as a different one: it is refused, and the message names an entry without an equal mirror image.
+ * One pass over the rows finds it: entry (i,j) left of the diagonal must match the next unmatched entry of
+ * row j right of the diagonal, because both are visited in the same order.
  *
  * Memory: a position for each row, and the triangle. */
 #include "matrix/files.h"
@@ -16,7 +17,7 @@ typedef struct triangle {
     const tulle_csr *A;
     bool             adjoint;           /* compare with the conjugate */
     int64_t         *next;              /* of each row: its next entry right of the diagonal */
-    int64_t          row, col;          /* the first entry without an equal */
+    int64_t          row, col;          /* the first entry without an equal mirror image */
 } triangle;
 
 static tl_c64 value_at(const tulle_csr *A, int64_t k)
@@ -29,7 +30,7 @@ static bool same(double x, double y)
     return x == y || (isnan(x) && isnan(y));
 }
 
-/* Whether entry k is the mirror of entry m; on the diagonal they are one. */
+/* Whether entry k mirrors entry m; on the diagonal both are the same entry. */
 static bool mirrored(const triangle *t, int64_t k, int64_t m)
 {
     tl_c64 x = value_at(t->A, k), y = value_at(t->A, m);
@@ -52,7 +53,7 @@ static bool is_symmetric(triangle *t)
             int64_t m = t->next[j];
             if (m == tl_row_begin(A, j + 1)) return false;
             int64_t at = tl_get(A->col_idx, A->idx_type, m);
-            if (at < i) t->row = j, t->col = at;        /* (j,at) was passed over: row `at` has no (at,j) */
+            if (at < i) t->row = j, t->col = at;        /* (j,at) was never matched: row `at` has no (at,j) */
             if (at != i || !mirrored(t, k, m)) return false;
             t->next[j]++;
         }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * mtx_write.c - a matrix to a Matrix Market file, by all threads.
+ * mtx_write.c - writes a matrix to a Matrix Market file, with all threads.
  *
- * Always coordinate, rows in order, pattern where there are no values; general, or the triangle that
- * mtx_symmetric.c hands on.  Decimals are the
- * shortest that read back as the same number.  A thread takes the next piece of entries, prints (and
- * packs) it, learns in turn where its text belongs, and writes it there while the next one has its turn:
- * the file is the same for any number of threads.
+ * Always in coordinate format, rows in order, a pattern where there are no values; general, or the triangle
+ * that mtx_symmetric.c passes.  Numbers are the shortest decimals that read back as the same number.  A
+ * thread takes the next piece of entries, prints (and packs) it, waits until the lengths of all earlier
+ * pieces are known, and writes its text at its offset while other threads go on: the file is the same for any
+ * number of threads.
  *
  * Memory: the text of a piece per thread, packed and unpacked; 1 to 3 MiB. */
 #define _POSIX_C_SOURCE 200809L
@@ -26,8 +26,8 @@ typedef struct scratch {
 typedef struct job {
     tl_base         *b;
     const tulle_csr *A;
-    int64_t          first;                     /* row of the file that row 0 of A is */
-    const char      *head;                      /* stands before the first piece      */
+    int64_t          first;                     /* row number of row 0 of A in the file */
+    const char      *head;                      /* text before the first piece        */
     tl_out          *out;
     bool             gz;
     int64_t          pieces, handed, turn, at;  /* at: bytes of the file so far */
@@ -180,7 +180,7 @@ tulle_status tl_mtx_put_rows(tl_out *out, const tulle_csr *A, int64_t first, con
         TRY(tl_packer_create(b, &j.scratch[t].packer));
         TRY(tl_alloc(b, &j.scratch[t].packed, j.packed_room, 1, "a piece of packed text"));
     }
-    tl_progress(b, "write", 0);         /* the others may leave the calling thread no piece to tell of */
+    tl_progress(b, "write", 0);         /* the calling thread may get no piece to report progress for */
     if (threads > 0) tl_team_run(b->team, threads, work, &j);
     if (j.error) TRY(tl_out_fail(out, j.error));
     if (tl_progress(b, "write", 1)) j.cancelled = true;

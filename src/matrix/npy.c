@@ -28,7 +28,7 @@ bool tl_npy_begins(const char *head, int64_t bytes)
     return bytes >= magic_bytes && memcmp(head, magic, (size_t)magic_bytes) == 0;
 }
 
-/* ---- the header as a text; places in it are told from the beginning of the file */
+/* ---- the header as a text; positions in messages count from the beginning of the file */
 
 typedef struct header {
     tl_source  *s;
@@ -74,7 +74,7 @@ static bool take_word(header *h, const char *word)
     return true;
 }
 
-/* A text in quotes; false: there is none, or it is too long. */
+/* Parses a quoted string; false: there is none, or it is too long. */
 static bool take_text(header *h, char *to, int room)
 {
     int n = 0;
@@ -167,7 +167,7 @@ done:
 
 /* ---- reading */
 
-/* So many bytes, or a sentence that says where the file ended. */
+/* Reads exactly this many bytes, or fails with a message that says where the file ended. */
 static tulle_status fill(tl_source *s, void *to, int64_t bytes, int64_t at, const char *what)
 {
     tulle_status status = TULLE_OK;
@@ -180,7 +180,7 @@ done:
     return status;
 }
 
-/* Refuses what the file cannot hold before memory is taken for it. */
+/* Refuses a shape that the file is too short for, before memory is allocated for it. */
 static tulle_status plausible(tl_source *s, const header *h)
 {
     uint64_t count = 0, bytes = 0;
@@ -268,7 +268,7 @@ static int print_header(const tulle_dense *A, char *to, size_t room)
     return n;
 }
 
-/* Lines gathered in a buffer, so that short ones do not cost a call each. */
+/* Rows (columns) are collected in a buffer, so that short ones do not cost a system call each. */
 static int put_lines(tl_out *o, const tulle_dense *A, char *buffer, int64_t at)
 {
     size_t size = tl_type_size(A->val_type);
@@ -293,7 +293,7 @@ static int put_lines(tl_out *o, const tulle_dense *A, char *buffer, int64_t at)
     return error == 0 && used > 0 ? tl_out_put(o, buffer, used, at) : error;
 }
 
-/* Without gaps: as it lies. */
+/* A matrix without gaps is written as it is in memory. */
 static int put_whole(tl_out *o, const tulle_dense *A, int64_t at)
 {
     int64_t bytes = (int64_t)tl_dense_bytes(A);

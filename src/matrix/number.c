@@ -7,9 +7,9 @@
  *   1. w < 2^53 and |q| <= 22: both are exact doubles, so one operation rounds once (Clinger 1990);
  *   2. w of at most 19 digits: the product with a 128-bit power of ten decides, except in rare ties and
  *      among the subnormal numbers (Eisel, Lemire: Number parsing at a gigabyte per second, 2021);
- *   3. more than 19 digits: the same for the first 19 digits and for those plus one; equal: done;
- *   4. else strtod(), given the digits without a point, so that no locale can disturb it.
- * Takes no memory. */
+ *   3. more than 19 digits: step 2 for the first 19 digits, and for these plus one; if equal, that is it;
+ *   4. else strtod(), with the digits but no decimal point, so that the locale does not matter.
+ * Memory: none. */
 #include "matrix/files.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static inline bool is_digit(char c)
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* How many of the eight bytes at p are digits before the first that is not, and their value. */
+/* The number of leading digits among the eight bytes at p, and their value. */
 static inline int eight_digits(const char *p, uint64_t *value)
 {
     uint64_t x;
@@ -87,7 +87,7 @@ const char *tl_parse_index(const char *p, int64_t *value)
     while (*start == '0') start++;
     v = 0;
     p = digits(start, &v);
-    /* nineteen digits cannot pass 2^64 */
+    /* nineteen digits are less than 2^64 */
     if (p - start > 19 || v > INT64_MAX) return NULL;
     *value = (int64_t)v;
     return p;
@@ -101,7 +101,7 @@ static double double_of(uint64_t mantissa, int exponent)
     return value;
 }
 
-/* w * 10^q for w != 0, by a 128-bit product; false where that cannot tell. */
+/* w * 10^q for w != 0, by a 128-bit product; false where its precision does not suffice to round. */
 static bool by_product(uint64_t w, int64_t q, double *value)
 {
 #if defined(__SIZEOF_INT128__)
@@ -111,7 +111,7 @@ static bool by_product(uint64_t w, int64_t q, double *value)
     w <<= zeros;
     unsigned __int128 product = (unsigned __int128)w * ten.hi;
     uint64_t hi = (uint64_t)(product >> 64), lo = (uint64_t)product;
-    if ((hi & 0x1FF) == 0x1FF) {                /* the lower half of the power may carry up to here */
+    if ((hi & 0x1FF) == 0x1FF) {                /* a carry from the lower half of the power may matter */
         uint64_t more = (uint64_t)(((unsigned __int128)w * ten.lo) >> 64);
         lo += more;
         if (lo < more) hi++;
@@ -137,8 +137,8 @@ static bool by_product(uint64_t w, int64_t q, double *value)
 #endif
 }
 
-/* Any decimal: text is the first digit or point, end the byte behind the digits, q the exponent that was
- * written.  At most 780 digits matter; a one behind them says that more follow. */
+/* Any decimal: text is the first digit or point, end the end of the digits, q the written exponent.  At most
+ * 780 digits matter; a digit 1 after them stands for all further ones. */
 static double by_hand(const char *text, const char *end, int64_t q)
 {
     enum { KEEP = 780 };

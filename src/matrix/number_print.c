@@ -5,7 +5,7 @@
  * R. Giulietti's Schubfach (2020): the numbers that round to v = c * 2^q form an interval; scaled by a
  * power of ten chosen so that the interval is between one and ten wide, it contains a whole number with
  * the fewest digits, and three 128-bit products find it.  Among equally short ones the nearest to v is
- * taken.  Whole numbers below 2^53 are printed as such.  Takes no memory. */
+ * taken.  Integers below 2^53 are printed as such.  Memory: none. */
 #include "matrix/files.h"
 #include <math.h>
 #include <stdio.h>
@@ -113,7 +113,7 @@ static int print_decimal(char *out, decimal d)
     return (int)(p - out);
 }
 
-/* Zero, whole, infinite and odd numbers, which are the same for both widths; 0: none of these. */
+/* Zero, integers, infinities and NaN, which are printed alike for both widths; 0: none of these. */
 static int print_plain(char *out, double value)
 {
     if (value >= -9007199254740992.0 && value <= 9007199254740992.0) {
@@ -169,7 +169,8 @@ int tl_print_float(char *out, float value)
 
 #else
 
-/* Without 128-bit products: the first of 1 to 17 digits that reads back.  printf's point may be a comma. */
+/* Without 128-bit products: tries 1 to 17 digits until one reads back.  printf's decimal point may be a
+ * comma. */
 static int print_trying(char *out, double value, bool narrow)
 {
     char text[64 + TL_TEXT_PAD];

@@ -62,7 +62,7 @@ void tl_matrix_hand_over(tl_base *from, tl_base *to, tulle_matrix *A)
     tl_hand_over(from, to, A);
 }
 
-/* ---- arrays that change hands */
+/* ---- arrays whose ownership passes from or to the caller */
 
 typedef struct adopted {
     tulle_done_fn done;

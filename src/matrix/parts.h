@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * parts.h - what the files of this folder share: cutting a matrix into parts for threads, moving and
- * adding single values of any type, stable buckets, and rows put in order.
+ * parts.h - what the files of this folder share: dividing a matrix among threads, moving and adding single
+ * values of any type, counting sort, and sorting rows.
  *
- * Type by type code is written once as a TL_INLINE function that takes the type as an argument and is
- * called with constants, so that the compiler makes one loop per type of it. */
+ * Code for several types is written once as a TL_INLINE function that takes the type as an argument and is
+ * called with constants, so that the compiler generates a specialised loop for each type. */
 #ifndef TL_PARTS_H
 #define TL_PARTS_H
 #include <string.h>
@@ -16,9 +16,9 @@
 #define TL_INLINE static inline
 #endif
 
-/* ---- how many threads, and which rows for each */
+/* ---- the number of threads, and the rows of each */
 
-/* Waking a team costs some microseconds: below 16 Ki entries a thread it does not pay. */
+/* Waking threads costs some microseconds: below 16 Ki entries per thread it does not pay. */
 static inline int tl_threads_for(const tl_base *b, int threads, int64_t work)
 {
     int size = tl_team_size(b->team);
@@ -27,8 +27,8 @@ static inline int tl_threads_for(const tl_base *b, int threads, int64_t work)
     return worth < 1 ? 1 : worth < threads ? (int)worth : threads;
 }
 
-/* The first row of part t of n, where a row weighs its entries and one more.  Parts never overlap and
- * cover all rows whatever stands in row_ptr, so a view may be cut before it was checked. */
+/* The first row of part t of n, where the weight of a row is its number of entries plus one.  The parts are
+ * disjoint and cover all rows even if row_ptr is invalid, so a view may be divided before it was checked. */
 static inline int64_t tl_row_cut(const tulle_csr *A, int t, int n)
 {
     if (t <= 0) return 0;
@@ -55,7 +55,7 @@ TL_INLINE void tl_value_move(void *to, int64_t i, const void *from, int64_t j, s
     }
 }
 
-/* Every type as a pair of doubles, which holds each of them exactly. */
+/* A value of any type as a complex double, which is exact for all of them. */
 TL_INLINE tl_c64 tl_value_load(tulle_type type, const void *array, int64_t i)
 {
     switch (type) {
@@ -109,8 +109,8 @@ static inline int tl_value_type(const tulle_csr *A)
 tulle_status tl_csr_check_bounds(tl_base *b, const tulle_csr *A, const char *name, int threads);
 
 /* ---- bucket.c: a stable counting sort in parts.  Entry k of part p (tl_part of count) with key c goes to
- * tl_bucket_take(tl_bucket_row(.., p), .., c); row_ptr receives where each bucket begins.  One part has no
- * counters of its own: row_ptr leads, and tl_buckets_close() sets it right again. */
+ * tl_bucket_take(tl_bucket_row(.., p), .., c); row_ptr receives the beginning of each bucket.  A single part
+ * has no counters of its own: it counts in row_ptr, which tl_buckets_close() then corrects. */
 typedef struct tl_buckets {
     int         parts;
     int64_t     buckets;
@@ -138,29 +138,28 @@ TL_INLINE int64_t tl_bucket_take(void *next, tulle_index type, int64_t c)
     return at;
 }
 
-/* ---- sort.c: sorts the rows of an owned matrix in place and adds entries in the same place, in their
- * order. */
-tulle_status tl_rows_settle(tl_base *b, tulle_matrix *A);
-/* Bytes that this takes beside a matrix with these rows, whose bounds were checked. */
-tulle_status tl_rows_settle_bytes(tl_base *b, const tulle_csr *A, uint64_t *bytes);
+/* ---- sort.c: sorts the rows of an owned matrix in place and adds duplicates, in their order. */
+tulle_status tl_rows_sort(tl_base *b, tulle_matrix *A);
+/* The workspace of tl_rows_sort() for a matrix with these rows, whose bounds were checked. */
+tulle_status tl_rows_sort_bytes(tl_base *b, const tulle_csr *A, uint64_t *bytes);
 
 typedef struct tl_pair { int64_t col, place; } tl_pair;
-/* n pairs by column, equal ones as they stood; the answer lies in a or in b. */
+/* A stable sort of n pairs by column; returns a or b, whichever holds the result. */
 tl_pair     *tl_pairs_sort(tl_pair *a, tl_pair *b, int64_t n);
 
-/* ---- transpose.c: bytes that tl_csr_transpose() takes on its way, and those of what it makes. */
+/* ---- transpose.c: the workspace of tl_csr_transpose(), and the bytes of its result. */
 uint64_t     tl_csr_transpose_bytes(const tl_base *b, const tulle_csr *A, bool perm, uint64_t *result);
 
-/* ---- inner.c: A and B^T with only those columns of A and rows of B^T that B has entries in.  A and B are in
- * order. */
+/* ---- inner.c: A and B^T without the columns of A and rows of B^T for which B has no entries.  The rows of A
+ * and B must be sorted. */
 typedef struct tl_inner {
     tulle_matrix *A, *B;
-    int64_t      *a_perm, *b_perm;      /* where their entries came from; NULL: not wanted */
+    int64_t      *a_perm, *b_perm;      /* the source of each entry; NULL: not wanted */
 } tl_inner;
 
 tulle_status tl_inner_transpose(tl_base *b, const tulle_csr *A, const tulle_csr *B, tulle_op op,
                                 tl_inner *out, bool perms);
-/* Bytes at most that it takes on its way, and of what it makes. */
+/* Upper bounds of its workspace, and of the bytes of its result. */
 uint64_t     tl_inner_bytes(const tulle_csr *A, const tulle_csr *B, bool perms, uint64_t *result);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * read.c - a file to a matrix, whatever the file turns out to be.
+ * read.c - reads a matrix from a file of any supported format.
  *
- * Formats are told apart by what the file contains, never by its name: gzip is unpacked, an archive is
- * searched for its matrix, then the banner of Matrix Market or the magic of .tulle decides. */
+ * Formats are told apart by the contents of the file, never by its name: gzip is unpacked, an archive is
+ * searched for its matrix, then the banner of Matrix Market or the magic number of .tulle decides. */
 #include "matrix/files.h"
 #include <stdio.h>
 

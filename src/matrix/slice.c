@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * slice.c - some rows of a larger matrix, as a matrix of their own.
+ * slice.c - converts a view of some rows of a larger matrix to a view of a separate matrix.
  *
- * The pointers of such a view count from the beginning of the larger matrix's arrays: row_ptr[0] is not 0.
- * Everywhere else in the library they count from the first entry of the view.  So they are copied, less
- * row_ptr[0], while columns and values stay where they are.  Faults among them are named here, where they
- * still have the caller's numbers.
+ * The row pointers of such a view count from the beginning of the larger matrix's arrays: row_ptr[0] is not
+ * 0.  Everywhere else in the library they count from the first entry of the view.  So row_ptr[0] is
+ * subtracted from them in a copy, while columns and values stay where they are.  Invalid row pointers are
+ * reported here, where they still have the caller's values.
  *
  * Memory: the copy of row_ptr. */
 #include "matrix/parts.h"
@@ -31,7 +31,7 @@ tulle_csr tl_csr_rows(const tulle_csr *A, int64_t row0, int64_t row1)
     return rows;
 }
 
-/* As a number: what stands in row_ptr may not have been checked. */
+/* Computed as an integer, because `first` may come from an unchecked row_ptr. */
 const void *tl_array_from(const void *array, size_t size, int64_t first)
 {
     return array ? (const void *)((uintptr_t)array + (size_t)first * size) : NULL;
@@ -70,7 +70,8 @@ static void copy_work(void *arg, int thread, int threads)
             while (i < bad && !atomic_compare_exchange_weak(&j->bad, &bad, i)) {}
             return;
         }
-        /* unsigned: before a fault that another thread finds, it may be anything */
+        /* unsigned: it may overflow where pointers are invalid, which another thread may not have reported
+         * yet */
         tl_put(j->to, A->ptr_type, i, (int64_t)((uint64_t)at - (uint64_t)j->first));
         before = at;
     }

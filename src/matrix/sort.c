@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * sort.c - rows put in order, entries in the same place added.
+ * sort.c - sorts rows and adds duplicates.
  *
- * Rows are sorted one by one, never by counting columns, so that a matrix may be as wide as its index
- * type allows.  Pairs (column, place in the row) are sorted by a stable merge sort that starts from runs
- * made by insertion; values are then fetched in that order, and equal columns added as they come, so
- * that the sum is ((v1 + v2) + v3) in the order of the input.  Rows in order are left alone.
- * Where entries were added, each thread moves its rows together; then the parts of the threads are.
+ * Rows are sorted one by one, never by counting columns, so that a matrix may be as wide as its index type
+ * allows.  Pairs (column, position in the row) are sorted by a stable merge sort that starts from runs sorted
+ * by insertion; values are then fetched in that order, and those of equal columns are added in that order, so
+ * that the sum is ((v1 + v2) + v3) in the order of the input.  Rows that are already sorted are not changed.
+ * Where duplicates were added, each thread closes the gaps between its rows; then the gaps between threads
+ * are closed.
  *
- * Memory: the result; per thread 32 bytes and a value an entry of the longest unsorted row it meets. */
+ * Memory: the result; per thread 32 bytes and a value for each entry of the longest unsorted row it finds. */
 #include "matrix/parts.h"
 
 enum { RUN = 16 };
@@ -46,7 +47,7 @@ static void measure_work(void *arg, int thread, int threads)
     }
 }
 
-/* ---- a stable merge sort; the answer lies in a or in b */
+/* ---- a stable merge sort; the result is in a or in b */
 
 static void sort_run(tl_pair *a, int64_t n)
 {
@@ -61,7 +62,7 @@ static void sort_run(tl_pair *a, int64_t n)
 static void merge(const tl_pair *a, int64_t na, const tl_pair *b, int64_t nb, tl_pair *to)
 {
     while (na > 0 && nb > 0) {
-        bool second = b->col < a->col;                  /* equal: the first comes first */
+        bool second = b->col < a->col;                  /* equal: a first, to be stable */
         *to++ = second ? *b : *a;
         b += second;
         nb -= second;
@@ -88,9 +89,9 @@ tl_pair *tl_pairs_sort(tl_pair *a, tl_pair *b, int64_t n)
     return a;
 }
 
-/* ---- one row: returns how many entries are left, at `to` */
+/* ---- one row: writes its sorted entries at `to`, and returns how many are left */
 
-static int64_t settle_row(const job *j, char *scratch, int64_t begin, int64_t n, int64_t to)
+static int64_t sort_row(const job *j, char *scratch, int64_t begin, int64_t n, int64_t to)
 {
     const tulle_csr *A = j->A;
     void *values = j->size ? (char *)j->values + (size_t)to * j->size : NULL;
@@ -113,7 +114,7 @@ static int64_t settle_row(const job *j, char *scratch, int64_t begin, int64_t n,
     return kept;
 }
 
-/* n entries from one place to another before it. */
+/* Moves n entries towards the beginning of the arrays. */
 static void move_entries(const job *j, int64_t to, int64_t from, int64_t n)
 {
     size_t width = tl_index_size(j->A->idx_type);
@@ -123,8 +124,8 @@ static void move_entries(const job *j, int64_t to, int64_t from, int64_t n)
     if (val) memmove(val + (size_t)to * j->size, val + (size_t)from * j->size, (size_t)n * j->size);
 }
 
-/* The thread's rows sorted, one behind another from where the first began. */
-static void settle_work(void *arg, int thread, int threads)
+/* Sorts the thread's rows and stores them without gaps, from where the first began. */
+static void sort_work(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const tulle_csr *A = j->A;
@@ -135,7 +136,7 @@ static void settle_work(void *arg, int thread, int threads)
     for (int64_t i = s->row0; i < s->row1; i++) {
         int64_t end = tl_row_begin(A, i + 1), n = end - begin;
         if (row_in_order(A, begin, end)) move_entries(j, at, begin, n);
-        else n = settle_row(j, s->scratch, begin, n, at);
+        else n = sort_row(j, s->scratch, begin, n, at);
         if (i > s->row0) tl_put(j->row_ptr, A->ptr_type, i, at);        /* others read the first */
         at += n;
         begin = end;
@@ -143,7 +144,7 @@ static void settle_work(void *arg, int thread, int threads)
     s->kept = at - first;
 }
 
-/* ---- closing the gaps that added entries left between the threads' rows */
+/* ---- closing the gaps between the threads' rows, where duplicates were added */
 
 static void close_gaps(const job *j, int threads, int64_t kept)
 {
@@ -171,7 +172,7 @@ static uint64_t scratch_bytes(const job *j, int64_t longest)
     return (uint64_t)longest * (2 * sizeof(tl_pair) + j->size);
 }
 
-tulle_status tl_rows_settle_bytes(tl_base *b, const tulle_csr *A, uint64_t *bytes)
+tulle_status tl_rows_sort_bytes(tl_base *b, const tulle_csr *A, uint64_t *bytes)
 {
     tulle_status status = TULLE_OK;
     int threads = threads_for(b, A);
@@ -185,7 +186,7 @@ done:
     return status;
 }
 
-tulle_status tl_rows_settle(tl_base *b, tulle_matrix *A)
+tulle_status tl_rows_sort(tl_base *b, tulle_matrix *A)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *V = &A->view;
@@ -201,7 +202,7 @@ tulle_status tl_rows_settle(tl_base *b, tulle_matrix *A)
     for (int t = 0; t < threads; t++)
         TRY(tl_alloc(b, &j.slots[t].scratch, (int64_t)scratch_bytes(&j, j.slots[t].longest), 1,
                      "space to sort a row"));
-    tl_team_run(b->team, threads, settle_work, &j);
+    tl_team_run(b->team, threads, sort_work, &j);
     for (int t = 0; t < threads; t++) kept += j.slots[t].kept;
     if (kept == V->nnz) goto done;
     close_gaps(&j, threads, kept);
@@ -221,7 +222,7 @@ tulle_status tl_csr_sort(tl_base *b, const tulle_csr *A, tulle_matrix **out)
     *out = NULL;
     TRY(tl_csr_check_bounds(b, A, "A", 0));
     TRY(tl_matrix_copy(b, A, &S));
-    TRY(tl_rows_settle(b, S));
+    TRY(tl_rows_sort(b, S));
     *out = S;
     S = NULL;
 done:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * source.c - the bytes of a file from front to back, unpacked on the way.
+ * source.c - reads the bytes of a file sequentially, and unpacks them.
  *
- * Read rather than mapped: a file that shrinks while it is read then ends early instead of raising a
- * signal, pipes work, and text that was parsed occupies no memory.  Copying costs a tenth of parsing.
- * The file is opened once, and what it is is decided from what comes; an archive from a pipe is kept in
- * memory, packed, while it is searched.  Whoever waits for a pipe is asked ten times a second whether to go
- * on. */
+ * Read rather than mapped: a file that is truncated while it is read then ends early instead of raising a
+ * signal, pipes work, and text that was parsed takes no memory.  Copying costs a tenth of parsing.  The file
+ * is opened once, and its format is detected from its first bytes; an archive from a pipe is kept in memory,
+ * packed, while it is searched.  While waiting for a pipe, the progress callback is called ten times a
+ * second, so that it can cancel. */
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
 #include "matrix/files.h"
@@ -37,7 +37,7 @@ static tulle_status cannot(tl_source *s, const char *what, int error)
                           tl_errno_text(error, why, sizeof why));
 }
 
-/* Until a pipe has something to read, or its end. */
+/* Waits until a pipe has data, or was closed. */
 static tulle_status wait_for(tl_source *s)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLIN};
@@ -109,7 +109,7 @@ done:
     return status;
 }
 
-/* Unpacked bytes, the head apart. */
+/* Unpacked bytes, after those in s->head. */
 static tulle_status read_below(tl_source *s, char *to, int64_t room, int64_t *got)
 {
     return s->gz ? tl_gz_read(s, to, room, got) : tl_source_raw(s, to, room, got);
@@ -166,7 +166,7 @@ int64_t tl_source_bound(const tl_source *s)
     if (s->file_bytes < 0) return INT64_MAX;
     int64_t rest = s->file_bytes - s->file_read;
     if (!s->gz) return rest + s->head_bytes - s->head_used;
-    /* deflate makes a byte of at most 1032; what was taken from the file and not yet unpacked counts */
+    /* deflate packs at most 1032 bytes into one; bytes that were read but not yet unpacked are included */
     return s->file_bytes < INT64_MAX / 1032 ? s->file_bytes * 1032 : INT64_MAX;
 }
 
@@ -185,7 +185,7 @@ static tulle_status fill_head(tl_source *s)
     return status;
 }
 
-/* What is it?  From its first bytes, those of what is packed in it. */
+/* Detects the format from the first bytes, after unpacking. */
 static tulle_status begin(tl_source *s)
 {
     tulle_status status = TULLE_OK;
@@ -200,7 +200,7 @@ done:
     return status;
 }
 
-/* Without waiting for the other end of a pipe: that is done where it can be cancelled. */
+/* Does not wait for the other end of a pipe: wait_for() does, which can be cancelled. */
 static int open_file(const char *path)
 {
     int fd;
@@ -209,7 +209,7 @@ static int open_file(const char *path)
     return fd;
 }
 
-/* There is no file of that name: is it ARCHIVE:MEMBER? */
+/* There is no file of that name: tries to read it as ARCHIVE:MEMBER. */
 static tulle_status open_archive(tl_source *s)
 {
     tulle_status status = TULLE_OK;

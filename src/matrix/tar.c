@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * tar.c - finds the matrix in an archive as SuiteSparse ships it.
+ * tar.c - finds the matrix in an archive of the SuiteSparse collection.
  *
- * NAME.tar.gz holds NAME/NAME.mtx and often NAME/NAME_b.mtx, NAME_coord.mtx and so on beside it.  The
- * first member whose folder has its own name is the matrix, and reading goes on from there.  When there
- * is none, the archive is read once more for the largest .mtx that begins with the banner.  ARCHIVE:NAME is
- * the member of that name.  Names too long for a header come as GNU and as POSIX (pax) write them. */
+ * NAME.tar.gz holds NAME/NAME.mtx and often also NAME/NAME_b.mtx, NAME_coord.mtx and so on.  The first member
+ * whose folder has the same name is the matrix, and is read directly.  When there is none, the archive is
+ * read a second time for the largest .mtx that begins with the banner.  ARCHIVE:NAME is the member of that
+ * name.  Names too long for a header are supported in the GNU and the POSIX (pax) encodings. */
 #include "matrix/files.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct member {
     bool    is_file;
 } member;
 
-typedef struct remarks {                /* what was said of a member before its header */
+typedef struct remarks {                /* from extension headers before a member's header */
     bool    name, size;
     int64_t bytes;
 } remarks;
@@ -72,7 +72,7 @@ static tulle_status damaged(tl_source *s, const char *what)
     return tl_fail(s->b, TULLE_EFORMAT, "%s: %s in the archive is damaged", s->path, what);
 }
 
-/* A name that is too long keeps its end, which says whether it is a matrix. */
+/* Of a name that is too long the end is kept, which shows whether it is a matrix. */
 static void set_name(member *m, const char *name, int64_t length)
 {
     int64_t most = (int64_t)sizeof m->name - 1;
@@ -110,8 +110,8 @@ static tulle_status take_remarks(tl_source *s, const char *text, int64_t bytes, 
     return TULLE_OK;
 }
 
-/* Extension headers, which have what the header of the next member has no room for: GNU's long name ('L')
- * or pax records ('x'). */
+/* Extension headers, for what does not fit in the header of the next member: GNU's long name ('L') or pax
+ * records ('x'). */
 static tulle_status read_remarks(tl_source *s, char type, int64_t bytes, member *m, remarks *r)
 {
     tulle_status status = TULLE_OK;
@@ -195,8 +195,8 @@ static bool is_main(const char *name)
     return folder == n || base[-(ptrdiff_t)n - 2] == '/';
 }
 
-/* Is it what was asked for?  With a slash that is a path, without one the last part of it; .mtx may be
- * missing. */
+/* Whether a member is the requested one.  With a slash the request is a path, without one the last component
+ * of it; .mtx may be omitted. */
 static bool is_wanted(const char *name, const char *wanted)
 {
     if (!strchr(wanted, '/')) name = base_of(name);
@@ -206,7 +206,7 @@ static bool is_wanted(const char *name, const char *wanted)
     return strncmp(name, wanted, n) == 0 && (name[n] == 0 || strcmp(name + n, ".mtx") == 0);
 }
 
-/* A name for a sentence: control characters, which would move the cursor, become question marks. */
+/* A name for a message: control characters, which would affect the terminal, become question marks. */
 static void print_name(char *to, size_t room, const char *name)
 {
     size_t n = 0;
@@ -215,7 +215,7 @@ static void print_name(char *to, size_t room, const char *name)
     if (room > 0) to[n] = 0;
 }
 
-/* Adds a matrix of the archive to the list that a sentence about it has. */
+/* Adds a matrix of the archive to the list for messages. */
 static void list_matrix(tl_source *s, const char *name)
 {
     int room = (int)sizeof s->matrices - s->matrices_bytes, n = (int)strlen(name) + 2;
@@ -259,7 +259,7 @@ typedef struct search {
     int  largest;                       /* .mtx with a banner; -1: none   */
 } search;
 
-/* Goes on to the member that is meant, or to the end. */
+/* Searches for the requested member, up to the end. */
 static tulle_status look(tl_source *s, search *u)
 {
     tulle_status status = TULLE_OK;
@@ -312,8 +312,8 @@ done:
     return status;
 }
 
-/* Reads the rest of the archive: a second member of the name that was asked for is an error, other
- * matrices are listed for the trace. */
+/* Reads the rest of the archive: a second member of the requested name is an error, other matrices are listed
+ * for the trace. */
 static tulle_status look_behind(tl_source *s, const char *taken)
 {
     tulle_status status = TULLE_OK;
@@ -339,7 +339,7 @@ tulle_status tl_tar_leave(tl_source *s)
     char more[32], taken[TL_SOURCE_NAME];
     snprintf(taken, sizeof taken, "%s", s->name);
     if (!s->searched && (s->member || s->b->trace)) status = look_behind(s, taken);
-    if (status == TULLE_EFORMAT && !s->member) {        /* a trace does not decide what can be read */
+    if (status == TULLE_EFORMAT && !s->member) {        /* the list is only for the trace: not an error */
         status = TULLE_OK;
         s->b->error[0] = 0;
     }

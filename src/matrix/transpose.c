@@ -2,12 +2,12 @@
  *
  * transpose.c - the transpose or adjoint of a CSR matrix.
  *
- * A stable counting sort of the entries by column (bucket.c): entries are taken in the order of A, so
- * the rows of the result come out sorted.  The parts of the entries are cut anywhere, also within rows.
- * The result keeps A's index types; its columns become 64 bit where A has too many rows for 32.
+ * A stable counting sort of the entries by column (bucket.c): entries are visited in the order of A, so the
+ * rows of the result are sorted.  The entries are divided among threads at any place, also within rows.  The
+ * result has A's index types, but 64-bit columns where A has too many rows for 32.
  *
  * Memory: the result, the counters of bucket.c (none where there are more columns than entries), and 8 bytes
- * an entry for perm where it is asked for. */
+ * per entry for perm where it is requested. */
 #include <inttypes.h>
 #include "matrix/parts.h"
 
@@ -58,7 +58,7 @@ static void conjugate(tulle_type type, void *values, int64_t from, int64_t to)
         for (int64_t k = from; k < to; k++) ((tl_c64 *)values)[k].im = -((tl_c64 *)values)[k].im;
 }
 
-/* A loop of its own for each size of values and width of indices. */
+/* A specialised loop for each size of values and width of indices. */
 TL_INLINE void scatter_sizes(const job *j, tulle_index lead, void *next, int64_t from, int64_t to)
 {
     switch (j->size) {

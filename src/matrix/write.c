@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * write.c - a matrix to a file; the name says in which form. */
+ * write.c - writes a matrix to a file; its name determines the format. */
 #include "matrix/files.h"
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * writer.c - a matrix to a file, block of rows by block of rows, for matrices larger than memory.
+ * writer.c - writes a matrix to a file by blocks of rows, for matrices larger than memory.
  *
- * A table has the formats that can be written so.  The size line of Matrix Market comes first and needs
- * the number of entries, which is known last.  The format allows spaces there: the line is written with a
- * field wide enough for any count, and filled in at the end.  Blocks are printed by all threads, as whole
- * matrices are (mtx_write.c).  .tulle has a file of its own (binary_rows.c). */
+ * A table lists the formats that support this.  The size line of Matrix Market comes first and needs the
+ * number of entries, which is known last.  The format allows spaces there: the line is written with a field
+ * wide enough for any count, and filled in at the end.  Blocks are printed by all threads, like whole
+ * matrices (mtx_write.c).  .tulle is in a separate file (binary_rows.c). */
 #include "matrix/files.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ typedef struct format {
     const char   *ending;
     tulle_status (*begin)(tulle_writer *w);
     tulle_status (*put)(tulle_writer *w, const tulle_csr *block);
-    tulle_status (*finish)(tulle_writer *w);            /* all but the rename */
+    tulle_status (*finish)(tulle_writer *w);            /* everything except the rename */
 } format;
 
 struct tulle_writer {

@@ -2,9 +2,9 @@
  *
  * pieces.c - cuts the rows of C into pieces of nearly equal work, in order.
  *
- * A piece is a run of rows, or, for a row so heavy that one thread would keep the others waiting, a
- * range of its columns.  Pieces are taken in order and their results joined in order, so a row cut by
- * columns needs nothing special later: its parts simply follow each other, sorted. */
+ * A piece is a range of rows, or, for a row so heavy that the other threads would have to wait for it, a
+ * range of columns of that row.  Threads take pieces in order and their results are joined in order, so a row
+ * that was cut by columns needs no special treatment later: its parts simply follow each other, sorted. */
 #include "plan/plan.h"
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void add(sink *s, tl_piece piece, int64_t entries)
     if (entries > out->max_entries) out->max_entries = entries;
 }
 
-/* The columns that occur in a row of C: lo..hi-1. */
+/* The window of a row of C: its columns lie in lo..hi-1. */
 static void columns_of(const tulle_csr *A, const tulle_csr *B, int64_t row, int64_t *lo, int64_t *hi)
 {
     *lo = INT64_MAX;
@@ -55,12 +55,12 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
 {
     int64_t lo, hi;
     columns_of(A, B, row, &lo, &hi);
-    /* looking for a window in each row of B pays when it holds some entries */
+    /* searching each row of B for a range of columns pays only when that range holds some entries */
     int64_t a_row = tl_row_begin(A, row + 1) - tl_row_begin(A, row);
     int64_t parts = products / limits->products + 1, most = products / (4 * a_row + 1) + 1;
     if (parts > most) parts = most;
     int64_t width = (hi - lo) / parts;
-    /* columns may go up to the last number there is */
+    /* without overflow: columns may be as large as INT64_MAX */
     if (width < INT64_MAX - 64) width = (width + 64) & ~(int64_t)63;
     if (width < 1024) width = 1024;
     bool more = true;
@@ -71,7 +71,8 @@ static void add_heavy(sink *s, const tl_piece_limits *limits, const tulle_csr *A
     }
 }
 
-/* How many rows from row i on, at most so many, have at most `most` products together; their sum. */
+/* How many rows from row i on (at most `rows`) have at most `most` products together; *sum: their
+ * products. */
 static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows, int64_t most, int64_t *sum)
 {
     enum { STEP = 32 };
@@ -88,7 +89,7 @@ static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows
     return n;
 }
 
-/* The fast path: where no row is heavy, long or a twin, pieces follow from the products alone. */
+/* The fast path: where no row is heavy, long or a twin (plan.h), the numbers of products are all it takes. */
 static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits,
                       int64_t row0, int64_t row1)
 {
@@ -117,7 +118,7 @@ static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profil
         bool heavy = n > limits->heavy || room > limits->entries
                      || tl_row_begin(A, i + 1) - tl_row_begin(A, i) > limits->a_row;
         bool full = sum + n > limits->products || i - from >= limits->rows;
-        /* rows of equal pattern are computed four at a time: they stay together */
+        /* rows of equal pattern are computed four at a time, so they are kept together */
         twins = p->a_like && p->a_like[i] == TL_TWIN ? twins + 1 : 0;
         if (twins % 12 != 0 && entries + room <= limits->entries && i - from < limits->rows + 12)
             full = false;

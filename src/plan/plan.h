@@ -10,7 +10,7 @@
 #define TL_PLAN_H
 #include "matrix/matrix.h"
 
-/* ---- accumulators: how the products of one row of C are brought together */
+/* ---- accumulators: how the products of one row of C are combined by column */
 
 /* id, name, devices that have it, text; those of the CPU come first */
 enum { TL_ON_CPU = 1, TL_ON_GPU = 2, TL_ON_BOTH = 3 };
@@ -51,16 +51,16 @@ typedef enum tl_accumulator {
 
 typedef struct tl_rule {
     int64_t        max_products;
-    int64_t        dense_span;          /* windows up to this many columns are dense */
-    tl_accumulator wide;                /* what takes the wider ones                 */
+    int64_t        dense_span;          /* windows up to this many columns use a dense accumulator */
+    tl_accumulator wide;                /* the accumulator of wider windows          */
 } tl_rule;
 
 enum { TL_RULES_MAX = 8 };
 
-/* The numbers of one of the two steps, symbolic and numeric, on a GPU (kernels/classes.cl has the classes).
+/* Thresholds of the symbolic or the numeric step on a GPU (kernels/classes.cl defines the row classes).
  * Rows are sorted by class (spECK's global load balancing) where several classes occur, the heaviest row is
- * `ratio` times as heavy as the average, and there are at least `rows` rows; ratio_large and rows_large are
- * for a heaviest row that takes a block of its own (spECK's Table 2). */
+ * at least `ratio` times as heavy as the average, and there are at least `rows` rows; ratio_large and
+ * rows_large apply instead when the heaviest row needs a thread block of its own (spECK's Table 2). */
 typedef struct tl_gpu_step {
     double   ratio, ratio_large;
     int64_t  rows, rows_large;
@@ -84,22 +84,23 @@ typedef struct tl_gpu_steps {
 
 extern const tl_gpu_steps tl_gpu_speck;
 
-/* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
- * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
+/* Rows of few products, which are computed in registers: rows of up to `first` products always, rows of up to
+ * `most` products where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
     uint16_t first, most;
 } tl_few;
 
 typedef struct tl_policy {
     const char *name, *text;
-    bool        alike;                  /* look for rows like the row before them    */
+    bool        alike;                  /* look for rows that resemble the row before them */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
     /* on a GPU */
     const tl_gpu_steps *gpu;
-    bool        once;                   /* one step over upper bounds, as bhSPARSE does */
+    bool        once;                   /* a single step with upper bounds of row lengths, as in bhSPARSE,
+                                         * instead of symbolic and numeric           */
     tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
-                                         * the numbers of `gpu` say                  */
-    tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
+                                         * the thresholds of `gpu` say               */
+    tl_few      few_rows[2];            /* which rows, in the symbolic and in the numeric step */
 } tl_policy;
 
 extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse;
@@ -117,19 +118,19 @@ typedef struct tl_recipe {
     tl_few           few_rows[2];
 } tl_recipe;
 
-/* Whether a device (TL_ON_CPU, TL_ON_GPU) has an accumulator.  If not, the check's sentence lists those
- * that it has. */
+/* Whether a kind of device (TL_ON_CPU, TL_ON_GPU) has an accumulator.  If not, the error message of the check
+ * lists those that it has. */
 bool         tl_accumulator_on(int accumulator, int where);
 tulle_status tl_recipe_check(tl_base *b, const tl_recipe *recipe, int where, const char *device);
 
 tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe *recipe);
-/* `name` returns the i-th name of a list, NULL past the last.  All names for a sentence ("auto, speck"), and
- * the number of one of them, -1 where it is none. */
+/* `name` returns the i-th name of a list, NULL past the last.  The first function joins all names for a
+ * message ("auto, speck"), the second finds the index of a name, or -1. */
 const char  *tl_name_list(const char *(*name)(int), char *text, size_t bytes);
 int          tl_name_find(const char *(*name)(int), const char *wanted);
 
-/* The choice for one row: a pure function of what is known about it.  An engine may decline (a row
- * too long for a sort) and take TL_DENSE, which always answers. */
+/* The accumulator for one row, a pure function of the row's numbers.  An engine may not be able to use it (a
+ * row too long to sort); it then falls back to TL_DENSE, which works for every row. */
 static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, int64_t products,
                                        int64_t span)
 {
@@ -144,10 +145,10 @@ static inline tl_accumulator tl_choose(const tl_recipe *recipe, int64_t b_rows, 
 
 /* ---- profile */
 
-/* What a row has in common with the row before it. */
+/* How a row resembles the row before it. */
 enum {
     TL_TWIN = 1,                        /* the same columns                           */
-    TL_SHIFTED = 2                      /* the same columns, each one on              */
+    TL_SHIFTED = 2                      /* the same columns, each plus 1              */
 };
 
 typedef struct tl_profile {
@@ -157,13 +158,13 @@ typedef struct tl_profile {
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */
     int64_t  max_products, max_a_row, max_b_row;
-    int64_t  b_length;                  /* of every row of B, where all have the same; else -1 */
-    int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* how many rows              */
-    bool     repeats;                   /* products of most rows lie as in a row shortly before, shifted */
+    int64_t  b_length;                  /* the length of every row of B if all are equal; else -1 */
+    int64_t  a_twins, b_twins, a_shifted, b_shifted;    /* numbers of rows            */
+    bool     repeats;                   /* most rows' products have the pattern of an earlier row, shifted */
 } tl_profile;
 
-/* 8 bytes a row of A, and 1 a row of A and of B where rows are alike (looked for if `alike` says so).  Where
- * rows have at most `few` products in the mean, repeated patterns are preferred to shifted rows. */
+/* Memory: 8 bytes per row of A, and 1 per row of A and B where many rows are alike (searched for if `alike`).
+ * Where rows have at most `few` products on average, repeated patterns are preferred to shifted rows. */
 tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, bool alike, int64_t few,
                              int threads, tl_profile *profile);
 void         tl_profile_done(tl_base *b, tl_profile *profile);
@@ -173,14 +174,14 @@ void         tl_profile_done(tl_base *b, tl_profile *profile);
 typedef struct tl_piece {
     int64_t row0, row1;
     int64_t lo, hi;                     /* lo < hi: only these columns of the one row row0 */
-    bool    more;                       /* and the next piece goes on with it              */
+    bool    more;                       /* the next piece continues this row               */
 } tl_piece;
 
 typedef struct tl_pieces {
     tl_piece *piece;
     int64_t   count;
     int64_t   max_rows, max_entries;    /* of one piece; entries is an upper bound */
-    bool      lean;                     /* for threads with little memory          */
+    bool      lean;                     /* small pieces, because of a memory limit */
 } tl_pieces;
 
 typedef struct tl_piece_limits {
@@ -196,41 +197,41 @@ tulle_status tl_pieces_make(tl_base *b, const tulle_csr *A, const tulle_csr *B, 
                             tl_pieces *pieces);
 void         tl_pieces_done(tl_base *b, tl_pieces *pieces);
 
-/* ---- ranges.c: rows for several takers of unknown speed */
+/* ---- ranges.c: rows divided among several devices ("takers") of unknown speed */
 
 typedef struct tl_range {
-    struct tl_range *next;              /* the rows behind it                       */
-    tl_base *from;                      /* whose memory it is; NULL: the list's own */
+    struct tl_range *next;              /* the range of the rows after it           */
+    tl_base *from;                      /* allocated it; NULL: part of the list's array */
     int64_t  row0, row1, work;
-    int      turn;                      /* who is to take it; -1: whoever comes     */
-    int      taker;                     /* who has taken it; -1: nobody             */
+    int      turn;                      /* the taker it is reserved for; -1: any    */
+    int      taker;                     /* the taker that has it; -1: none          */
     bool     done;
-    tulle_matrix *C;                    /* what came of it                          */
+    tulle_matrix *C;                    /* the result                               */
 } tl_range;
 
 typedef struct tl_ranges {
-    tl_range   *array, *first;          /* a list; those that were not halved are an array */
-    int64_t     count, work;            /* of all                                   */
+    tl_range   *array, *first;          /* a linked list; ranges that were not halved lie in the array */
+    int64_t     count, work;            /* totals                                   */
     int         takers;
-    uint32_t    left;                   /* takers that are gone, a bit each         */
-    atomic_flag busy;
+    uint32_t    left;                   /* takers that have left, one bit each      */
+    atomic_flag busy;                   /* a spin lock                              */
     _Atomic int64_t finished;           /* work that is done                        */
 } tl_ranges;
 
-/* The rows row0..row1 by their products.  rows > 0: so many rows each, taken in turn. */
+/* Divides the rows row0..row1 by their products.  rows > 0: ranges of so many rows, assigned in turn. */
 tulle_status tl_ranges_make(tl_base *b, const int64_t *products, int64_t row0, int64_t row1, int takers,
                             int64_t rows, tl_ranges *out);
-void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* results are the caller's */
-/* From here on by several threads at once.  take: NULL: there is none now; *wait: what another one has may
- * come back. */
+void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* frees all but the results */
+/* The functions below may be called by several threads at once.  Takes a range; NULL: there is none now, but
+ * with *wait set, a range that another taker has may still be returned. */
 tl_range    *tl_ranges_take(tl_ranges *ranges, int taker, bool *wait);
 void         tl_ranges_finish(tl_ranges *ranges, tl_range *range, tulle_matrix *C);
-/* A range that was too much for its taker goes back: in halves, of memory of this base; where it is one row,
- * or `leave` says so, the taker leaves.  false: nobody is left who could take what there is. */
+/* Returns a range that does not fit in the memory of its taker, in halves (allocated from b).  Where it is a
+ * single row, or with `leave`, the taker leaves.  false: no taker is left for the remaining ranges. */
 bool         tl_ranges_back(tl_base *b, tl_ranges *ranges, tl_range *range, bool leave);
 
-/* The rows of each of several parts, row[t] .. row[t + 1]: as equal as it can be by the work of all rows
- * before one (the share of each; NULL: all the same), none below `least`; forced > 0: so many rows each. */
+/* Cuts the rows into one part per taker, row[t] .. row[t + 1], in proportion to `share` (NULL: equal parts)
+ * by the work before each row, none with less work than `least`; forced > 0: so many rows each. */
 typedef int64_t (*tl_work_before)(const void *arg, int64_t row);
 void         tl_rows_split(tl_work_before before, const void *arg, int64_t rows, int parts,
                            const double *share, int64_t least, int64_t forced, int64_t *row);

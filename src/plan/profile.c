@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * profile.c - the row analysis: one pass over A that looks up the length of each row of B it names.
+ * profile.c - the row analysis: one pass over A that adds up the lengths of the rows of B that each row
+ * needs.
  *
- * The idea is spECK's (PPoPP 2020, section 4.1): O(nnz(A)) work that decides everything after it.
- * Columns are not looked at here; the window of a row is found by the kernel that is about to read
- * those rows of B anyway.  Two kinds of neighbours are worth knowing: twins, rows with the columns of
- * the row before them, as finite elements with several unknowns a node have them, and rows whose
- * columns are those of the row before, one on, as stencils on grids have them.  A row that is neither
- * usually shows it in its first column, and a sample decides whether the rest is looked at.
+ * The idea is spECK's (PPoPP 2020, section 4.1): O(nnz(A)) work on which all later decisions are based.
+ * Columns of B are not read here; the window of a row is found by the kernel, which reads those rows of B
+ * anyway.  Two kinds of rows that resemble the row before them are worth detecting: twins, which have the
+ * same columns, as in finite elements with several unknowns per node, and shifted rows, which have the same
+ * columns plus one, as in stencils on grids.  The first column usually shows that a row is neither, and a
+ * sample of rows decides whether all rows are compared.
  *
- * Where neither takes most rows, a second sample tells whether the products of a row lie as those of some row
- * shortly before, as they do where a stencil meets an interpolation; then nothing else is looked for. */
+ * Where neither kind covers most rows, a second sample finds out whether the products of a row have the same
+ * pattern, shifted, as those of some row shortly before, as when a stencil is multiplied by an interpolation;
+ * then nothing else is looked for. */
 #include "plan/plan.h"
 #include <string.h>
 
@@ -24,7 +26,7 @@ typedef struct job {
     const tulle_csr *A, *B;
     tl_profile      *p;
     totals          *part;
-    int64_t          length;            /* of all rows of B; -1: they differ */
+    int64_t          length;            /* the common length of all rows of B; -1: they differ */
 } job;
 
 static int64_t at_most(int64_t x, int64_t limit)
@@ -32,8 +34,8 @@ static int64_t at_most(int64_t x, int64_t limit)
     return x < limit ? x : limit;
 }
 
-/* One body for the four combinations of widths that matter inside the loop: A's columns, B's pointers.  These
- * are unsigned, so that a difference of two needs no instruction to become wider. */
+/* One body for the four combinations of index widths that matter inside the loop: A's columns and B's row
+ * pointers.  The pointers are unsigned, so that their difference is widened without an extra instruction. */
 #define SUM_ROWS(name, A_COL, B_PTR)                                                              \
     static void name(const job *j, totals *t, int64_t row0, int64_t row1)                         \
     {                                                                                             \
@@ -77,7 +79,8 @@ SUM_ROWS(sum_i32_i64, int32_t, uint64_t)
 SUM_ROWS(sum_i64_i32, int64_t, uint32_t)
 SUM_ROWS(sum_i64_i64, int64_t, uint64_t)
 
-/* The length of all rows of B, where they have the same; else -1.  Then no row of A needs to be looked at. */
+/* The length of all rows of B if it is the same, else -1.  With equal lengths the columns of A need not be
+ * read. */
 static int64_t equal_length(const tulle_csr *B)
 {
     enum { BURST = 1024 };
@@ -91,8 +94,8 @@ static int64_t equal_length(const tulle_csr *B)
     return length;
 }
 
-/* Entries of the rows: the largest number, and how many rows have some.  Without a branch, in bursts that
- * keep 32-bit counts exact, so that vectors can do it. */
+/* The largest number of entries of a row, and how many rows are not empty.  Without branches, and in bursts
+ * short enough for 32-bit counts, so that the compiler can vectorize it. */
 typedef struct lengths { int64_t longest, filled; } lengths;
 
 #define MULTIPLY_LENGTHS(name, PTR)                                                               \
@@ -135,7 +138,7 @@ static void sum_equal(const job *j, totals *t, int64_t row0, int64_t row1, int64
     t->max_b_row = x.longest > 0 ? length : 0;
 }
 
-/* What row i > 0 has in common with row i - 1; the first column usually tells. */
+/* Whether row i > 0 is a twin or a shift of row i - 1; the first column usually rules both out. */
 #define LIKENESS(name, PTR, INDEX)                                                                \
     static uint8_t name(const tulle_csr *A, int64_t i)                                            \
     {                                                                                             \
@@ -178,8 +181,8 @@ static void find_likes(const tulle_csr *A, uint8_t *like, int64_t row0, int64_t 
     }
 }
 
-/* Samples rows to see whether comparing all of them pays.  The samples are not evenly spaced, because the
- * lines of a grid are. */
+/* Samples rows to see whether comparing all of them pays.  The samples are random, not evenly spaced, as they
+ * could then all fall on the same place of a grid's lines. */
 typedef struct looks {
     int64_t count, twins, shifted;
 } looks;
@@ -212,7 +215,7 @@ static bool has_likes(const looks *found)
     return (found->twins + found->shifted) * 8 > found->count;
 }
 
-/* ---- patterns of products that come again */
+/* ---- rows whose products repeat the pattern of an earlier row */
 
 enum { PLACES = 8, PLACE_ROWS = 32, PLACE_PRODUCTS = 16 << 10, ROW_PRODUCTS = 640 };
 
@@ -251,7 +254,7 @@ static bool has_repeats(const tulle_csr *A, const tulle_csr *B)
             again += k < count && hash[count] != 0;
         }
         rows += count;
-        if (again * 2 < rows) return false;         /* the places that are left could hardly make it two
+        if (again * 2 < rows) return false;         /* the remaining samples could hardly raise it to two
                                                      * thirds */
     }
     return again * 3 > rows * 2;
@@ -276,7 +279,7 @@ static void analyze(void *arg, int thread, int threads)
     j->part[thread] = t;
 }
 
-/* Decides what is looked for in all rows. */
+/* Decides which kinds of similar rows are searched for. */
 static tulle_status prepare_likes(tl_base *b, const tulle_csr *A, const tulle_csr *B, int64_t few,
                                   tl_profile *p)
 {

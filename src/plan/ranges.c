@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * ranges.c - rows cut for several takers.
+ * ranges.c - divides rows among several devices ("takers").
  *
- * Two ways.  Where nobody knows how fast the takers are, rows go out in ranges of falling size: each takes
- * the next when it is done with the last.  A range is the rest divided by twice the number of takers, so that
- * the first ones are long, with little to pay for their number, and the last ones short, so that nobody is
- * waited for; but none is so short that starting it would cost more than its work.  The cost of a row is its
- * products and one more.  A range that a taker has no room for comes back in halves, and a taker that has no
- * room for a row leaves.  Where takers keep what they get (tl_rows_split()), there is one part for each.
+ * Two ways.  Where the speeds of the devices are unknown, rows are handed out in ranges of decreasing size
+ * (guided self-scheduling): each device takes the next one when it has finished the last.  A range is the
+ * remaining work divided by twice the number of devices: the first ones are long, so that there are few, and
+ * the last ones short, so that all devices finish together; but none is so short that starting it would cost
+ * more than its work.  The cost of a row is its number of products plus one.  If a range does not fit in the
+ * memory of a device, it is returned in halves; a device that has no memory for a single row leaves.  Where
+ * each device keeps its rows for many products (tl_rows_split()), there is one part for each.
  *
  * The cuts are those of DeltaSPARSE (global task scheduling, its Algorithms 2 and 3), but by products before
  * counting, and by binary search; guided self-scheduling is Polychronopoulos and Kuck, 1987.
  *
- * Memory: a record for each range. */
+ * Memory: one record per range. */
 #include "plan/plan.h"
 #include <string.h>
 
-enum { LEAST_WORK = 1 << 19 };          /* of a range: some milliseconds of a core, one tenth on a GPU */
+enum { LEAST_WORK = 1 << 19 };          /* of a range: some milliseconds of a core, a tenth of one on a GPU */
 
 static void enter(tl_ranges *r)
 {
@@ -28,7 +29,7 @@ static void leave(tl_ranges *r)
     atomic_flag_clear_explicit(&r->busy, memory_order_release);
 }
 
-/* The row behind the last of a range that begins here, and its work. */
+/* The end (exclusive) of a range that begins at `row`, and its work. */
 static int64_t range_end(const int64_t *products, int64_t row, int64_t row1, int64_t most, int64_t rows,
                          int64_t *work)
 {
@@ -44,7 +45,7 @@ static int64_t next_size(int64_t rest, int takers)
     return size > LEAST_WORK ? size : rest < 2 * LEAST_WORK ? rest : LEAST_WORK;
 }
 
-/* Cuts the rows, into an array where there is one; returns how many ranges that makes. */
+/* Cuts the rows into ranges and returns their number; writes them where an array is given. */
 static int64_t cut(const int64_t *products, int64_t row0, int64_t row1, int64_t all, int takers, int64_t rows,
                    tl_range *array)
 {
@@ -92,7 +93,7 @@ tl_range *tl_ranges_take(tl_ranges *r, int taker, bool *wait)
     enter(r);
     for (at = r->first; at; at = at->next) {
         if (at->taker < 0 && (at->turn < 0 || at->turn == taker)) break;
-        *wait = *wait || !at->done;     /* another one has it, or it is its turn */
+        *wait = *wait || !at->done;     /* another taker has it, or is next in turn */
     }
     if (at) at->taker = taker;
     leave(r);
@@ -138,7 +139,7 @@ bool tl_ranges_back(tl_base *b, tl_ranges *r, tl_range *range, bool gone)
 
 /* ---- one part for each */
 
-/* The first row before which there is at least so much work. */
+/* The first row that has at least this much work before it. */
 static int64_t find(tl_work_before before, const void *arg, int64_t low, int64_t high, double work)
 {
     while (low < high) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * recipe.c - finds the policy and the accumulator that the options name. */
+ * recipe.c - looks up the policy and the accumulator that the options name. */
 #include "plan/plan.h"
 #include <stdio.h>
 #include <string.h>
