@@ -22,8 +22,28 @@ def test_types_and_widths(dtype, index_a, index_b):
     A, B = whole((30, 40), dtype=dtype, index=index_a), whole((40, 25), dtype=dtype, index=index_b, seed=2)
     C = tulle.matmul(A, B)
     same(C, A.toarray() @ B.toarray())
-    assert C.dtype == dtype and C.indices.dtype == C.indptr.dtype == index_b and type(C) is type(A)
+    wide = "int64" if "int64" in (index_a, index_b) else "int32"
+    assert C.dtype == dtype and C.indices.dtype == C.indptr.dtype == wide and type(C) is type(A)
     assert C.has_sorted_indices and C.has_canonical_format
+
+
+@pytest.mark.parametrize("b", ("csr", "csc"))
+@pytest.mark.parametrize("a", ("csr", "csc"))
+def test_widths_of_indices_meet_as_in_scipy(a, b):
+    A, B = whole((9, 9), fmt=a), whole((9, 9), fmt=b, seed=2)
+    for M in (A, B):
+        for name in ("indptr", "indices"):
+            narrow = getattr(M, name)
+            setattr(M, name, narrow.astype("int64"))
+            C, expected = tulle.matmul(A, B), A @ B
+            assert C.indices.dtype == C.indptr.dtype == expected.indices.dtype == "int64"
+            same(C, A.toarray() @ B.toarray())
+            assert tulle.verify(A, B, expected) < 1e-14
+            D = tulle.Plan(A, B)()
+            same(D, A.toarray() @ B.toarray())
+            for x in (D.indices, D.indptr):         # which all results of the plan share
+                assert x.dtype == "int64" and not x.flags.writeable
+            setattr(M, name, narrow)
 
 
 @pytest.mark.parametrize("array", (True, False), ids=("array", "matrix"))

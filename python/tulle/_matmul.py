@@ -50,17 +50,25 @@ class Pair(NamedTuple):
     keep: list
     index_type: int             # of C; 0: as it comes
 
+    def c_index(self) -> int:
+        """The width of C's indices; 0: 32 bits where its counts fit. As in SciPy: 64 where any array of indices has them."""
+        if self.index_type:
+            return self.index_type
+        a, b = self.left, self.right
+        return _lib.I64 if _lib.I64 in (a.idx_type, b.idx_type, a.ptr_type, b.ptr_type) else 0
+
     def options(self, place: bool = False, policy=None, accumulator=None, threads=None, memory_limit=None, drop_zeros=False,
-                trust=False) -> Optional[_lib.Options]:
+                trust=False, plan=False) -> Optional[_lib.Options]:
         """The library's options; None where nothing differs from the defaults."""
-        wide = self.index_type or (_lib.I64 if self.right.idx_type == _lib.I64 else 0)
+        wide = self.c_index()
         if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
                 or trust):
             return None
         return _lib.Options(policy=_name(policy, "policy"), accumulator=_name(accumulator, "accumulator"),
                             threads=_whole(threads, "threads") if threads is not None else 0,
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
-                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
+                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide,
+                            c_idx_type=0 if plan else wide,     # a plan of the library has column indices as B's
                             drop_zeros=int(bool(drop_zeros)), trust_inputs=int(bool(trust)), c_place=_lib.DEVICE if place else _lib.HOST)
 
     def transposed(self) -> Pair:

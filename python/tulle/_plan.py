@@ -84,7 +84,7 @@ class Plan:
         self._compressed = (kind_a.compressed(A), kind_b.compressed(B))
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
-        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
+        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit, plan=True)
         core = PlanCore(self._context.core, pair.keep, tl.plan_free, self._context.device)
         try:
             self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
@@ -106,12 +106,15 @@ class Plan:
         self.nnz: int = view.nnz
         self.dtype = DTYPE[view.val_type] if not self._pair.dtype else self._pair.dtype
         arrays = []
-        same = view.ptr_type == view.idx_type
+        wide = self._pair.c_index() or max(view.ptr_type, view.idx_type)
+        if max(view.nnz, view.cols) >= 2**31:
+            wide = _lib.I64
+        scipy = self._pair.kind.family == "SciPy"
         for address, count, number in ((view.row_ptr, view.rows + 1, view.ptr_type), (view.col_idx, view.nnz, view.idx_type)):
             array = self._xp.wrap(core, address, count, INDEX_DTYPE[number])
-            if self._xp.on_device or not same or self._pair.kind.family != "SciPy":
-                array = self._xp.copy(array, INDEX_DTYPE[_lib.I64 if not same else number])
-            else:
+            if not scipy or number != wide:
+                array = self._xp.copy(array, INDEX_DTYPE[wide])
+            if scipy:
                 array.flags.writeable = False
             arrays.append(array)
         return arrays
