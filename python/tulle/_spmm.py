@@ -90,7 +90,7 @@ def array_of(out, kind_x: DenseKind):
     kind = kind_of(out, "out")
     if kind is not kind_x:
         raise DtypeError("out must be a dense array of the library that X comes from")
-    return kind.array(out)
+    return kind.target(out)
 
 
 def out_meets(out, shape: tuple, product: str) -> None:
