@@ -411,10 +411,31 @@ def test_damaged_operands_are_refused():
         assert len(str(error.value)) > 20
         with pytest.raises(ValueError):
             tulle.matmul(broken(change), np.ones((30, 2)))
-    by_columns = whole((30, 30), fmt="csc")
-    by_columns.indices[7] = 30
-    with pytest.raises(tulle.PatternError, match="C is stored by columns: A stands for the transpose of B"):
-        tulle.matmul(by_columns, whole((30, 30), fmt="csc"))
+
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_damage_is_told_in_the_callers_words(fmt, tmp_path):
+    """Which operand, and whether it is a row or a column, as the caller has it, not as the library is given it."""
+    bad, A, B = whole((30, 20), 0.5, fmt=fmt), whole((40, 30), 0.3), whole((20, 40), 0.3)
+    bad.indices[bad.indptr[5] + 1] = 77
+    line, other, size = ("row", "column", 19) if fmt == "csr" else ("column", "row", 29)
+    words = f"{line} 5: {other} 77 is outside 0..{size} \\(entry 1 of the {line}\\)$"
+    right = sp.csr_array((30, 40))
+    calls = {"A": [lambda: tulle.matmul(bad, B), lambda: tulle.matmul(bad, B.tocsc()), lambda: tulle.Plan(bad, B),
+                   lambda: tulle.matmul(bad, np.ones((20, 2))), lambda: tulle.spmm(bad, np.ones(30), transpose_a=True),
+                   lambda: tulle.SpmmPlan(bad), lambda: tulle.SpmmPlan(bad, op=True), lambda: tulle.estimate(bad, B),
+                   lambda: tulle.write(tmp_path / "A.mtx", bad), lambda: tulle.verify(bad, B, right),
+                   lambda: tulle.verify(bad, B, right.tocsc())],
+             "B": [lambda: tulle.matmul(A, bad), lambda: tulle.matmul(A.tocsc(), bad), lambda: tulle.explain(A, bad),
+                   lambda: tulle.matmul(np.ones((2, 30)), bad), lambda: tulle.matmul(np.ones(30), bad)],
+             "C": [lambda: tulle.verify(whole((30, 9)), whole((9, 20)), bad),
+                   lambda: tulle.verify(whole((30, 9), fmt="csc"), whole((9, 20)), bad)]}
+    for name, refused in calls.items():
+        for call in refused:
+            with pytest.raises(tulle.PatternError, match=f"^{name}: {words}"):
+                call()
+    with pytest.raises(tulle.InvalidError) as error:
+        tulle.matmul(A.tocsc(), whole((30, 20)), policy="fastest")
+    assert "stored by columns" not in str(error.value)
 
 
 def test_sparse_of_one_dimension_is_refused():
