@@ -73,6 +73,14 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
 
     The file appears under its name when it is complete, or not at all. Integers become doubles where that
     keeps their values.
+
+    >>> import os, tempfile, tulle
+    >>> A = tulle.gallery("cage5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "A.tulle")
+    ...     tulle.write(path, A)
+    ...     float(abs(tulle.read(path) - A).max())
+    0.0
     """
     kind = kind_of(A, "A")
     if not kind.sparse:
