@@ -181,6 +181,13 @@ def test_dense_and_plan(streams):
     same(plan(G.data * 2, G.data).tohost(), 2 * (A.toarray() @ A.toarray()))
     out = Array(np.empty(plan.nnz))
     assert plan(out=out).data is out
+    C = plan()
+    C.data.x[:] = 0
+    assert plan(out=C) is C
+    same(C.tohost(), A.toarray() @ A.toarray())
+    for call in (lambda: plan(A.data, G.data), lambda: plan(out=out.x), lambda: plan(out=A)):
+        with pytest.raises(tulle.DtypeError, match="another library or device"):
+            call()
     same(plan().tohost(), A.toarray() @ A.toarray())
 
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ def test_page():
     import scipy.sparse
     if not hasattr(scipy.sparse, "diags_array"):
         pytest.skip("the page is written for SciPy 1.11 and newer")
-    text = open(PAGE).read()
+    text = Path(PAGE).read_text()
     space, printed, ran = {}, io.StringIO(), 0
     try:
         import torch
@@ -33,3 +34,11 @@ def test_page():
         assert line in text, line
     for name in re.findall(r"\]\((pictures/[^)]+)\)", text):
         assert os.path.getsize(os.path.join(os.path.dirname(PAGE), name)) > 1000
+
+
+def test_every_public_function_has_an_example():
+    import inspect
+
+    import tulle
+    missing = [name for name in tulle.__all__ if inspect.isfunction(getattr(tulle, name)) and ">>>" not in getattr(tulle, name).__doc__]
+    assert not missing

@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +13,8 @@ from tulle import _lib
 from tulle.errors import KINDS
 
 INCLUDE = os.path.join(os.path.dirname(__file__), "..", "..", "include")
-HEADER = open(os.path.join(INCLUDE, "tulle.h")).read()
-PLAIN = re.sub(r"/\*.*?\*/", "", HEADER + open(os.path.join(INCLUDE, "tulle_cuda.h")).read(), flags=re.S)
+HEADER = Path(INCLUDE, "tulle.h").read_text()
+PLAIN = re.sub(r"/\*.*?\*/", "", HEADER + Path(INCLUDE, "tulle_cuda.h").read_text(), flags=re.S)
 
 
 def numbers(enum):

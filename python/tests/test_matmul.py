@@ -22,8 +22,28 @@ def test_types_and_widths(dtype, index_a, index_b):
     A, B = whole((30, 40), dtype=dtype, index=index_a), whole((40, 25), dtype=dtype, index=index_b, seed=2)
     C = tulle.matmul(A, B)
     same(C, A.toarray() @ B.toarray())
-    assert C.dtype == dtype and C.indices.dtype == C.indptr.dtype == index_b and type(C) is type(A)
+    wide = "int64" if "int64" in (index_a, index_b) else "int32"
+    assert C.dtype == dtype and C.indices.dtype == C.indptr.dtype == wide and type(C) is type(A)
     assert C.has_sorted_indices and C.has_canonical_format
+
+
+@pytest.mark.parametrize("b", ("csr", "csc"))
+@pytest.mark.parametrize("a", ("csr", "csc"))
+def test_widths_of_indices_meet_as_in_scipy(a, b):
+    A, B = whole((9, 9), fmt=a), whole((9, 9), fmt=b, seed=2)
+    for M in (A, B):
+        for name in ("indptr", "indices"):
+            narrow = getattr(M, name)
+            setattr(M, name, narrow.astype("int64"))
+            C, expected = tulle.matmul(A, B), A @ B
+            assert C.indices.dtype == C.indptr.dtype == expected.indices.dtype == "int64"
+            same(C, A.toarray() @ B.toarray())
+            assert tulle.verify(A, B, expected) < 1e-14
+            D = tulle.Plan(A, B)()
+            same(D, A.toarray() @ B.toarray())
+            for x in (D.indices, D.indptr):         # which all results of the plan share
+                assert x.dtype == "int64" and not x.flags.writeable
+            setattr(M, name, narrow)
 
 
 @pytest.mark.parametrize("array", (True, False), ids=("array", "matrix"))
@@ -391,10 +411,31 @@ def test_damaged_operands_are_refused():
         assert len(str(error.value)) > 20
         with pytest.raises(ValueError):
             tulle.matmul(broken(change), np.ones((30, 2)))
-    by_columns = whole((30, 30), fmt="csc")
-    by_columns.indices[7] = 30
-    with pytest.raises(tulle.PatternError, match="C is stored by columns: A stands for the transpose of B"):
-        tulle.matmul(by_columns, whole((30, 30), fmt="csc"))
+
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_damage_is_told_in_the_callers_words(fmt, tmp_path):
+    """Which operand, and whether it is a row or a column, as the caller has it, not as the library is given it."""
+    bad, A, B = whole((30, 20), 0.5, fmt=fmt), whole((40, 30), 0.3), whole((20, 40), 0.3)
+    bad.indices[bad.indptr[5] + 1] = 77
+    line, other, size = ("row", "column", 19) if fmt == "csr" else ("column", "row", 29)
+    words = f"{line} 5: {other} 77 is outside 0..{size} \\(entry 1 of the {line}\\)$"
+    right = sp.csr_array((30, 40))
+    calls = {"A": [lambda: tulle.matmul(bad, B), lambda: tulle.matmul(bad, B.tocsc()), lambda: tulle.Plan(bad, B),
+                   lambda: tulle.matmul(bad, np.ones((20, 2))), lambda: tulle.spmm(bad, np.ones(30), transpose_a=True),
+                   lambda: tulle.SpmmPlan(bad), lambda: tulle.SpmmPlan(bad, op=True), lambda: tulle.estimate(bad, B),
+                   lambda: tulle.write(tmp_path / "A.mtx", bad), lambda: tulle.verify(bad, B, right),
+                   lambda: tulle.verify(bad, B, right.tocsc())],
+             "B": [lambda: tulle.matmul(A, bad), lambda: tulle.matmul(A.tocsc(), bad), lambda: tulle.explain(A, bad),
+                   lambda: tulle.matmul(np.ones((2, 30)), bad), lambda: tulle.matmul(np.ones(30), bad)],
+             "C": [lambda: tulle.verify(whole((30, 9)), whole((9, 20)), bad),
+                   lambda: tulle.verify(whole((30, 9), fmt="csc"), whole((9, 20)), bad)]}
+    for name, refused in calls.items():
+        for call in refused:
+            with pytest.raises(tulle.PatternError, match=f"^{name}: {words}"):
+                call()
+    with pytest.raises(tulle.InvalidError) as error:
+        tulle.matmul(A.tocsc(), whole((30, 20)), policy="fastest")
+    assert "stored by columns" not in str(error.value)
 
 
 def test_sparse_of_one_dimension_is_refused():

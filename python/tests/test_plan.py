@@ -37,6 +37,36 @@ def test_out_and_shared_pattern():
     same(plan(a_values=A.data.astype("int32")), C.toarray())
 
 
+@pytest.mark.parametrize("index_b", ("int32", "int64"))
+@pytest.mark.parametrize("fmt", ("csr", "csc"))
+def test_out_of_another_pattern_is_refused(fmt, index_b):
+    """Its values would be those of other places, or go to a copy."""
+    A, B = whole((20, 20), fmt=fmt), whole((20, 20), fmt=fmt, index=index_b, seed=2)
+    plan, expected = tulle.Plan(A, B), A.toarray() @ B.toarray()
+    C = plan()
+    for out in (C, C.copy(), type(C)(C, dtype="float64")):
+        out.data[:] = 0
+        assert plan(out=out) is out
+        same(out, expected)
+    moved = C.copy()
+    moved.indices = moved.indices[::-1].copy()
+    other = "csc" if fmt == "csr" else "csr"
+    for out in [moved, C.T, A] + [C.asformat(f) for f in (other, "coo", "bsr", "dia", "lil", "dok")]:
+        with pytest.raises(tulle.PatternError, match="out must be a C of this plan"):
+            plan(out=out)
+    with pytest.raises(tulle.ShapeError, match="out is 19 x 20, C is 20 x 20"):
+        plan(out=C[:19])
+
+
+def test_masked_and_sparse_values_are_refused():
+    A = whole((20, 20))
+    for plan in (tulle.Plan(A, A), tulle.SpmmPlan(A).set_values):
+        with pytest.raises(tulle.DtypeError, match="masked array"):
+            plan(np.ma.masked_array(A.data, A.data > 1))
+        with pytest.raises(tulle.DtypeError, match="a_values is sparse"):
+            plan(A)
+
+
 def test_results_outlive_plan_and_context():
     A = whole((40, 40))
     with tulle.Context("cpu") as ctx:

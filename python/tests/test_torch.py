@@ -103,3 +103,41 @@ def test_other_libraries_operands_are_refused():
     A = whole((5, 5))
     with pytest.raises(tulle.DtypeError, match="A is PyTorch's and B is SciPy's"):
         tulle.matmul(tensor(A), A)
+
+
+@pytest.mark.parametrize("index_b", INDICES)
+@pytest.mark.parametrize("index_a", INDICES)
+def test_plan_of_two_widths(index_a, index_b):
+    A = whole((20, 20))
+    plan = tulle.Plan(tensor(A, index_a), tensor(A, index_b))
+    C = plan()
+    assert C.col_indices().dtype is C.crow_indices().dtype is getattr(torch, index_a)
+    C.values().zero_()
+    assert plan(out=C) is C
+    np.testing.assert_array_equal(C.to_dense().numpy(), A.toarray() @ A.toarray())
+    with pytest.raises(tulle.PatternError, match="out must be a C"):
+        plan(out=C.to_sparse_csc())
+
+
+def test_out_without_memory_of_its_own_is_refused():
+    A = tensor(whole((20, 20), dtype="complex128"))
+    X, zeros = torch.ones(20, 2, dtype=torch.complex128), torch.zeros(20, 2, dtype=torch.complex128)
+    for call in (lambda out: tulle.spmm(A, X, out=out), lambda out: tulle.SpmmPlan(A)(X, out=out),
+                 lambda out: tulle.matmul(X.T, A, out=out.T)):
+        with pytest.raises(tulle.InvalidError, match="conjugate of another tensor"):
+            call(zeros.conj())
+    with pytest.raises(tulle.InvalidError, match="or its negative"):
+        tulle.spmm(tensor(whole((20, 20))), X.real, out=zeros.conj().imag)
+    plan = tulle.Plan(A, A)
+    with pytest.raises(tulle.InvalidError, match="conjugate of another tensor"):
+        plan(out=torch.zeros(plan.nnz, dtype=torch.complex128).conj())
+
+
+def test_values_of_a_plan_with_a_gradient_are_refused():
+    A = tensor(whole((20, 20)))
+    values = A.values().clone().requires_grad_()
+    plan, spmm_plan = tulle.Plan(A, A), tulle.SpmmPlan(A)
+    for call in (lambda: plan(values), lambda: plan(None, values), lambda: spmm_plan.set_values(values)):
+        with pytest.raises(tulle.DtypeError, match="requires its gradient"):
+            call()
+    spmm_plan.set_values(values.detach())

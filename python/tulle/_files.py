@@ -16,7 +16,7 @@ from ._csr import Csr
 from ._kinds import kind_of
 from ._lib import tl
 from ._memory import TYPE, Owned
-from .errors import DtypeError, InvalidError
+from .errors import DtypeError, InvalidError, TulleError, in_callers_words
 
 Path = Union[str, bytes, "os.PathLike[str]"]
 LONG = 1 << 20                          # a file, a recipe: may take long
@@ -73,6 +73,14 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
 
     The file appears under its name when it is complete, or not at all. Integers become doubles where that
     keeps their values.
+
+    >>> import os, tempfile, tulle
+    >>> A = tulle.gallery("cage5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "A.tulle")
+    ...     tulle.write(path, A)
+    ...     float(abs(tulle.read(path) - A).max())
+    0.0
     """
     kind = kind_of(A, "A")
     if not kind.sparse:
@@ -91,10 +99,14 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
         return owner
 
     if parts.by_columns:                # SciPy would write anywhere where an index is out of range
-        owner = made(tl.csr_transpose, view, _lib.TRANSPOSE, allow=_lib.EPATTERN)
-        if not owner.handle:            # columns out of order
-            ordered = made(tl.csr_sort, view)
-            owner = made(tl.csr_transpose, ordered.view(), _lib.TRANSPOSE)
+        try:
+            owner = made(tl.csr_transpose, view, _lib.TRANSPOSE, allow=_lib.EPATTERN)
+            if not owner.handle:        # columns out of order
+                ordered = made(tl.csr_sort, view)
+                owner = made(tl.csr_transpose, ordered.view(), _lib.TRANSPOSE)
+        except TulleError as error:
+            in_callers_words(error, {"A": ("A", True)})
+            raise
         view = owner.view()
     status = context.run(LONG, tl.write, context.handle, _path(path), view, allow=_lib.EPATTERN, progress=progress,
                          stream=xp.stream(keep[0]))

@@ -47,7 +47,14 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """SciPy's ``A @ B`` is SciPy's again."""
+    """SciPy's ``A @ B`` is SciPy's again.
+
+    >>> import tulle
+    >>> tulle.install()
+    >>> tulle.uninstall()
+    >>> tulle.installed()
+    False
+    """
     global _original
     if _original is not None:
         cls, name = _class()
@@ -56,7 +63,12 @@ def uninstall() -> None:
 
 
 def installed() -> bool:
-    """Whether SciPy's ``A @ B`` goes through tulle now."""
+    """Whether SciPy's ``A @ B`` goes through tulle now.
+
+    >>> import tulle
+    >>> tulle.installed()
+    False
+    """
     return _original is not None
 
 

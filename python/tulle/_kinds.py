@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays
 from ._arrays import Parts
 from ._csr import Csr
-from .errors import DtypeError, ShapeError
+from .errors import DtypeError, InvalidError, ShapeError
 
 _tuple = tuple.__new__                  # makes a named tuple in half the time of its own way
 
@@ -35,6 +35,10 @@ class Kind:
     def build(self, like, shape, indptr, indices, data, by_columns: bool):
         """A result of the kind of ``like``, over these arrays."""
         raise NotImplementedError
+
+    def target(self, out):
+        """The values of a caller's ``out``, which are written."""
+        return self.parts(out).data
 
     def index_type(self, A) -> int:
         """The only width of index that results of this kind can have, or 0."""
@@ -168,6 +172,10 @@ class TorchKind(Kind):
         wide = indices is None or getattr(A, indices)().dtype is torch.int64
         return _arrays.INDEX[np.dtype("int64" if wide else "int32")]
 
+    def target(self, out):
+        _own_values(out.values())
+        return self.parts(out).data
+
     def compressed(self, A) -> bool:
         import torch
         return A.layout in (torch.sparse_csr, torch.sparse_csc)
@@ -198,6 +206,13 @@ def _torch_host(A, x):
         return x.numpy()
     except TypeError:                   # a type that NumPy does not have
         raise DtypeError(f"a tensor of {x.dtype}: tulle multiplies {_arrays.NAMES}") from None
+
+
+def _own_values(x) -> None:
+    """Refuses a tensor to write to whose memory has other values than it: what was written would stay in a copy."""
+    if x.is_conj() or x.is_neg():
+        raise InvalidError("out is the conjugate of another tensor, or its negative, without memory of its own: give "
+                           "out.resolve_conj().resolve_neg()")
 
 
 def _no_gradient(x) -> None:
@@ -241,6 +256,11 @@ class DenseKind(Kind):
         if isinstance(A, np.ma.MaskedArray) and np.ma.is_masked(A):
             raise DtypeError("a masked array hides some of its values, and a product would use them: give A.filled(0)")
         return np.asarray(A) if self.family == "SciPy" else A
+
+    def target(self, out):
+        if self.family == "PyTorch":
+            _own_values(out)
+        return self.array(out)
 
     def give(self, like, y):
         """A dense result as the caller knows it."""

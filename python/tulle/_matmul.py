@@ -18,7 +18,7 @@ from ._context import Context, Progress, _name, _whole, context_for
 from ._kinds import Kind, _tuple, kind_of, same_family
 from ._lib import tl
 from ._memory import Owned
-from .errors import DtypeError, InvalidError, ShapeError, TulleError
+from .errors import DtypeError, InvalidError, ShapeError, TulleError, in_callers_words
 
 OPS = {False: _lib.KEEP, True: _lib.TRANSPOSE, "conj": _lib.ADJOINT}
 
@@ -49,18 +49,27 @@ class Pair(NamedTuple):
     xp: Any                     # arrays of both
     keep: list
     index_type: int             # of C; 0: as it comes
+    by_columns: tuple           # whether the caller's A and B are stored so
+
+    def c_index(self) -> int:
+        """The width of C's indices; 0: 32 bits where its counts fit. As in SciPy: 64 where any array of indices has them."""
+        if self.index_type:
+            return self.index_type
+        a, b = self.left, self.right
+        return _lib.I64 if _lib.I64 in (a.idx_type, b.idx_type, a.ptr_type, b.ptr_type) else 0
 
     def options(self, place: bool = False, policy=None, accumulator=None, threads=None, memory_limit=None, drop_zeros=False,
-                trust=False) -> Optional[_lib.Options]:
+                trust=False, plan=False) -> Optional[_lib.Options]:
         """The library's options; None where nothing differs from the defaults."""
-        wide = self.index_type or (_lib.I64 if self.right.idx_type == _lib.I64 else 0)
+        wide = self.c_index()
         if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
                 or trust):
             return None
         return _lib.Options(policy=_name(policy, "policy"), accumulator=_name(accumulator, "accumulator"),
                             threads=_whole(threads, "threads") if threads is not None else 0,
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
-                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide, c_idx_type=self.index_type,
+                            op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide,
+                            c_idx_type=0 if plan else wide,     # a plan of the library has column indices as B's
                             drop_zeros=int(bool(drop_zeros)), trust_inputs=int(bool(trust)), c_place=_lib.DEVICE if place else _lib.HOST)
 
     def transposed(self) -> Pair:
@@ -69,10 +78,14 @@ class Pair(NamedTuple):
         return self._replace(left=self.right, right=self.left, op_left=left, op_right=right, swapped=not self.swapped)
 
     def said(self, error: TulleError) -> TulleError:
-        """The library's sentence, with a word where its A and B are not the caller's."""
-        if self.swapped:
-            error.args = (f"{error.args[0]} (C is stored by columns: A stands for the transpose of B here, B for that of A, "
-                          f"rows for columns)",)
+        """The library's sentence, in other words where its A and B are not the caller's."""
+        a, b = ("A", self.by_columns[0]), ("B", self.by_columns[1])
+        if in_callers_words(error, {"A": b if self.swapped else a, "B": a if self.swapped else b}) or not self.swapped:
+            return error
+        import re
+        if re.search(r"\b([AB]|rows?|columns?)\b", str(error)):
+            error.args = (f"{error} (C is stored by columns: A stands for the transpose of B here, B for that of A, rows for "
+                          f"columns)",)
         return error
 
 
@@ -94,8 +107,9 @@ def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: in
     shape, index_type = (shape_a[0], shape_b[1]), kind_a.index_type(A)
     if a.by_columns:
         return Pair(view_b, view_a, flipped(op_b, not b.by_columns, dtype), op_a, True, shape, dtype, kind_a, xp, keep,
-                    index_type)
-    return _tuple(Pair, (view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type))
+                    index_type, (True, b.by_columns))
+    return _tuple(Pair, (view_a, view_b, op_a, flipped(op_b, b.by_columns, dtype), False, shape, dtype, kind_a, xp, keep, index_type,
+                         (False, b.by_columns)))
 
 
 def flipped(op: int, other: bool, dtype: np.dtype) -> int:
@@ -236,15 +250,21 @@ def _error(context: Context, pair: Pair, c: _lib.Csr) -> float:
     from ctypes import c_double
     error, options, stream = c_double(), pair.options(), pair.xp.stream(pair.keep[0])
     size = pair.left.nnz + pair.right.nnz + c.nnz
-    try:
-        status = context.run(size, tl.product_check, context.handle, pair.left, pair.right, c, options, byref(error),
-                             allow=_lib.EPATTERN, stream=stream)
-        if status:
-            owner, options = Owned(context.device), options or _lib.Options()
-            options.sort_inputs = 1
+    c_now = c
+    for again in (False, True):
+        try:
+            status = context.run(size, tl.product_check, context.handle, pair.left, pair.right, c_now, options, byref(error),
+                                 allow=0 if again else _lib.EPATTERN, stream=stream)
+        except TulleError as failure:
+            raise pair.said(failure) from None
+        if not status:
+            break
+        owner, options = Owned(context.device), options or _lib.Options()
+        options.sort_inputs = 1
+        try:
             context.run(size, tl.csr_sort, context.handle, c, byref(owner.handle), stream=stream)
-            context.run(size, tl.product_check, context.handle, pair.left, pair.right, owner.view(), options, byref(error),
-                        stream=stream)
-    except TulleError as failure:
-        raise pair.said(failure) from None
+        except TulleError as failure:
+            in_callers_words(failure, {"A": ("C", pair.swapped)})       # the pair was made so that C is stored as it is
+            raise
+        c_now = owner.view()
     return error.value

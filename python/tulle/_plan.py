@@ -9,11 +9,11 @@ import numpy as np
 
 from . import _lib
 from ._context import Context, Core, Progress, Stats, context_for, stats_of
-from ._kinds import _torch_host, kind_of
+from ._kinds import kind_of, same_family
 from ._lib import tl
 from ._matmul import op_of, pair_of
 from ._memory import DTYPE, INDEX_DTYPE
-from .errors import DtypeError, InvalidError, ShapeError, TulleError
+from .errors import DtypeError, InvalidError, PatternError, ShapeError, TulleError
 
 
 class PlanCore:
@@ -36,10 +36,14 @@ def given_values(xp, values, count: int, dtype: np.dtype, name: str, compressed:
     if not compressed:
         raise InvalidError(f"{name}: the operand was no CSR or CSC matrix, so nobody knows where values of another order belong; "
                            f"make the plan of one that is")
-    if type(values).__module__.startswith("torch"):
-        values = _torch_host(values, values)
     if not hasattr(values, "shape") or not hasattr(values, "dtype"):
         raise DtypeError(f"{name} is a {type(values).__module__}.{type(values).__qualname__}, it must be an array")
+    kind = kind_of(values, name)
+    if kind.sparse:
+        raise DtypeError(f"{name} is sparse, it must be an array of the operand's values")
+    if kind.arrays(values) is not xp:
+        raise DtypeError(f"{name} is an array of another library or device than the operand's")
+    values = kind.array(values)
     if len(values.shape) != 1 or len(values) < count:
         raise ShapeError(f"{name} has the shape {tuple(values.shape)}, the operand {count} entries")
     if xp.dtype(values) != dtype:
@@ -55,7 +59,8 @@ class Plan:
     Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay
     as they are as long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are
     arrays as long as those of A and B (``A.data`` in SciPy), in their order, None being the arrays that A and
-    B had when the plan was made, with what they hold now; ``out`` is such an array for C, or a C of before, whose values are then replaced. All results
+    B had when the plan was made, with what they hold now; ``out`` is such an array for C, or a C of
+    this plan (or a copy of one), whose values are then replaced. All results
     share the arrays of their pattern, which cannot be written to.
 
     >>> import tulle
@@ -84,7 +89,7 @@ class Plan:
         self._compressed = (kind_a.compressed(A), kind_b.compressed(B))
         self._context = context_for(device, pair.xp.place(pair.keep[0]))
         self._progress = progress
-        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit)
+        options = pair.options(pair.xp.on_device, policy, accumulator, threads, memory_limit, plan=True)
         core = PlanCore(self._context.core, pair.keep, tl.plan_free, self._context.device)
         try:
             self._context.run(self._size, tl.plan_create, self._context.handle, pair.left, pair.right, options,
@@ -106,12 +111,15 @@ class Plan:
         self.nnz: int = view.nnz
         self.dtype = DTYPE[view.val_type] if not self._pair.dtype else self._pair.dtype
         arrays = []
-        same = view.ptr_type == view.idx_type
+        wide = self._pair.c_index() or max(view.ptr_type, view.idx_type)
+        if max(view.nnz, view.cols) >= 2**31:
+            wide = _lib.I64
+        scipy = self._pair.kind.family == "SciPy"
         for address, count, number in ((view.row_ptr, view.rows + 1, view.ptr_type), (view.col_idx, view.nnz, view.idx_type)):
             array = self._xp.wrap(core, address, count, INDEX_DTYPE[number])
-            if self._xp.on_device or not same or self._pair.kind.family != "SciPy":
-                array = self._xp.copy(array, INDEX_DTYPE[_lib.I64 if not same else number])
-            else:
+            if not scipy or number != wide:
+                array = self._xp.copy(array, INDEX_DTYPE[wide])
+            if scipy:
                 array.flags.writeable = False
             arrays.append(array)
         return arrays
@@ -137,13 +145,38 @@ class Plan:
         if out is None:
             return None, xp.empty(self._values[0], (self.nnz,), self.dtype)
         whole = kind_of(out, "out")
-        data = whole.parts(out).data if whole.sparse else whole.array(out)
+        if whole.arrays(out) is not xp:
+            raise DtypeError("out is an array of another library or device than the operands")
+        if whole.sparse:
+            self._as_before(whole, out)
+        data = whole.target(out)
         if tuple(data.shape) != (self.nnz,) or xp.dtype(data) != self.dtype or xp.flat(data) is not data:
             raise ShapeError(f"out has the shape {tuple(data.shape)} and {xp.dtype(data)} values; C has {self.nnz} entries of "
                              f"{self.dtype}, side by side")
         if getattr(getattr(data, "flags", None), "writeable", True) is False:
             raise InvalidError("out cannot be written to")
         return (out if whole.sparse else None), data
+
+    def _as_before(self, whole, out) -> None:
+        """Refuses a sparse ``out`` whose entries are not those of C, in their order: values would come to wrong places."""
+        pair = self._pair
+        same_family(pair.kind, whole, self._like, out, "out")
+        if tuple(out.shape) != pair.shape:
+            raise ShapeError(f"out is {out.shape[0]} x {out.shape[1]}, C is {pair.shape[0]} x {pair.shape[1]}")
+        if whole.compressed(out):
+            parts = whole.parts(out)
+            if parts.by_columns == pair.swapped and all(map(self._same, (parts.indptr, parts.indices), self._pattern)):
+                return
+        raise PatternError(f"out must be a C of this plan, or a copy of one: stored by {'columns' if pair.swapped else 'rows'}, with "
+                           f"entries in the same places")
+
+    def _same(self, given, own) -> bool:
+        """Whether two arrays of indices are equal, at once where they are the same memory."""
+        if tuple(given.shape) != tuple(own.shape):
+            return False
+        xp = self._xp
+        return xp.dtype(given) == xp.dtype(own) and xp.address(given) == xp.address(own) and xp.strides(given) == xp.strides(own) \
+            or bool((given == own).all())
 
     def stats(self) -> Stats:
         """Counts, times and memory of the plan, or of its last run."""

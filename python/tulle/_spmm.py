@@ -16,7 +16,7 @@ from ._kinds import DenseKind, Kind, kind_of, same_family
 from ._lib import tl
 from ._matmul import flipped, named, op_of
 from ._memory import Owned
-from .errors import DtypeError, InvalidError, ShapeError
+from .errors import DtypeError, InvalidError, ShapeError, TulleError, in_callers_words
 
 
 def spmm(A: Any, X: Any, *, alpha: complex = 1, beta: complex = 0, out: Any = None, out_dtype: Any = None,
@@ -76,7 +76,7 @@ def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
     if out2 is None:
         dtype = common_dtype(xp.dtype(b.data), xp.dtype(x2), given.get("out_dtype"))
         out2 = xp.empty(x2, (x2.shape[0], rows), dtype)
-    y = _run(xp, b, x2.T, out2.T, _lib.KEEP if op else _lib.TRANSPOSE, **given).T
+    y = _run(xp, b, x2.T, out2.T, _lib.KEEP if op else _lib.TRANSPOSE, name="B", **given).T
     return out if out is not None else as_given(X, kind_x, y, (0, slice(None)) if vector else ...)
 
 
@@ -90,7 +90,7 @@ def array_of(out, kind_x: DenseKind):
     kind = kind_of(out, "out")
     if kind is not kind_x:
         raise DtypeError("out must be a dense array of the library that X comes from")
-    return kind.array(out)
+    return kind.target(out)
 
 
 def out_meets(out, shape: tuple, product: str) -> None:
@@ -113,11 +113,11 @@ def as_matrix(x, out, right: bool):
 
 
 def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, threads=None, memory_limit=None, trust=False,
-         progress=None, alpha=1, beta=0, allow_tf32=False):
-    """The call: y is filled in, or made where it is None."""
+         progress=None, alpha=1, beta=0, allow_tf32=False, name: str = "A"):
+    """The call: y is filled in, or made where it is None. ``name`` is what the caller calls the sparse operand."""
     dtype = common_dtype(xp.dtype(a.data), xp.dtype(x), out_dtype)
     keep: list = []
-    view_a = csr_view(xp, a, dtype, "A", keep)
+    view_a = csr_view(xp, a, dtype, name, keep)
     view_x = dense_view(xp, x, dtype, keep)
     y, view_y = target(xp, x, y, (a.cols if op else a.rows, x.shape[1]), dtype, beta, keep)
     alpha, beta = (factor(f, default, dtype, word, keep) for f, default, word in ((alpha, 1, "alpha"), (beta, 0, "beta")))
@@ -129,12 +129,17 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
     context = context_for(device, xp.place(keep[0]))
     stream = xp.stream(keep[0])
     size = view_a.nnz + x.shape[0] * x.shape[1]
-    status = context.run(size, tl.spmm, context.handle, alpha, view_a, view_x, beta, view_y, options, allow=_lib.EPATTERN,
-                         progress=progress, stream=stream)
-    if status:                          # rows out of order: the check has found it, a sorted copy can do
-        owner = Owned(context.device)
-        context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress, stream=stream)
-        context.run(size, tl.spmm, context.handle, alpha, owner.view(), view_x, beta, view_y, options, progress=progress, stream=stream)
+    try:
+        status = context.run(size, tl.spmm, context.handle, alpha, view_a, view_x, beta, view_y, options, allow=_lib.EPATTERN,
+                             progress=progress, stream=stream)
+        if status:                      # rows out of order: the check has found it, a sorted copy can do
+            owner = Owned(context.device)
+            context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress, stream=stream)
+            context.run(size, tl.spmm, context.handle, alpha, owner.view(), view_x, beta, view_y, options, progress=progress,
+                        stream=stream)
+    except TulleError as error:
+        in_callers_words(error, {"A": (name, a.by_columns)})
+        raise
     return y
 
 

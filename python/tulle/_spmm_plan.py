@@ -17,7 +17,7 @@ from ._lib import tl
 from ._matmul import flipped, named, op_of
 from ._plan import PlanCore, given_values
 from ._spmm import array_of, as_given, as_matrix, factor, out_meets, target
-from .errors import DtypeError, InvalidError
+from .errors import DtypeError, InvalidError, TulleError, in_callers_words
 
 
 class SpmmPlan:
@@ -66,8 +66,12 @@ class SpmmPlan:
             allow_tf32=int(bool(allow_tf32)))
         self._context = context_for(device, xp.place(keep[0]))
         core = PlanCore(self._context.core, keep, tl.spmm_plan_free)
-        self._context.run(self.nnz, tl.spmm_plan_create, self._context.handle, view, options, byref(core.handle),
-                          progress=progress, stream=xp.stream(keep[0]))
+        try:
+            self._context.run(self.nnz, tl.spmm_plan_create, self._context.handle, view, options, byref(core.handle),
+                              progress=progress, stream=xp.stream(keep[0]))
+        except TulleError as error:
+            in_callers_words(error, {"A": ("A", a.by_columns)})
+            raise
         self._core = core
 
     def __call__(self, X: Any, *, out: Any = None, alpha: complex = 1, beta: complex = 0) -> Any:

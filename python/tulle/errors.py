@@ -101,3 +101,24 @@ def error_of(status: int, sentence: str) -> TulleError:
     """
     kind = KINDS.get(status, TulleError)
     return kind(sentence or f"status {status}")
+
+
+def in_callers_words(error: TulleError, operands: dict[str, tuple[str, bool]]) -> bool:
+    """Says again what the library says of an operand, where that is another one for the caller, or stored by columns and
+    the library takes its columns for rows. ``operands`` has, for each name of the library, the caller's and whether
+    it is stored by columns. False where the sentence is not of one operand.
+
+    >>> error = PatternError("A: row 5: column 77 is outside 0..39 (entry 1 of the row)")
+    >>> in_callers_words(error, {"A": ("B", True)}), str(error)
+    (True, 'B: column 5: row 77 is outside 0..39 (entry 1 of the column)')
+    """
+    name, colon, rest = str(error).partition(": ")
+    if not colon or name not in operands:
+        return False
+    name, by_columns = operands[name]
+    if by_columns:
+        import re
+        other = {"row": "column", "rows": "columns", "column": "row", "columns": "rows"}
+        rest = re.sub(r"\b(rows?|columns?)\b", lambda word: other[word[0]], rest)
+    error.args = (f"{name}: {rest}",)
+    return True
