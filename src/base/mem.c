@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * mem.c - the only place that takes memory.
+ * mem.c - the memory allocator: the only place that asks the system for memory.
  *
  * A block is 64-byte aligned and has a 64-byte header that says how to free it, so that a matrix can
  * outlive the context it came from.  There are three kinds:
  *   hook   through the caller's tulle_mem
  *   heap   malloc, for small blocks
- *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages asked for.  Page faults of fresh
+ *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages requested.  Page faults of fresh
  *          memory in 4 KiB pages cost more than computing what is written there (measured in a virtual
- *          machine: 1.7 s a GiB against 0.1 s with huge pages).  Where free memory went back to the host
- *          of such a machine a huge page takes 2 ms, and small ones, which come from what is left over
- *          between huge ones, 0.6 ms for as much: tl_small_pages().
+ *          machine: 1.7 s per GiB, against 0.1 s with huge pages).  But where the virtual machine returned
+ *          its free memory to the host, a huge page takes 2 ms, and the same 2 MiB in small pages, which the
+ *          guest still has in the gaps between huge ones, only 0.6 ms: see tl_small_pages().
  * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed
- * maps stay in the context's pool, up to an eighth of the machine's memory, and serve the next product. */
+ * maps stay in the context's pool, up to an eighth of the machine's memory, and are reused by the next
+ * product. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <inttypes.h>
@@ -28,20 +29,20 @@
 enum { HEADER = 64, KEPT_MAX = 64 };
 static const uint64_t map_from = 128u << 10;    /* smaller blocks come from the heap */
 static const uint64_t page = 4u << 10, huge = 2u << 20;
-static const uint64_t huge_from = 1u << 20;     /* from here on one huge page costs less than 4 KiB pages */
-static const uint64_t plain_tail = 256u << 10;  /* up to so many behind the last huge page are 4 KiB pages */
+static const uint64_t huge_from = 1u << 20;     /* from here on one huge page is faster than 4 KiB pages */
+static const uint64_t plain_tail = 256u << 10;  /* a tail up to this size after the huge pages: 4 KiB pages */
 static const uint64_t ask_from = 1u << 30;      /* larger blocks are compared with the free memory first */
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
 
 typedef struct block {
     block_kind  kind;
-    bool        zero;                   /* MAP: nobody wrote to it yet         */
+    bool        zero;                   /* MAP: not written to yet             */
     atomic_bool small;                  /* MAP: its next pages will not be huge */
     void       *raw;                    /* HOOK, HEAP: what to free            */
     uint64_t    counted;                /* bytes counted in base->held         */
     uint64_t    mapped;                 /* MAP: bytes of address space         */
-    uint64_t    touched;                /* MAP: bytes that may be paid for     */
+    uint64_t    touched;                /* MAP: bytes that may have pages      */
     union {
         struct { void (*free)(void *, void *); void *user; } hook;
         tl_pool *pool;                  /* MAP                                 */
@@ -116,8 +117,8 @@ static void map_delete(block *h)
     munmap(h->raw, h->mapped);
 }
 
-/* Gives back what lies behind the first `keep` bytes, but no part of a huge page: the system would split it,
- * and whoever gets the block next would pay for each of its small pages. */
+/* Unmaps what lies beyond the first `keep` bytes, but no part of a huge page: the system would split it, and
+ * the next user of the block would have a page fault for each of its small pages. */
 static void map_cut(block *h, uint64_t keep)
 {
     keep = (keep + huge - 1) & ~(huge - 1);
@@ -126,7 +127,7 @@ static void map_cut(block *h, uint64_t keep)
         h->touched = keep;
     }
 }
-/* For pages that were not touched yet, from this byte of a map on. */
+/* Sets the page size for the untouched pages from this byte of a map on. */
 static void map_advise(const block *h, uint64_t from, bool small)
 {
     from = (from + huge - 1) & ~(huge - 1);
@@ -141,7 +142,7 @@ static void   map_cut(block *h, uint64_t keep) { (void)h; (void)keep; }
 static void   map_advise(const block *h, uint64_t from, bool small) { (void)h; (void)from; (void)small; }
 #endif
 
-static void pool_leave(tl_pool *pool)           /* called with the lock held; lets go of it */
+static void pool_leave(tl_pool *pool)           /* called with the lock held; releases it */
 {
     int users = --pool->users;
     pthread_mutex_unlock(&pool->lock);
@@ -169,8 +170,8 @@ static void pool_drop(tl_pool *pool, int i)
     map_delete(h);
 }
 
-/* The smallest kept block that is large enough, so that a repeated product finds the blocks it had before.
- * A block that is not reserved should not hold much more memory than is asked for. */
+/* The smallest kept block that is large enough, so that a repeated product gets the same blocks again.  A
+ * block that is not reserved should not hold much more memory than was asked for. */
 static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
 {
     pthread_mutex_lock(&pool->lock);
@@ -272,7 +273,8 @@ static block *hook_new(const tulle_mem *mem, uint64_t bytes)
     return h;
 }
 
-/* Linux overcommits: a mapping may succeed and the process be killed when it touches more than there is. */
+/* Linux overcommits memory: a mapping may succeed, and the process be killed when it touches too much of
+ * it. */
 static bool there_is_room(tl_base *b, uint64_t bytes, uint64_t *have)
 {
     *have = UINT64_MAX;
@@ -354,7 +356,7 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
     if (h->kind == MAP) {
         if (h->touched < used + HEADER) h->touched = map_size(used + HEADER);
         map_cut(h, used + HEADER);
-        if (atomic_exchange(&h->small, false)) map_advise(h, 0, false);   /* the system may join them later */
+        if (atomic_exchange(&h->small, false)) map_advise(h, 0, false);   /* the system may merge them now */
     }
     count_in(b, h, used);
 }
