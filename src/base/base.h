@@ -154,6 +154,7 @@ void   tl_trace(tl_base *b, const char *format, ...)
 /* Calls the progress callback; from thread 0 only.  true: the caller wants to cancel. */
 bool   tl_progress(tl_base *b, const char *stage, double fraction);
 double tl_now(void);                                    /* seconds, monotonic */
+double tl_cpu_now(void);                                /* CPU time of this thread in seconds */
 void   tl_rest(double seconds);                         /* sleeps; a signal may end it early */
 const char *tl_env(const char *name);                   /* NULL when not set  */
 /* Whether a variable has a value that is not allowed; why gets the message. */

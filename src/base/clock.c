@@ -4,12 +4,15 @@
 #include "base/base.h"
 #include <time.h>
 
-double tl_now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+double tl_now(void) { return seconds_of(CLOCK_MONOTONIC); }
+double tl_cpu_now(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 void tl_rest(double seconds)
 {

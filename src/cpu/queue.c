@@ -102,14 +102,15 @@ static void add_lengths(queue *q)
     }
 }
 
-/* Copies to C.  A whole slot is copied in 0.1 ms, and a huge page is cleared in 0.2: where it takes much
- * longer, the system was looking for a huge page, and the rest of C gets small ones. */
+/* Copies to C.  A whole slot is copied in 0.1 ms, and a huge page is cleared in 0.1: where the thread works much
+ * longer, the host of a virtual machine had to find that page, and the rest of C gets small ones. (Time that
+ * goes by while other threads have the processor tells nothing.) */
 static void copy_to_c(queue *q, void *array, int64_t offset, const void *from, int64_t count, size_t size)
 {
     static const double slow = 1e-3;
-    double start = tl_now();
+    double start = tl_cpu_now();
     copy_out((char *)array + (size_t)offset * size, from, (size_t)count * size, q->stream);
-    if (tl_now() - start > slow) tl_small_pages(array, (uint64_t)(offset + count) * size);
+    if (tl_cpu_now() - start > slow) tl_small_pages(array, (uint64_t)(offset + count) * size);
 }
 
 /* Writes a slot to its place if that is known. */
@@ -270,7 +271,7 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
                .adding = ATOMIC_FLAG_INIT};
     q.place = target->col ? place : NULL;
     q.staged = target->col && crew->threads > 1 && !place;
-    q.stream = true;
+    q.stream = !target->col || !tl_is_zero(target->col);    /* what the system has just cleared is in the cache */
     TRY(tl_alloc(b, &q.offset, q.count + 1, sizeof *q.offset, "offsets of the pieces"));
     TRY(tl_alloc(b, &q.length, q.count + 1, sizeof *q.length, "lengths of the pieces"));
     for (int64_t i = 0; i < q.count; i++) atomic_init(&q.length[i], -1);
