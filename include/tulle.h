@@ -558,7 +558,8 @@ TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const 
 /* Verifies a product: is C = op(A)*op(B)?  C*x is compared with A*(B*x) for random x; rows that have
  * infinities, leave the range of the type or mix sizes too different for one sum are computed anew, entry by
  * entry.  An entry of C that overflowed or underflowed is right where the sum of its products does so.
- * *error is relative to the sum of what is added up.  TULLE_ECHECK: it is not the product. */
+ * *error is relative to the sum of what is added up.  TULLE_ECHECK: it is not the product.  The progress
+ * callback may cancel. */
 TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                            const tulle_csr *C, const tulle_options *options,
                                            double *error);

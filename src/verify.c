@@ -27,6 +27,7 @@ static const span nothing = {INT_MAX, INT_MIN}, infinite = {INT_MIN, INT_MAX};
 typedef struct vector { double *re, *im, *size; } vector;       /* values, and sums of absolute values */
 
 typedef struct check {
+    tl_base         *b;
     const tulle_csr *A, *B, *C;
     tl_reach         reach;
     span            *spans;             /* of the rows of B                                  */
@@ -178,13 +179,21 @@ static void compare_rows(const check *j, int thread, int64_t row, int64_t end)
     }
 }
 
+static bool is_cancelled(const check *j, int thread, int64_t row)
+{
+    if (thread != 0) return atomic_load_explicit(&j->b->cancelled, memory_order_relaxed) != 0;
+    double part = (double)row / (double)j->A->rows;
+    return tl_progress(j->b, "verify", (j->again + part) / 2);
+}
+
 /* Rows are taken in order, so that the first wrong one is found by somebody before all stop. */
 static void compare(void *arg, int thread, int threads)
 {
     check *j = arg;
     int64_t row, rows = j->A->rows;
     (void)threads;
-    while (j->verdicts[thread].row < 0 && (row = atomic_fetch_add(&j->next, AT_ONCE)) < rows)
+    while (j->verdicts[thread].row < 0 && (row = atomic_fetch_add(&j->next, AT_ONCE)) < rows
+           && !is_cancelled(j, thread, row))
         compare_rows(j, thread, row, row + AT_ONCE < rows ? row + AT_ONCE : rows);
 }
 
@@ -258,7 +267,7 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     tl_operands p = {0};
     tulle_csr c;
     tulle_matrix *own_c = NULL;
-    check j = {.A = &p.A, .B = &p.B, .C = &c};
+    check j = {.b = b, .A = &p.A, .B = &p.B, .C = &c};
     int threads = 0;
     TRY(tl_options_check(ctx, options, &o));
     TRY(tl_view_check(ctx, C, "C"));
@@ -287,6 +296,8 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
         atomic_store(&j.next, 0);
         tl_team_run(b->team, threads, apply_b, &j);
         tl_team_run(b->team, threads, compare, &j);
+        if (atomic_load(&b->cancelled))
+            TRY(tl_fail(b, TULLE_ECANCEL, "the check of a product was cancelled"));
     }
     status = conclude(b, &j, threads, error);
 done:

@@ -417,6 +417,32 @@ static void columns_without_entries_cost_nothing(void)
     tulle_ctx_free(ctx);
 }
 
+static int cancel_later(void *user, const char *stage, double fraction)
+{
+    int *calls = user;
+    CHECK(strcmp(stage, "verify") == 0 && fraction >= 0 && fraction <= 1, "%s %g", stage, fraction);
+    return ++*calls >= 3;
+}
+
+/* A check takes as long as a product, and can be cancelled as one; the next is whole. */
+static void a_check_can_be_cancelled_half_way(void)
+{
+    ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
+    tulle_ctx *ctx = ctx_with(1);
+    double error;
+    int calls = 0;
+    ref A = ref_random(3, 1000, 1000, 5, REF_REALS, t), B = ref_random(4, 1000, 1000, 5, REF_REALS, t);
+    product p = product_of(A, B, "cancelled");
+    tulle_ctx_set_progress(ctx, cancel_later, &calls);
+    tulle_status status = tulle_product_check(ctx, &p.A.view, &p.B.view, &p.C.view, NULL, &error);
+    CHECK(status == TULLE_ECANCEL && calls == 3, "%d after %d calls", (int)status, calls);
+    CHECK(strstr(tulle_ctx_error(ctx), "cancelled"), "%s", tulle_ctx_error(ctx));
+    tulle_ctx_set_progress(ctx, NULL, NULL);
+    CHECK(passes(ctx, &p, &p.C.view, &error), "%s", tulle_ctx_error(ctx));
+    product_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* Long sums in double may drift by more than short ones; that is rounding all the same. */
 static void long_sums_of_one_sign_pass(void)
 {
@@ -440,4 +466,5 @@ static void long_sums_of_one_sign_pass(void)
 TEST_MAIN(TEST(right_products_of_every_scale_pass), TEST(diagonals_pass), TEST(one_wrong_entry_is_found_wherever_it_is),
           TEST(an_entry_too_many_or_too_few_is_found), TEST(infinities_of_operands_stay_where_they_belong),
           TEST(overflow_is_weighed_as_the_type_has_it), TEST(wide_rows_are_checked_in_windows),
-          TEST(columns_without_entries_cost_nothing), TEST(long_sums_of_one_sign_pass))
+          TEST(columns_without_entries_cost_nothing), TEST(a_check_can_be_cancelled_half_way),
+          TEST(long_sums_of_one_sign_pass))
