@@ -577,7 +577,7 @@ TULLE_API tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const 
  * test says nothing - they have infinities, leave the range of the type, or mix magnitudes too different for
  * one sum - are computed again, entry by entry.  An entry of C that overflowed or underflowed is accepted
  * where the sum of its products does so.  *error is relative to the sum of the absolute values of the terms.
- * TULLE_ECHECK: C is not the product. */
+ * TULLE_ECHECK: C is not the product.  The progress callback may cancel. */
 TULLE_API tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
                                            const tulle_csr *C, const tulle_options *options,
                                            double *error);

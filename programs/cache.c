@@ -6,7 +6,7 @@ static void print_cache(const tulle_cache *c, bool cleared)
 {
     figure count, size;
     if (!c->path[0]) {
-        printf("cache      none: set TULLE_CACHE, XDG_CACHE_HOME or HOME\n");
+        printf("cache      none: %s\n", c->why_not);
     } else if (cleared) {
         printf("removed    %s entries, %s, from %s\n", count_text(count, c->entries),
                bytes_text(size, c->bytes), c->path);
@@ -88,7 +88,7 @@ int run_cache(const options *o)
     GO(session_open_on(&s, o, "cpu"));
     GO(told(&s, o->clear ? tulle_cache_clear(s.ctx, &c) : tulle_cache_info(s.ctx, &c)));
     if (o->json) json_cache(&c, o->clear);
-    else print_cache(&c, o->clear);
+    else if (!o->quiet) print_cache(&c, o->clear);
 done:
     session_close(&s);
     return code;

@@ -53,6 +53,8 @@ static void json_words(json *j, const char *key, words_fn names, words_fn texts)
 
 static int list(const options *o)
 {
+    int code = check_list(o, "explain --list");
+    if (code != END_OK) return code;
     if (o->json) {
         json j;
         json_begin(&j, "explain");

@@ -20,6 +20,8 @@ static void list_json(void)
 
 static int list(const options *o)
 {
+    int code = check_list(o, "gen --list");
+    if (code != END_OK) return code;
     if (o->json) list_json();
     else
         for (int i = 0; tulle_gallery_name(i); i++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * main.c - the command `tulle`: a table of subcommands, and help made from it. */
+#define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 const command commands[] = {
@@ -111,9 +113,20 @@ static int end_of_output(void)
     return complain(END_FAILED, "standard output cannot be written: %s", why);
 }
 
+/* A stream that was closed at the start leaves its number to the first file that is opened, and what is meant
+ * for standard error would go into that file.  Such a number is taken, by what can only be used the other way
+ * round: reading or writing there fails as before. */
+static void take_closed_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     options o;
+    take_closed_streams();
     if (argc < 2) {
         print_usage(stderr);
         return END_USAGE;

@@ -38,7 +38,7 @@ enum {                                  /* the named benchmarks accept some of t
     WORKS   = TYPED | BENCHES,
     CACHES  = FOR_CACHE | FOR_KEPT,
     REPORTS = PAIRS | BENCHES | FOR_SPMM | FOR_TUNE | FOR_INFO | FOR_GEN | FOR_CONVERT | FOR_DEVICES | CACHES
-              | FOR_VERSION
+              | FOR_VERSION | FOR_LISTS
 };
 
 static const option table[] = {
@@ -120,7 +120,7 @@ static const option table[] = {
      "only blocks of 128 threads, for a first look"},
     {"size", 's', NUMBER, "N", AT(size), 0, 16384, FOR_SPY,
      "the longer side: pixels, or characters in the terminal"},
-    {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN,
+    {"list", 'l', FLAG, NULL, AT(list), 1, 0, FOR_GEN | FOR_EXPLAIN | FOR_LISTS,
      "what there is to choose from"},
     {"clear", 0, FLAG, NULL, AT(clear), 1, 0, CACHES,
      "remove all of them"},
@@ -314,6 +314,13 @@ int check_given(const options *o, unsigned bit, const char *name)
         if ((o->given >> i & 1) && !(table[i].commands & bit))
             return complain(END_USAGE, "%s does not take --%s", name, table[i].name);
     return END_OK;
+}
+
+int check_list(const options *o, const char *name)
+{
+    if (o->operands > 0)
+        return complain(END_USAGE, "%s takes no operand, and \"%s\" is one", name, o->operand[0]);
+    return check_given(o, FOR_LISTS, name);
 }
 
 int parse_options(const command *c, int argc, char **argv, options *o)

@@ -73,7 +73,8 @@ enum {                          /* which subcommand an option belongs to */
     /* and for bench: the plain one, or a named one */
     FOR_TIMES    = 1 << 13, FOR_MERGES = 1 << 14, FOR_MEMORY = 1 << 15, FOR_ACCUMULATORS = 1 << 16,
     FOR_SCALING  = 1 << 17,
-    FOR_KEPT     = 1 << 18      /* cache without --warm */
+    FOR_KEPT     = 1 << 18,     /* cache without --warm */
+    FOR_LISTS    = 1 << 19      /* --list of a command */
 };
 
 enum { OPERANDS_MAX = 64 };
@@ -104,6 +105,8 @@ int  parse_options(const command *command, int argc, char **argv, options *o);
 void print_options(unsigned bit, FILE *out);
 /* Checks that the command line has only options that this benchmark accepts. */
 int  check_given(const options *o, unsigned bit, const char *name);
+/* The same for --list, which takes no operand. */
+int  check_list(const options *o, const char *name);
 /* Checks that the library knows the names given with --policy, --accumulator and --policies. */
 int  check_names(const options *o);
 int  check_spmm_policy(const options *o);

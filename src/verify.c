@@ -11,8 +11,8 @@
  * A sum says little about a row whose products differ widely in magnitude, and nothing about one that has
  * infinities or exceeds the range of C's type.  Bounds for the exponents of the products identify such rows
  * before C is read; they are computed again, entry by entry (entries.c), which takes as long as a plain
- * product.  Memory: a vector of x, for each row of B three doubles and two exponents, and windows of sums for
- * entries. */
+ * product.  Memory: a vector of x, unless C has far more columns than entries (x is then computed where it is
+ * needed), for each row of B three doubles and two exponents, and windows of sums for entries. */
 #include "verify.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -28,10 +28,12 @@ static const span nothing = {INT_MAX, INT_MIN}, infinite = {INT_MIN, INT_MAX};
 typedef struct vector { double *re, *im, *size; } vector;       /* values, and sums of absolute values */
 
 typedef struct check {
+    tl_base         *b;
     const tulle_csr *A, *B, *C;
     tl_reach         reach;
     span            *spans;             /* of the rows of B                                  */
-    double          *x;
+    double          *x;                 /* NULL: made where it is needed                     */
+    uint64_t         seed;
     vector           u;                 /* B*x, each row of B scaled by 2^-high              */
     tl_entries     **entries;           /* by thread                                         */
     tl_verdict      *verdicts;
@@ -105,15 +107,18 @@ static bool tame(const outlook *l, int64_t terms, const tl_reach *r)
     return l->products > MANY || ldexp((double)l->products * l->allowed, s.high - s.low + 8) < 1;
 }
 
-static void fill_random(double *x, int64_t n, uint64_t seed)
+static double random_at(int64_t i, uint64_t seed)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t z = ((uint64_t)i + seed) * 0x9E3779B97F4A7C15u;
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-        double u = 0.5 + (double)(z >> 12) / 4503599627370496.0;
-        x[i] = z & 1 ? u : -u;
-    }
+    uint64_t z = ((uint64_t)i + seed) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    double u = 0.5 + (double)(z >> 12) / 4503599627370496.0;
+    return z & 1 ? u : -u;
+}
+
+static double x_at(const check *j, int64_t i)
+{
+    return j->x ? j->x[i] : random_at(i, j->seed);
 }
 
 /* B*x, each row scaled by its own 2^-high. */
@@ -127,7 +132,7 @@ static void apply_b(void *arg, int thread, int threads)
         int high = j->spans[i].high == INT_MIN || j->spans[i].high == INT_MAX ? 0 : j->spans[i].high;
         double half = ldexp(1, -high / 2), rest = ldexp(1, -high - -high / 2);  /* 2^-high may overflow */
         for (int64_t k = tl_row_begin(B, i); k < tl_row_begin(B, i + 1); k++) {
-            double x = j->x[tl_get(B->col_idx, B->idx_type, k)];
+            double x = x_at(j, tl_get(B->col_idx, B->idx_type, k));
             double r = tl_part_at(B, k, 0) * half * rest * x, m = tl_part_at(B, k, 1) * half * rest * x;
             re += r;
             im += m;
@@ -155,7 +160,7 @@ static void compare_row(const check *j, int64_t i, const outlook *l, tl_verdict 
         size += (fabs(r) + fabs(m)) * j->u.size[c];
     }
     for (int64_t k = tl_row_begin(C, i); k < tl_row_begin(C, i + 1); k++) {
-        double x = j->x[tl_get(C->col_idx, C->idx_type, k)];
+        double x = x_at(j, tl_get(C->col_idx, C->idx_type, k));
         re -= tl_part_at(C, k, 0) * unit * x;
         im -= tl_part_at(C, k, 1) * unit * x;
     }
@@ -175,13 +180,21 @@ static void compare_rows(const check *j, int thread, int64_t row, int64_t end)
     }
 }
 
+static bool is_cancelled(const check *j, int thread, int64_t row)
+{
+    if (thread != 0) return atomic_load_explicit(&j->b->cancelled, memory_order_relaxed) != 0;
+    double part = (double)row / (double)j->A->rows;
+    return tl_progress(j->b, "verify", (j->again + part) / 2);
+}
+
 /* Rows are taken in order, so that the first wrong row is found before all threads stop. */
 static void compare(void *arg, int thread, int threads)
 {
     check *j = arg;
     int64_t row, rows = j->A->rows;
     (void)threads;
-    while (j->verdicts[thread].row < 0 && (row = atomic_fetch_add(&j->next, AT_ONCE)) < rows)
+    while (j->verdicts[thread].row < 0 && (row = atomic_fetch_add(&j->next, AT_ONCE)) < rows
+           && !is_cancelled(j, thread, row))
         compare_rows(j, thread, row, row + AT_ONCE < rows ? row + AT_ONCE : rows);
 }
 
@@ -190,7 +203,8 @@ static tulle_status check_make(tl_base *b, check *j, int threads)
     tulle_status status = TULLE_OK;
     static const char what[] = "a vector for the check";
     int64_t n = j->B->rows, longest = 0;
-    TRY(tl_alloc(b, &j->x, j->B->cols, sizeof *j->x, what));
+    if (j->B->cols / 4 <= j->B->nnz + j->C->nnz)
+        TRY(tl_alloc(b, &j->x, j->B->cols, sizeof *j->x, what));
     TRY(tl_alloc(b, &j->spans, n, sizeof *j->spans, what));
     TRY(tl_alloc(b, &j->u.re, n, sizeof *j->u.re, what));
     TRY(tl_alloc(b, &j->u.im, n, sizeof *j->u.im, what));
@@ -254,7 +268,7 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     tl_operands p = {0};
     tulle_csr c;
     tulle_matrix *own_c = NULL;
-    check j = {.A = &p.A, .B = &p.B, .C = &c};
+    check j = {.b = b, .A = &p.A, .B = &p.B, .C = &c};
     int threads = 0;
     TRY(tl_options_check(ctx, options, &o));
     TRY(tl_view_check(ctx, C, "C"));
@@ -277,11 +291,14 @@ tulle_status tl_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_cs
     *error = 0;
     tl_team_run(b->team, threads, measure_b, &j);
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        fill_random(j.x, p.B.cols, seed << 40);
+        j.seed = seed << 40;
+        for (int64_t i = 0; j.x && i < p.B.cols; i++) j.x[i] = random_at(i, j.seed);
         j.again = seed > 1;
         atomic_store(&j.next, 0);
         tl_team_run(b->team, threads, apply_b, &j);
         tl_team_run(b->team, threads, compare, &j);
+        if (atomic_load(&b->cancelled))
+            TRY(tl_fail(b, TULLE_ECANCEL, "the check of a product was cancelled"));
     }
     status = conclude(b, &j, threads, error);
 done:

@@ -387,6 +387,62 @@ static void wide_rows_are_checked_in_windows(void)
     tulle_ctx_free(ctx);
 }
 
+/* C has 2^40 columns and four entries: what the check takes goes by these, and it finds a wrong one all the same. */
+static void columns_without_entries_cost_nothing(void)
+{
+    const int64_t far = ((int64_t)1 << 40) - 1;
+    ref_types t = {TULLE_F64, TULLE_I32, TULLE_I64};
+    tulle_ctx *ctx = ctx_with(2);
+    double error;
+    ref A = ref_dense(2, 2, REF_INTEGERS, t), B = ref_new(2, far + 1, 2, t), C = ref_new(2, far + 1, 4, t);
+    for (int i = 0; i < 2; i++) {
+        ref_set_ptr(&B, i + 1, i + 1);
+        ref_set_ptr(&C, i + 1, 2 * i + 2);
+        ref_set_col(&B, i, i == 0 ? 5 : far);
+        ref_set_val(&B, i, (ref_value){3, 0});
+        for (int j = 0; j < 2; j++) {
+            ref_set_col(&C, 2 * i + j, j == 0 ? 5 : far);
+            ref_set_val(&C, 2 * i + j, (ref_value){3 * ref_val(&A.view, 2 * i + j).re, 0});
+        }
+    }
+    product p = {.A = A, .B = B, .C = C, .name = "very wide"};
+    CHECK(passes(ctx, &p, &p.C.view, &error), "%s", tulle_ctx_error(ctx));
+    for (int k = 0; k < 4; k++) {
+        ref_value old = ref_val(&p.C.view, k);
+        ref_set_val(&p.C, k, (ref_value){old.re + 1, 0});
+        CHECK(!passes(ctx, &p, &p.C.view, &error), "entry %d", k);
+        ref_set_val(&p.C, k, old);
+    }
+    product_free(&p);
+    tulle_ctx_free(ctx);
+}
+
+static int cancel_later(void *user, const char *stage, double fraction)
+{
+    int *calls = user;
+    CHECK(strcmp(stage, "verify") == 0 && fraction >= 0 && fraction <= 1, "%s %g", stage, fraction);
+    return ++*calls >= 3;
+}
+
+/* A check takes as long as a product, and can be cancelled as one; the next is whole. */
+static void a_check_can_be_cancelled_half_way(void)
+{
+    ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
+    tulle_ctx *ctx = ctx_with(1);
+    double error;
+    int calls = 0;
+    ref A = ref_random(3, 1000, 1000, 5, REF_REALS, t), B = ref_random(4, 1000, 1000, 5, REF_REALS, t);
+    product p = product_of(A, B, "cancelled");
+    tulle_ctx_set_progress(ctx, cancel_later, &calls);
+    tulle_status status = tulle_product_check(ctx, &p.A.view, &p.B.view, &p.C.view, NULL, &error);
+    CHECK(status == TULLE_ECANCEL && calls == 3, "%d after %d calls", (int)status, calls);
+    CHECK(strstr(tulle_ctx_error(ctx), "cancelled"), "%s", tulle_ctx_error(ctx));
+    tulle_ctx_set_progress(ctx, NULL, NULL);
+    CHECK(passes(ctx, &p, &p.C.view, &error), "%s", tulle_ctx_error(ctx));
+    product_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* Long sums in double may drift by more than short ones; that is rounding all the same. */
 static void long_sums_of_one_sign_pass(void)
 {
@@ -410,4 +466,5 @@ static void long_sums_of_one_sign_pass(void)
 TEST_MAIN(TEST(right_products_of_every_scale_pass), TEST(diagonals_pass), TEST(one_wrong_entry_is_found_wherever_it_is),
           TEST(an_entry_too_many_or_too_few_is_found), TEST(infinities_of_operands_stay_where_they_belong),
           TEST(overflow_is_weighed_as_the_type_has_it), TEST(wide_rows_are_checked_in_windows),
+          TEST(columns_without_entries_cost_nothing), TEST(a_check_can_be_cancelled_half_way),
           TEST(long_sums_of_one_sign_pass))
