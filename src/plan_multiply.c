@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * plan_multiply.c - the product of a plan as a new matrix that the caller owns, in the memory c_place says. */
+ * plan_multiply.c - the product of a plan as a new matrix of the caller's, in the memory c_place says. */
 #include "ctx.h"
 
 /* A copy of the pattern with uninitialised values. */

@@ -102,9 +102,9 @@ static void add_lengths(queue *q)
     }
 }
 
-/* Copies to C.  A whole slot is copied in 0.1 ms, and a huge page is cleared in 0.1: where the thread works much
- * longer, the host of a virtual machine had to find that page, and the rest of C gets small ones. (Time that
- * goes by while other threads have the processor tells nothing.) */
+/* Copies to C.  A slot is copied, and a huge page cleared, in 0.1 ms each.  If the thread works much longer
+ * than that, the system had to get a huge page back from the host of a virtual machine, and the rest of C
+ * gets small pages.  CPU time, because a thread that waits for the processor says nothing about pages. */
 static void copy_to_c(queue *q, void *array, int64_t offset, const void *from, int64_t count, size_t size)
 {
     static const double slow = 1e-3;
@@ -271,7 +271,7 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
                .adding = ATOMIC_FLAG_INIT};
     q.place = target->col ? place : NULL;
     q.staged = target->col && crew->threads > 1 && !place;
-    q.stream = !target->col || !tl_is_zero(target->col);    /* what the system has just cleared is in the cache */
+    q.stream = !target->col || !tl_is_zero(target->col);    /* new pages were just cleared: they are cached */
     TRY(tl_alloc(b, &q.offset, q.count + 1, sizeof *q.offset, "offsets of the pieces"));
     TRY(tl_alloc(b, &q.length, q.count + 1, sizeof *q.length, "lengths of the pieces"));
     for (int64_t i = 0; i < q.count; i++) atomic_init(&q.length[i], -1);
