@@ -360,8 +360,8 @@ static int share_cores(session *s, int which)
     return told(s, tulle_ctx_set_threads(s->ctx, threads > 0 ? threads : 1));
 }
 
-/* Standard error of a rank is a pipe to mpirun, which prints what comes through it.  Whether mpirun's own is a
- * terminal can be seen if it runs on this machine, as an ancestor of this process. */
+/* Standard error of a rank is a pipe to mpirun, which prints what comes through it.  Whether mpirun's own is
+ * a terminal can be seen if it runs on this machine, as an ancestor of this process. */
 static bool launcher_on_terminal(void)
 {
     char path[64], name[32], line[128];

@@ -57,7 +57,7 @@ INLINE bool sum_row(const shape sh, const int groups, const tl_job *job, const l
         const int64_t j = col_at(sh, &ma, begin + k), from = ptr_at(sh, &mb, j),
                       n = ptr_at(sh, &mb, j + 1) - from;
         const val w = a[begin + k];
-        if (ROW_READS && from > job->b_nnz - ROW_READS) return false;
+        if (ROW_READS > 0 && from > job->b_nnz - ROW_READS) return false;
         longer |= n ^ length[k];
         compare_columns(&wrong, n, col + from, first, want);
         want += length[k];
