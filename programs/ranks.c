@@ -360,8 +360,8 @@ static int share_cores(session *s, int which)
     return told(s, tulle_ctx_set_threads(s->ctx, threads > 0 ? threads : 1));
 }
 
-/* Standard error of a rank is a pipe to mpirun, which prints what comes through it.  Whether mpirun's own is a
- * terminal can be seen if it runs on this machine, as an ancestor of this process. */
+/* Standard error of a rank is a pipe to mpirun, which prints what it receives.  Whether mpirun's own standard
+ * error is a terminal can be determined if mpirun runs on this machine, as an ancestor of this process. */
 static bool launcher_on_terminal(void)
 {
     char path[64], name[32], line[128];
@@ -394,7 +394,7 @@ static int get_ready(session *s, const options *o, int which)
     GO(output_symmetric(o, o->output));
     if (o->product.time_stages) GO(complain(END_USAGE, "--stages is for one process, not for ranks"));
     GO(session_open(s, o));
-    if (speaks) GO(output_place(s, o->output));         /* the file is rank 0's, wherever the others are */
+    if (speaks) GO(output_place(s, o->output));         /* rank 0 creates the file: only it checks the path */
     GO(share_cores(s, which));
     s->bar.wanted = speaks && !o->quiet && (s->bar.wanted || launcher_on_terminal());
 done:

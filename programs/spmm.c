@@ -165,7 +165,7 @@ static int load_y(session *s, outcome *r)
     int64_t rows = o->product.op_a ? r->a.view.cols : r->a.view.rows;
     r->x = tulle_dense_view(r->x_own);
     int64_t inner = o->product.op_a ? r->a.view.rows : r->a.view.cols;
-    if (r->x.rows != inner)             /* said before Y is made, which may be as large as it is wrong */
+    if (r->x.rows != inner)             /* checked before Y is allocated, whose size would be wrong, too */
         GO(complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64
                     ", Y is %" PRId64 " x %" PRId64 ": X should have %" PRId64 " rows",
                     names[o->product.op_a], rows, inner, r->x.rows, r->x.cols, rows, r->x.cols, inner));

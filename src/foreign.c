@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * foreign.c - the functions of tulle_cuda.h and tulle_opencl.h, which take and return handles of the drivers. */
+ *
+ * foreign.c - the functions of tulle_cuda.h and tulle_opencl.h, which take and return handles of the
+ * drivers. */
 #include "ctx.h"
 #include "tulle_cuda.h"
 #include "tulle_opencl.h"

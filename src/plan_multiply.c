@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * plan_multiply.c - the product of a plan as a new matrix that the caller owns, in the memory c_place says. */
+ *
+ * plan_multiply.c - the product of a plan as a new matrix that the caller owns, in the memory that c_place
+ * names. */
 #include "ctx.h"
 
 /* A copy of the pattern with uninitialised values. */

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""bench.py - the Python package beside its peers, in one process and one run, at equal threads.
+"""bench.py - compares the Python package with its peers, in one process and one run, with the same number of
+threads.
 
     bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products] [--cold]
              [--cpu-time]
 
-C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns,
-one product each, until each has run for so many seconds and three times; the median counts. Everyone's first
-result is checked. Between turns all sleep 8 ms, so that threads of one that spin for a while do not disturb
-the next. Y = A*X takes a millisecond or so, and a processor that has slept takes longer than that to be fast
-again: there a turn is at least two products and twelve milliseconds, of which the last counts, and MKL's
-threads spin for 4 ms instead of 200; with --cold all is as for C = A*B. Freeing a result is not timed.
---cpu-time is for machines that are busy otherwise: CPU time of all threads instead of time.
+C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The libraries take turns,
+one product each, until each has run for --seconds and at least three times; the median counts. The first
+result of each is checked. Between turns the process sleeps for 8 ms, so that threads of one library that
+still spin do not disturb the next. Y = A*X takes only about a millisecond, and a processor that was idle
+needs longer than that to reach its full clock rate: there a turn is at least two products and twelve
+milliseconds, of which the last product counts, and MKL's threads spin for 4 ms instead of 200; with --cold it
+is done as for C = A*B. Freeing a result is not timed. --cpu-time measures the CPU time of all threads instead
+of the elapsed time, for machines with other load.
 """
 import argparse
 import itertools

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""cuda.py - A*A (A*A^T where A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with
-operands of its own kind.
+"""cuda.py - A*A (A*A^T if A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with operands
+of its own type.
 
     cuda.py [--device cuda:0] [--only PART] [--pieces FILE] FOLDER-FILE-OR-RECIPE...
 
@@ -24,7 +24,7 @@ import tulle
 
 
 def packed(path):
-    """A pattern of .tpat.xz, with whole numbers as values."""
+    """Reads a pattern from .tpat.xz; its values are integers."""
     with (lzma.open if path.endswith(".xz") else open)(path, "rb") as file:
         raw = np.frombuffer(file.read(), np.uint8)
     assert bytes(raw[:5]) == b"TPAT1", path

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Those that are compared: each makes its operands ready once, multiplies, and can show its result as SciPy's
-CSR.
+"""The libraries that are compared: each prepares its operands once, multiplies, and can return its result as
+SciPy's CSR.
 
-A peer's ``product(A, B)`` returns a function that is timed, and one that turns what it returned into a matrix
-of SciPy. ``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
+A peer's ``product(A, B)`` returns two functions: the one that is timed, and one that converts its result to a
+matrix of SciPy. ``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
 """
 import ctypes
 
@@ -14,7 +14,7 @@ import tulle
 
 
 class Tulle:
-    """The package, its context kept."""
+    """The package, with a context that is reused."""
     name = "tulle"
 
     def __init__(self, threads):
