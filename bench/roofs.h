@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * roofs.h - measures the limits of this machine: memory bandwidth, and arithmetic on values in the L1 cache. */
+ * roofs.h - measures the limits of this machine: memory bandwidth, and arithmetic with data in the L1
+ * cache. */
 #ifndef TULLE_BENCH_ROOFS_H
 #define TULLE_BENCH_ROOFS_H
 #include <stdbool.h>

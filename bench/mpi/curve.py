@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""curve.py - draws docs/figures/cluster.svg: the bytes that A*A moves on 2 to 1024 ranks, in one dimension and
-on the best grid. Input is docs/records/forecast.txt, the concatenated output of build/bench/forecast for
+"""curve.py - draws docs/figures/cluster.svg: the bytes that A*A moves on 2 to 1024 ranks, in one dimension
+and on the best grid. Input is docs/records/forecast.txt, the concatenated output of build/bench/forecast for
 several recipes. Needs only Python."""
 import math
 import pathlib

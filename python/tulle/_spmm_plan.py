@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans for sparse times dense: A checked, transposed and divided among threads once, multiplied many
+"""Plans for sparse times dense: A is checked, transposed and divided among threads once, and multiplied many
 times.
 """
 from __future__ import annotations
@@ -96,8 +96,7 @@ class SpmmPlan:
         return out if out is not None else as_given(X, kind_x, y, (slice(None), 0) if vector else ...)
 
     def set_values(self, a_values: Any) -> None:
-        """New values of A for all later products: as many as it has entries, in their order. They are
-        copied.
+        """Copies new values of A for all later products: one for each entry, in the order of the pattern.
         """
         core, xp = self._open(), self._xp
         values = given_values(xp, a_values, self.nnz, self.dtype, "a_values", self._kind.compressed(self._like))
@@ -105,13 +104,13 @@ class SpmmPlan:
                           stream=xp.stream(core.keep[0]))
 
     def stats(self) -> Stats:
-        """Counts, times and memory of its last product, or of making it."""
+        """Counts, times and memory of its last product, or of its creation."""
         raw = _lib.Stats()
         tl.spmm_plan_stats(self._open().handle, byref(raw))
         return stats_of(raw)
 
     def close(self) -> None:
-        """Ends its use and frees its memory."""
+        """Closes the plan and frees its memory."""
         self._core = None
 
     def _open(self) -> PlanCore:
