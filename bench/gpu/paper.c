@@ -14,9 +14,9 @@
  *              and of ellr without and with overlap, all at that L*; and of policy auto, with its own choice
  *
  * Values are float, X and Y column-major on the host.  The paper uses as many columns as rows; here there are
- * at most 512, and at most 256 MB of X.  Runtimes are wall clock times, the best of 3 after 1 warm-up, without
- * the copy of A to the device, which is made once for all columns.  Kernels are timed on the device, with
- * row-major X and Y there.  Matrices: two tridiagonal and two dense ones, or those that are given. */
+ * at most 512, and at most 256 MB of X.  Runtimes are wall clock times, the best of 3 after 1 warm-up,
+ * without the copy of A to the device, which is made once for all columns.  Kernels are timed on the device,
+ * with row-major X and Y there.  Matrices: two tridiagonal and two dense ones, or those that are given. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include "tulle_lab.h"

@@ -23,11 +23,11 @@ from .errors import DtypeError, InvalidError, TulleError, in_callers_words
 class SpmmPlan:
     """A sparse A that is multiplied with many dense X: ``plan(X)`` is ``tulle.spmm(A, X)``.
 
-    ``op`` is what :func:`tulle.spmm` calls ``transpose_a``: True plans for the transpose of A, "conj" for the
+    ``op`` corresponds to ``transpose_a`` of :func:`tulle.spmm`: True for the transpose of A, "conj" for the
     conjugate transpose. ``plan(X, out=, alpha=, beta=)`` returns alpha\\*op(A)\\*X + beta\\*out. The plan keeps a
-    copy of A's values, :meth:`set_values` gives it others; the pattern of A is not copied and must stay as it
-    is as long as there is the plan. ``dtype`` is the type of X and of the product: that of A, or
-    ``out_dtype``. Rows of A must be in order (``A.sum_duplicates()`` of SciPy brings them there).
+    copy of A's values, which :meth:`set_values` replaces; the pattern of A is not copied and must not change
+    while the plan exists. ``dtype`` is the type of X and of the product: that of A, or ``out_dtype``. Rows of A
+    must be sorted and without duplicates (``A.sum_duplicates()`` of SciPy ensures this).
 
     >>> import numpy as np, tulle
     >>> A = tulle.gallery("tridiagonal:4")
