@@ -76,8 +76,8 @@ static inline ref grid(int64_t w, int64_t h, ref_kind kind, ref_types t)
     return A;
 }
 
-/* Assigns each point of that grid to its aggregate of 3 x 3 points, except every 41st point, which belongs to
- * none; with `more`, also to the next aggregate of the same line, if there is one. */
+/* Assigns each point of that grid to its aggregate of 3 x 3 points; with `more`, also to the next aggregate of
+ * the same line, if there is one, except every 41st point, which belongs to none. */
 static inline ref aggregates(int64_t w, int64_t h, bool more, ref_kind kind, ref_types t)
 {
     int64_t across = (w + 2) / 3, down = (h + 2) / 3, at = 0;

@@ -19,9 +19,9 @@
  *
  * A, X and Y are in device memory, X and Y row-major; values are random in [0.5, 1.5).  Timed: the kernels of
  * one tulle_spmm_plan_run(), by events around it in a stream of the caller, with a plan that was created
- * before and warm caches; on OpenCL tulle's stage "numeric".  cuSPARSE's SpMM is timed on the same operands in
- * the same way, preprocessed.  Every Y must agree with the CPU engine's within the rounding error of its sums,
- * and a second run must give the same bits. */
+ * before and warm caches; on OpenCL tulle's stage "numeric".  cuSPARSE's SpMM is timed on the same operands
+ * in the same way, preprocessed.  Every Y must agree with the CPU engine's within the rounding error of its
+ * sums, and a second run must give the same bits. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include <inttypes.h>

@@ -13,8 +13,8 @@ typedef struct json {
     struct json *first, *last, *next;
 } json;
 
-/* Parses one value; if it is invalid returns NULL, with the position in *wrong.  Spaces around it are skipped.
- * *end receives the rest of the text; if end is NULL there must be none. */
+/* Parses one value; returns NULL if it is invalid, with the position in *wrong.  Spaces around it are
+ * skipped.  *end receives the rest of the text; if end is NULL there must be none. */
 json       *json_parse(const char *text, const char **end, const char **wrong);
 json       *json_new(char kind, const char *key, const char *text);
 void        json_add(json *parent, json *child);                /* the parent owns it */
