@@ -155,7 +155,7 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         if (ways > 0)
-            nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL); /* until OpenMP's threads stop spinning */
+            nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL); /* OpenMP's threads stop spinning */
         for (int road = 0; road < (l->n == 1 ? ROADS : APPLY); road++) {
             times[road][runs] = take_turn(ctx, road, plan, l);
             if (times[road][runs] < 0) return printf("%s\n", tulle_ctx_error(ctx)), false;

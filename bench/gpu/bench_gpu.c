@@ -13,7 +13,8 @@
  *     --anchors FILE      recorded times of other codes, to compare with: lines
  *                         "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..."
  *     --pieces FILE       appends one JSON object per product, for record.c
- *     --only PART         of a folder, only matrices whose name contains PART (or one of several, with commas)
+ *     --only PART         of a folder, only matrices whose name contains PART, or one of several parts with
+ *                         commas
  *     --no-check --no-cusparse --trace
  *     --plans             also a plan's run with values on the device, and its ratio to the whole product
  *     --first             only the first product of a new process: seconds from start to C

@@ -44,7 +44,7 @@ def suite():
 
 
 def operands(recipe):
-    """The two factors, with values at random, as bench/operands.c makes them."""
+    """The two factors, with random values, as in bench/operands.c."""
     if recipe.startswith("multigrid:"):
         return multigrid(recipe[len("multigrid:"):])
     A = sp.csr_array(tulle.gallery(recipe + ("," if ":" in recipe else ":") + "values=random"))
@@ -72,7 +72,7 @@ def multigrid(product, edge=64, block=3):
 
 
 def turn(run, warm):
-    """Seconds of one product, the last of those that take `warm` seconds and are two at least; 0: of one."""
+    """Seconds of the last of at least two products that take `warm` seconds together; warm = 0: of one product."""
     begin = clock()
     for runs in itertools.count(1):
         start = clock()
@@ -84,7 +84,7 @@ def turn(run, warm):
 
 
 def race(contestants, seconds, check, warm=0):
-    """Median seconds of each; contestants: name -> (run, show)."""
+    """Median seconds of each library; contestants: name -> (run, show)."""
     times = {name: [] for name in contestants}
     for name, (run, show) in contestants.items():
         check(name, show(run()))
@@ -125,7 +125,7 @@ def products(peers, settings):
         for peer in peers:
             try:
                 ready[peer.name] = peer.product(A, B)
-            except Exception as error:          # a peer that cannot is no contestant; it is named
+            except Exception as error:          # a peer that fails is reported and left out
                 print(f"{name}: {peer.name} cannot: {error}")
 
         def check(who, C):
@@ -193,7 +193,7 @@ def printed(command):
 
 
 def small_things(tiny):
-    """What a tiny product and the import take."""
+    """The times of a tiny product and of the import."""
     A = sp.csr_array(tulle.gallery("er:100,per_row=3"))
     B = A.copy()
     one, other = map(float, printed([tiny, "er:100,per_row=3"]).split())

@@ -158,7 +158,7 @@ static int alltoall(void *user, const int64_t *out, int64_t *in)
     return code;
 }
 
-/* Room for one more request. */
+/* Makes room for one more request. */
 static int grow(wire *l, pile *p)
 {
     MPI_Request *more = NULL;
