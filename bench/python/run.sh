@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # run.sh [OPTIONS] - what `make bench-python` runs: compares the package with SciPy, MKL (sparse_dot_mkl),
-# SuiteSparse:GraphBLAS and PyTorch, which are installed from PyPI into build/bench-python; then measures a tiny
-# product and the import.  Options are passed to bench.py.
+# SuiteSparse:GraphBLAS and PyTorch, which are installed from PyPI into build/bench-python; then measures a
+# tiny product and the import.  Options are passed to bench.py.
 # The last line is `python_vs_scipy=X vs_best=Y min=Z matrices=N`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
