@@ -72,7 +72,7 @@ def multigrid(product, edge=64, block=3):
 
 
 def turn(run, warm):
-    """Seconds of the last of at least two products that take `warm` seconds together; warm = 0: of one product."""
+    """Seconds of the last of at least two products in `warm` seconds; warm = 0: of a single product."""
     begin = clock()
     for runs in itertools.count(1):
         start = clock()
