@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_read.c - how fast tulle reads a large Matrix Market file, next to SciPy's fast_matrix_market.
+ * bench_read.c - how fast tulle reads a large Matrix Market file, compared with SciPy's fast_matrix_market.
  *
  *     bench_read [THREADS [FILE.mtx]]          default: 2 threads, three files of 200 MB of its own
  *
- * The files hold one random matrix sorted by row, by column (as most published files), and shuffled.
- * Every reader runs in a process of its own, three times, and the best time counts; tulle's includes
- * making sorted CSR, SciPy's is mmread() alone, which leaves coordinates in the order of the file, and then
- * with tocsr().  Memory is the highest resident size of tulle's process over what it had before, against the
- * bytes of the matrix.
- * SciPy is asked for through python3, or $PYTHON; when it is not there that is said and tulle is measured
- * alone.  The last line is `read_vs_scipy=X to_csr=Y memory=Z files=N`: the lowest ratios of speeds and the
- * highest of memory. */
+ * The files contain one random matrix: sorted by row, sorted by column (like most published files), and
+ * shuffled.  Every reader runs in its own process, three times; the best time counts.  tulle's time includes
+ * the conversion to sorted CSR.  SciPy is timed twice: mmread() alone, which returns COO in the order of the
+ * file, and with tocsr().  Memory is the increase of the peak resident size of tulle's process, relative to
+ * the bytes of the matrix.
+ *
+ * SciPy is run by python3, or by $PYTHON; if it is not installed, only tulle is measured.  The last line is
+ * `read_vs_scipy=X to_csr=Y memory=Z files=N`: the lowest ratios of speed and the highest ratio of memory. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>

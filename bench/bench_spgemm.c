@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_spgemm.c - C = A*A (A*A^T where A is rectangular) by tulle, SuiteSparse:GraphBLAS and Eigen, in one
- * run, at equal threads, double, sorted rows, over a suite of gallery matrices of all kinds, and the products
- * that multigrid makes of one level (operands.h).
+ * bench_spgemm.c - C = A*A (A*A^T if A is rectangular) by tulle, SuiteSparse:GraphBLAS and Eigen, in one run,
+ * with the same number of threads, in double, with sorted rows, over a suite of gallery matrices of all
+ * kinds, and the products of one level of multigrid (operands.h).
  *
- * For each matrix every contestant first makes one product that is checked (rows sorted, the same number
- * of entries for all, C*x against A*(B*x)) and serves as warm-up.  Then they take turns, one product each,
- * until each has run for about a second and at least three times; the median counts.  Freeing C is not
- * timed, allocating it is.  A peer with two ways to sorted rows runs both, and its better median counts.
+ * For each matrix every library first computes one product as warm-up, which is checked (rows sorted, the
+ * same number of entries for all, C*x compared with A*(B*x)).  Then they take turns, one product each, until
+ * each has run for about a second and at least three times; the median counts.  Allocating C is timed,
+ * freeing it is not.  A peer that can get sorted rows in two ways runs both; its better median counts.
  *
- * tulle runs twice: in a context that keeps the memory of the product before ("tulle"), and in one that is
- * made for the one product and freed after it, both timed ("fresh").
+ * tulle runs twice: in a context that keeps memory of the previous product ("tulle"), and in one that is
+ * created and freed for each product, which is included in the time ("fresh").
  *
- * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (better peer) / tulle; the line
- * before has the same of fresh contexts.  Ends with 1 when a product was wrong or tulle held more workspace
- * than 16 bytes a row and 32 MiB a thread. */
+ * The last line is `geomean_vs_best_peer=X min=Y matrices=N`: the ratio (time of the better peer) / (time of
+ * tulle); the line before it has the same for fresh contexts.  The exit status is 1 if a product was wrong or
+ * tulle used more workspace than 16 bytes per row and 32 MiB per thread. */
 #define _POSIX_C_SOURCE 200809L
 #include <malloc.h>
 #include <math.h>
@@ -28,7 +28,7 @@
 #include "peers.h"
 #include "tulle.h"
 
-/* All kinds of the gallery, in sizes that take the peers between 10 ms and 2 s. */
+/* Matrices of all kinds, of sizes for which the peers need between 10 ms and 2 s. */
 static const struct { const char *name, *recipe; bool quick; } suite[] = {
     {"cage12",          "cage:12", true},
     {"conf5_4-8x8-05",  "conf5_4", false},
@@ -73,14 +73,14 @@ static const peer *const peers[] = {&peer_graphblas, &peer_eigen, NULL};
 
 typedef struct {
     int         threads;
-    double      seconds;            /* to spend on each contestant */
+    double      seconds;            /* to spend on each competitor */
     bool        quick, scaling, policies, no_peers, keep_heap, cpu_time, list;
     const char *only, *recipe;
     FILE       *json;
 } settings;
 
-/* Somebody who multiplies: tulle (peer NULL) at a number of threads and with a policy, or one way of a
- * peer.  Once out, it runs no more; what it has counts. */
+/* A competitor: tulle (peer NULL) with a number of threads and a policy, or one variant of a peer.  Once
+ * `out`, it is not run any more, but the times it has count. */
 typedef struct {
     const peer *peer;
     void       *state;
@@ -94,7 +94,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int64_t     rows, nnz, products, c_nnz;
-    double      tulle, fresh, graphblas, eigen, one_thread;     /* seconds, 0: not there */
+    double      tulle, fresh, graphblas, eigen, one_thread;     /* seconds, 0: not measured */
     double      ratio, fresh_ratio;
     uint64_t    workspace;
     tulle_stats stats;
@@ -105,8 +105,8 @@ typedef struct {
     tulle_csr    A, B;
     peer_csr     a, b;
     int64_t      products;
-    double      *x, *y, *scale;     /* C*x must be y, and a row may be wrong by 1e-12 of its scale */
-    int64_t      c_nnz;             /* of the first product that was checked, -1 before */
+    double      *x, *y, *scale;     /* C*x must equal y within 1e-12 of the scale of each row */
+    int64_t      c_nnz;             /* of the first product that was checked; -1: none yet */
 } problem;
 
 static int wrongs;
@@ -218,7 +218,7 @@ static void check_tulle(problem *p, const char *who, const tulle_csr *C)
     check_counts(p, who, C->rows, C->nnz, sorted, bad);
 }
 
-/* ---- contestants */
+/* ---- competitors */
 
 static void label(const contestant *c, char *text, size_t size)
 {
@@ -237,7 +237,7 @@ static void check_workspace(const problem *p, const char *who, const contestant 
     wrong(p->name, who, text);
 }
 
-/* The product of a contestant that is tulle.  C outlives a fresh context. */
+/* One product by tulle.  C is freed after the fresh context that computed it. */
 static double multiply_tulle(tulle_ctx *kept, problem *p, contestant *c, bool check)
 {
     tulle_options options = {.policy = c->policy, .threads = c->threads};
@@ -301,7 +301,7 @@ static double fastest(const contestant *c)
     return best;
 }
 
-/* A way that is clearly the slower one of its peer need not be measured to the end. */
+/* Stops measuring the variant of a peer that is clearly the slower one. */
 static bool hopeless(const contestant *all, int count, const contestant *c)
 {
     for (int i = 0; i < count; i++)
@@ -311,7 +311,7 @@ static bool hopeless(const contestant *all, int count, const contestant *c)
     return false;
 }
 
-/* In turns.  The pause lets threads of the one before, which may still spin, go to sleep. */
+/* Lets the competitors take turns.  During the pause spinning threads of the previous one go to sleep. */
 static void race(tulle_ctx *ctx, problem *p, contestant *all, int count, double seconds)
 {
     const struct timespec pause = {0, 8000000};

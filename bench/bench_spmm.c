@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_spmm.c - Y = A*X by tulle and by Eigen in one run, at equal threads, X and Y dense, for N = 1, 8, 32
- * and 128 columns in float and double, over gallery matrices of several kinds.
+ * bench_spmm.c - Y = A*X, X and Y dense, by tulle and by Eigen in one run, with the same number of threads,
+ * for N = 1, 8, 32 and 128 columns in float and double, over gallery matrices of several kinds.
  *
- * The bound is what memory allows: the bytes of A, X and Y, each moved once, at the bandwidth that a probe
- * measures in between (the best of copy, scale, add and triad of STREAM, and of reading alone, by as many
- * threads).  Where all of it fits a cache a product may well be faster than that.  The roof is the later of
- * that and of what arithmetic allows: a second probe multiplies and adds, not fused, vectors from the first
- * cache as fast as it can.
+ * The bound is the time that memory bandwidth allows: the bytes of A, X and Y, each moved once, at the
+ * bandwidth that a probe measures between the products (the best of STREAM's copy, scale, add and triad and
+ * of reading alone, with as many threads).  A product whose operands fit a cache may be faster.  The roof is
+ * the longer of the bound and the time that arithmetic allows, measured by a second probe: unfused
+ * multiplications and additions of vectors from the L1 cache.
  *
- * tulle runs a plan, as Eigen has no check either (`checked` is tulle_spmm(), with its check of A, `apply`
- * with one column tulle_csr_apply(), which has one, too).  They take turns, also tulle's three, of which a
- * plan has a copy of A's values; in its turn each runs at least twice and for some milliseconds, the last
- * time counts; medians.  Y is compared once. The last line is `geomean_vs_eigen=X min=Y vs_bound=X worst=Y
- * vs_roof=X worst=Y`, without its first two where Eigen does not run: with --no-peer, which a build without
- * it (TULLE_NO_PEERS) wants. */
+ * tulle runs a plan, because Eigen does not check A either.  `checked` is tulle_spmm(), which checks A;
+ * `apply`, for one column, is tulle_csr_apply(), which checks it, too.  Eigen and these three take turns; a
+ * plan has its own copy of A's values.  In its turn each runs at least twice and for some milliseconds, and
+ * only its last run is timed; the median over the turns counts.  Y is compared once.  The last line is
+ * `geomean_vs_eigen=X min=Y vs_bound=X worst=Y vs_roof=X worst=Y`, without the first two if Eigen does not
+ * run: with --no-peer, which a build without Eigen (TULLE_NO_PEERS) requires. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static const struct { const char *name, *recipe; } suite[] = {
     {"rmat_15_12",     "rmat:15,edges=12"},
     {"er_60k_12",      "er:60000,per_row=12"},
 };
-/* Every fourth turn ends with the probes. */
+/* The probes run at the end of every fourth turn. */
 enum { SUITE = sizeof suite / sizeof *suite, RUNS = 20, PROBE = 4 };
 #ifdef TULLE_NO_PEERS
 static const bool have_peer = false;
@@ -47,11 +47,11 @@ static const bool have_peer = true;
 static double eigen_spmm(const peer_spmm *p) { return peer_eigen_spmm(p); }
 static int eigen_threads(void) { return peer_eigen_threads(); }
 #endif
-static const double TURN = 12e-3;        /* seconds: caches, clocks and threads are awake then */
+static const double TURN = 12e-3;        /* seconds until caches are warm, clocks high and threads awake */
 
 typedef struct settings {
     int         threads;
-    double      seconds;                /* for each contestant */
+    double      seconds;                /* for each competitor */
     const char *only;
     int64_t     n;                      /* columns; 0: all there are lines for */
     bool        columns, no_peer, best;
@@ -70,7 +70,7 @@ typedef struct tally {
     int lines;
 } tally;
 
-/* Of the lines with one column: times over Eigen's by a plan, by tulle_spmm() and by tulle_csr_apply(). */
+/* For lines with one column: ratios to Eigen's time of a plan, of tulle_spmm() and of tulle_csr_apply(). */
 enum { PLAN, CHECKED, APPLY, ROADS };
 static struct { double log_eigen[ROADS], least[ROADS]; int lines; } one_column;
 
@@ -124,7 +124,7 @@ static bool agree(const tulle_dense *Y, const tulle_dense *Z)
     return worst <= allowed * size;
 }
 
-/* The last time of a turn, below 0 after an error. */
+/* The time of the last run of a turn; negative after an error. */
 static double take_turn(tulle_ctx *ctx, int road, tulle_spmm_plan *plan, line *l)
 {
     const double turn = peer_now();
@@ -155,13 +155,13 @@ static bool measure(tulle_ctx *ctx, const settings *s, const char *name, line *l
     roofs_anew(roof);
     while (runs < RUNS && (runs < 3 || spent < s->seconds)) {
         if (ways > 0)
-            nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL); /* OpenMP's threads spin for a while */
+            nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL); /* OpenMP's threads stop spinning */
         for (int road = 0; road < (l->n == 1 ? ROADS : APPLY); road++) {
             times[road][runs] = take_turn(ctx, road, plan, l);
             if (times[road][runs] < 0) return printf("%s\n", tulle_ctx_error(ctx)), false;
         }
         eigen[0][runs] = eigen[1][runs] = INFINITY;
-        for (int way = 0; way < ways; way++) {          /* by rows Eigen's other order may be faster */
+        for (int way = 0; way < ways; way++) {          /* row-major: Eigen may be faster column-major */
             p.by_cols = way == 0 ? s->columns : true;
             double turn = peer_now();
             for (int k = 0; k < 2 || peer_now() - turn < TURN; k++) eigen[way][runs] = eigen_spmm(&p);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""figures.py [--check] - the results in README.md, from what was measured.
+"""figures.py [--check] - generates the results in README.md from recorded measurements.
 
-    docs/records/cpu.txt      what `make bench` printed on one machine
-    docs/records/h200.json    what `make gpu-check` wrote on another
+    docs/records/cpu.txt      the output of `make bench` on one machine
+    docs/records/h200.json    the record of `make gpu-check` on another
 
-become docs/figures/speed.svg and the table between two marks in README.md.  `make figures` calls this.  With
---check nothing is written, and the exit status is 1 where the files differ from what would be written.  Needs
-Python alone."""
+The results are docs/figures/speed.svg and the table between two marks in README.md.  `make figures` calls
+this.  With --check nothing is written, and the exit status is 1 if the files differ from what would be
+written.  Needs only Python."""
 import json
 import math
 import pathlib

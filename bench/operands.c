@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * operands.c - from a recipe to the two matrices of a product. */
+ * operands.c - generates the two matrices of a product from a recipe. */
 #include "operands.h"
 #include <math.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ static int in_block(int block)
     return block * BLOCK + BLOCK <= EDGE ? BLOCK : EDGE - block * BLOCK;
 }
 
-/* Which aggregate each point belongs to: one entry a row, columns of length 1. */
+/* The matrix that assigns each point to its aggregate: one entry per row, columns of length (norm) 1. */
 static tulle_status aggregates(tulle_ctx *ctx, tulle_matrix **T)
 {
     static int32_t ptr[POINTS + 1], col[POINTS];

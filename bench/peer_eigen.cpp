@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * peer_eigen.cpp - Eigen's sparse product (the one file here that must be C++).  It runs on one thread;
- * Eigen offers no other.  It keeps structural zeros (only .pruned() drops them).
+ * peer_eigen.cpp - Eigen's sparse product.  It uses one thread; Eigen has no parallel one.  It keeps entries
+ * that are computed as zero (only .pruned() drops them).
  *
- * A row-major product is computed unsorted and then sorted by two transpositions of C.  The other way
- * holds column-major copies of the operands and assigns to a row-major C, which takes one transposition
- * of C instead; the conversion of the operands, which come as CSR, is then part of the time. */
+ * A row-major product is computed with unsorted rows, which are then sorted by transposing C twice.  The other
+ * variant assigns the product of column-major copies to a row-major C, which transposes C only once; the time
+ * then includes converting the operands, which are given as CSR. */
 #include <Eigen/SparseCore>
 #include <new>
 #include "peers.h"

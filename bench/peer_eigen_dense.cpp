@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * peer_eigen_dense.cpp - Eigen's sparse times dense, Y = A*X with A by rows, for bench_spmm.c.  It runs on several
- * threads where the compiler knows OpenMP; X and Y by rows and by columns are both tried, as Eigen's loops
- * differ, and the harness takes the faster. */
+ * peer_eigen_dense.cpp - Eigen's sparse times dense, Y = A*X with A row-major, for bench_spmm.c.  It uses
+ * several threads if the compiler supports OpenMP.  Row-major and column-major X and Y are both tried, because
+ * Eigen has different loops for them, and the faster counts. */
 #include <Eigen/SparseCore>
 #if defined(_OPENMP)
 #include <omp.h>
@@ -23,7 +23,7 @@ template <typename T, int order> double run(const peer_spmm *p)
     return peer_now() - start;
 }
 
-/* One column: Eigen knows a vector as such only by its type. */
+/* One column: Eigen has special code for vectors, which it selects by the type at compile time. */
 template <typename T> double run_vector(const peer_spmm *p)
 {
     typedef Eigen::Matrix<T, Eigen::Dynamic, 1> vector;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * peer_graphblas.c - SuiteSparse:GraphBLAS: GrB_mxm over PLUS_TIMES_FP64 into a fresh C that is asked to
- * be sparse by rows, then GrB_wait, which sorts it.  Two ways: the sort left to GrB_wait, or asked of
- * GrB_mxm by its descriptor.  Indices are 64 bit: this library knows no others.
+ * peer_graphblas.c - SuiteSparse:GraphBLAS: GrB_mxm over PLUS_TIMES_FP64 into a new C that is requested to be
+ * sparse by rows, then GrB_wait, which sorts it.  Two variants: sorting is left to GrB_wait, or requested of
+ * GrB_mxm by its descriptor.  Indices have 64 bits: this library has no others.
  *
- * Whether the result is really sorted is seen in fetch: the matrix is exported with a `jumbled` flag,
- * so the library may not sort it behind our back, and the flag must come back false. */
+ * fetch() tests that the result is really sorted: the matrix is exported with a `jumbled` flag, so that the
+ * export does not sort it, and the flag must be false. */
 #include <GraphBLAS.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct {
     GrB_Index      rows, cols;
 } state;
 
-static int users;                   /* GrB_init and GrB_finalize may run once a process */
+static int users;                   /* GrB_init and GrB_finalize may run only once per process */
 
 static GrB_Matrix take(const peer_csr *M)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * peers.c - what the peers share: a clock, times in order, a product as plain arrays. */
+ * peers.c - shared by the peers: a clock, sorting of times, a product as plain arrays. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * peers.h - the libraries tulle is measured against, behind one small table each.
+ * peers.h - the interface to the libraries that tulle is compared with: one small table of functions each.
  *
- * A peer takes plain CSR arrays (32-bit indices, double), keeps them in its own form (not timed), and
- * multiplies as often as asked.  Where a library offers more than one way to a product with sorted rows,
- * each is a `way`, and the harness times the faster one: a peer is met at its best. */
+ * A peer takes plain CSR arrays (32-bit indices, double), converts them to its own format (not timed), and
+ * multiplies as often as asked.  If a library has several ways to compute a product with sorted rows, each is
+ * a `way`, and the fastest one counts. */
 #ifndef TULLE_PEERS_H
 #define TULLE_PEERS_H
 #include <stdint.h>
@@ -25,26 +25,26 @@ typedef struct peer_result {
     int64_t *ptr;
     int32_t *idx;
     double  *val;
-    int      sorted;            /* columns increase strictly in every row, as the library left them */
+    int      sorted;            /* whether the library's result has strictly increasing columns */
 } peer_result;
 
 typedef struct peer {
     const char *name;
     int         ways;
     const char *way[4];
-    /* A and B (may be the same) in the library's own form; NULL when it cannot. */
+    /* Converts A and B (which may be the same) to the library's format; NULL on failure. */
     void  *(*open)(const peer_csr *A, const peer_csr *B, int threads);
-    /* One product, from nothing to sorted rows, then thrown away (the throwing away is not timed).
-     * Seconds, or a negative number when the library failed. */
+    /* Computes one product with sorted rows, including its allocation, and frees it (which is not timed).
+     * Returns the seconds; negative if the library failed. */
     double (*multiply)(void *self, int way);
-    /* One product copied out; 0, or -1 when the library failed. */
+    /* Computes one product and copies it; 0, or -1 if the library failed. */
     int    (*fetch)(void *self, int way, peer_result *C);
     void   (*close)(void *self);
 } peer;
 
 extern const peer peer_graphblas, peer_eigen;
 
-/* Y = A*X, X and Y without gaps; double or float, by_cols: column by column. */
+/* Y = A*X, X and Y contiguous, in double or float; by_cols: column-major. */
 typedef struct peer_spmm {
     int64_t        rows, cols, n;
     const int32_t *ptr, *idx;
@@ -57,8 +57,8 @@ double peer_eigen_spmm(const peer_spmm *p);             /* seconds */
 int    peer_eigen_threads(void);                        /* 1 where Eigen was built without OpenMP */
 
 double peer_now(void);                                  /* seconds, monotonic; peers.c */
-void   peer_use_cpu_time(void);                         /* from now on, of all threads together */
-void   peer_sort(double *v, int n);                     /* the smallest first */
+void   peer_use_cpu_time(void);                         /* from now on: CPU time of all threads */
+void   peer_sort(double *v, int n);                     /* ascending */
 int    peer_result_create(int64_t rows, int64_t nnz, peer_result *C);
 void   peer_result_finish(peer_result *C);              /* fills `sorted` */
 void   peer_result_free(peer_result *C);

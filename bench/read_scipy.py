@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# read_scipy.py FILE THREADS REPEAT - seconds that SciPy's fast_matrix_market reader takes, for bench_read.c.
-# Prints "SECONDS SECONDS_TO_CSR NNZ VERSION", the best of REPEAT, or one line that says what is missing.
+# read_scipy.py FILE THREADS REPEAT - times SciPy's fast_matrix_market reader, for bench_read.c.  Prints
+# "SECONDS SECONDS_TO_CSR NNZ VERSION", the best of REPEAT, or one line that says what is missing.
 import sys
 import time
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * roofs.c - two probes: copy, scale, add and triad of STREAM and reading alone; and products and sums, not
- * fused, of vectors from the first cache.  The three arrays are at least four times as large as the last
- * cache.  A sample is a run of each.  A bandwidth is the fastest of the five kernels, each by the median of
- * its samples since roofs_anew(), as times that are compared with it are medians; the arithmetic rate is the
- * best sample ever, what the cores can do undisturbed. */
+ * roofs.c - two probes: memory bandwidth, by STREAM's copy, scale, add and triad and by reading alone; and
+ * arithmetic, by unfused multiplications and additions of vectors from the L1 cache.  The three arrays are at
+ * least four times as large as the last-level cache.  A sample is one run of each kernel.  The bandwidth is
+ * that of the fastest of the five kernels, each by the median of its samples since roofs_anew(), because the
+ * times it is compared with are medians, too; the arithmetic rate is the best sample of all, which is what
+ * the cores can do undisturbed. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <pthread.h>

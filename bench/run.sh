@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench` runs: the readers, SpMM, then the products against GraphBLAS and Eigen,
-# those of multigrid on one thread first.  The options go to bench_spgemm (--quick, --threads N, ...).  The
-# programs are in build/bench, or $BUILD/bench.  The output is kept in build/bench.txt, too; copied to
-# docs/records/cpu.txt it is what `make figures` draws.  The last line is
+# run.sh [OPTIONS] - what `make bench` runs: the readers, SpMM, then the products compared with GraphBLAS and
+# Eigen, those of multigrid on one thread first.  The options are passed to bench_spgemm (--quick, --threads
+# N, ...).  The programs are in build/bench, or $BUILD/bench.  The output is also written to build/bench.txt;
+# `make figures` draws a copy of it in docs/records/cpu.txt.  The last line is
 # `geomean_vs_best_peer=X min=Y matrices=N`.
 set -uo pipefail
 cd "$(dirname "$0")/.."

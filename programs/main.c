@@ -113,9 +113,9 @@ static int end_of_output(void)
     return complain(END_FAILED, "standard output cannot be written: %s", why);
 }
 
-/* A stream that was closed at the start leaves its number to the first file that is opened, and what is meant
- * for standard error would go into that file.  Such a number is taken, by what can only be used the other way
- * round: reading or writing there fails as before. */
+/* If standard input, output or error is closed when the program starts, the next file that is opened gets its
+ * descriptor, and messages for standard error would be written to that file.  So such a descriptor is
+ * occupied, opened for the wrong direction, so that using the stream still fails. */
 static void take_closed_streams(void)
 {
     for (int fd = 0; fd < 3; fd++)

@@ -16,7 +16,7 @@
 
 typedef struct outcome {
     operand             a;
-    tulle_dense_matrix *x_own, *y_own, *old_own;    /* old: what beta multiplies, NULL where it is 0 */
+    tulle_dense_matrix *x_own, *y_own, *old_own;    /* old: the Y that beta multiplies; NULL: beta is 0 */
     tulle_dense         x, y, old;
     const char         *x_name;
     double              sec_read;
@@ -165,7 +165,7 @@ static int load_y(session *s, outcome *r)
     int64_t rows = o->product.op_a ? r->a.view.cols : r->a.view.rows;
     r->x = tulle_dense_view(r->x_own);
     int64_t inner = o->product.op_a ? r->a.view.rows : r->a.view.cols;
-    if (r->x.rows != inner)             /* said before Y is made, which may be as large as it is wrong */
+    if (r->x.rows != inner)             /* checked before Y is allocated, whose size would be wrong, too */
         GO(complain(END_INPUT, "%s is %" PRId64 " x %" PRId64 ", X is %" PRId64 " x %" PRId64
                     ", Y is %" PRId64 " x %" PRId64 ": X should have %" PRId64 " rows",
                     names[o->product.op_a], rows, inner, r->x.rows, r->x.cols, rows, r->x.cols, inner));
@@ -198,7 +198,7 @@ done:
 
 /* ---- the product */
 
-/* "8,16,128"; what is 0 or missing is chosen. */
+/* Parses "8,16,128"; numbers that are 0 or missing are chosen by the library. */
 static int shape_of(const options *o, tulle_spmm_lab *lab)
 {
     int *const to[] = {&lab->ellr_threads, &lab->ellr_columns, &lab->ellr_block};
@@ -323,7 +323,7 @@ static int check(session *s, outcome *r)
     vector x = {0}, want = {0}, got = {0};
     bool narrow = r->y.val_type == TULLE_F32 || r->y.val_type == TULLE_CF32;
     bool tf32 = strstr(r->stats.policy, "tf32") != NULL;
-    double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of what is added up */
+    double worst = 0, allowed = tf32 ? 2e-3 : narrow ? 1e-4 : 1e-11;    /* TF32: 2^-10 of the magnitudes */
     const range type = range_of(r);
     if (!vector_make(&x, r->x.rows) || !vector_make(&want, r->y.rows) || !vector_make(&got, r->y.rows)) {
         code = no_memory("the check");

@@ -148,7 +148,7 @@ static void device_make(void)
     dev = (fake_device){.worker = ctx_with(1)};
 }
 
-/* inline: a test may have no use for it */
+/* inline: not every test uses it */
 static inline tulle_ctx *device_ctx(const tulle_mem *mem)
 {
     tulle_ctx *ctx = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * hard_double.h - doubles that are hard to print and to read: a list first, then made from random bits. */
+ * hard_double.h - doubles that are hard to print and to read: first a list, then random bits. */
 #ifndef TULLE_HARD_DOUBLE_H
 #define TULLE_HARD_DOUBLE_H
 #include <math.h>

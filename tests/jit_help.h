@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * jit_help.h - what the tests of jit/ share: a compiler that only reverses what it gets and counts how often
- * it was asked, and a cache in a folder of its own.  Needs _GNU_SOURCE. */
+ * jit_help.h - what the tests of jit/ share: a fake compiler, which only reverses its input and counts its
+ * calls, and a cache in a temporary folder.  Needs _GNU_SOURCE. */
 #ifndef TULLE_JIT_HELP_H
 #define TULLE_JIT_HELP_H
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include "jit/parts.h"
 #include "test.h"
 
-/* ---- a compiler of our own */
+/* ---- the fake compiler */
 
 typedef struct fake {
     atomic_int calls, inside, most_inside, wait_for;
@@ -66,11 +66,11 @@ static inline bool right(tl_base *b, const tl_compiler *c, const tl_program *p, 
     return same;
 }
 
-/* ---- a folder, and what was traced */
+/* ---- the folder, and the trace lines */
 
 static char folder[256];
 static char traced[8192];
-static int  told;               /* lines that say the cache is of no use */
+static int  told;               /* number of lines that say that the cache cannot be used */
 
 static inline void on_trace(void *user, const char *line)
 {
@@ -110,7 +110,7 @@ static inline void close_base(tl_base *b, uint64_t held)
     unsetenv("TULLE_CACHE");
 }
 
-/* Names in the folder that begin so; the first of them. */
+/* Counts the names in the folder that begin with a prefix, and returns the first one. */
 static inline int files_like(const char *start, char *first, size_t bytes)
 {
     int n = 0;

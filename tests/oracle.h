@@ -2,10 +2,10 @@
  *
  * oracle.h - compares tulle's products with those of another library, on gallery matrices of all kinds.
  *
- * Integer values: pattern and values must be equal bit for bit, in every value type and both index
- * types.  Random values: the pattern must be equal and each entry within 1e-12 of the sum of the
- * magnitudes of its products (the other library multiplies |A| and |B| for that), or equal where the
- * library is known to add in tulle's order.  Rectangular A means A*A^T.
+ * Integer values: pattern and values must be equal bit for bit, in every value type and both index types.
+ * Random values: the pattern must be equal, and each entry must differ by at most 1e-12 of the sum of the
+ * magnitudes of its products (for which the other library multiplies |A| and |B|), or be equal if the library
+ * is known to add in tulle's order.  If A is rectangular, the product is A*A^T.
  *
  * An oracle is one function, oracle_product; the program is ORACLE_MAIN.  Header only, C11 and C++17. */
 #ifndef TULLE_ORACLE_H
@@ -24,7 +24,7 @@ typedef struct oracle_csr {
     void    *val;                   /* of the operands' value type */
 } oracle_csr;
 
-/* C = A*B, both of the same types; NULL or what went wrong. */
+/* C = A*B, both of the same types; returns NULL, or an error message. */
 typedef const char *(*oracle_product_fn)(const tulle_csr *A, const tulle_csr *B, oracle_csr *C);
 
 static const char *const oracle_matrices[] = {
@@ -35,7 +35,7 @@ static const char *const oracle_matrices[] = {
     "dense:90", "dense:30,cols=70", "prolongator:60", "tall:5000,cols=900", "wide:300,cols=9000,per_row=60",
 };
 
-/* These run in every combination of types. */
+/* Matrices that are tested with every combination of types. */
 static const char *const oracle_all_types[] = {"cage:7", "elasticity3d:5", "rmat:9", "wide:60,cols=900"};
 
 enum { ORACLE_BIT_FOR_BIT = 1, ORACLE_CLOSE = 0 };
@@ -68,14 +68,14 @@ static bool oracle_create(int64_t rows, int64_t nnz, tulle_type type, oracle_csr
     return C->ptr && C->idx && C->val;
 }
 
-/* The k-th part (imaginary parts are parts too) as a double, which holds it exactly. */
+/* The k-th real number of an array (complex values are two) as a double, which represents it exactly. */
 static double oracle_part(const void *val, tulle_type type, int64_t k)
 {
     bool narrow = type == TULLE_F32 || type == TULLE_CF32;
     return narrow ? (double)((const float *)val)[k] : ((const double *)val)[k];
 }
 
-/* Equality of numbers: -0 is 0, for the sum of a tulle entry starts from 0. */
+/* Equality of numbers: -0 equals 0, because tulle's sums start from 0. */
 static const char *oracle_compare(const tulle_csr *C, const oracle_csr *R, const oracle_csr *scale, char *text,
                                   size_t size)
 {
@@ -212,7 +212,7 @@ done:
     return why;
 }
 
-/* Every entry of this product is computed as zero, and none may be dropped. */
+/* Every entry of this product is computed as zero, but none may be dropped. */
 static const char *oracle_zeros(const oracle_job *job, char *text, size_t size)
 {
     const int32_t ptr[] = {0, 2, 4}, idx[] = {0, 1, 0, 1};

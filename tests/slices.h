@@ -187,7 +187,7 @@ static inline void slices_products(tulle_ctx *ctx, const sliced *s)
     ref_free(&I);
 }
 
-/* Values of a plan lie as in the view: in the larger matrix's array. */
+/* Values for a plan of a slice are in the array of the larger matrix, as in the view. */
 static inline void slices_plans(tulle_ctx *ctx, const sliced *s)
 {
     const tulle_csr *S = &s->slice, *P = &s->plain.view;
@@ -310,7 +310,7 @@ static inline void wrong_slices_are_refused(tulle_ctx *ctx)
         ref_set_ptr(&s.all, SLICE_ABOVE + 6, sixth);
         ref_set_col(&s.all, ref_ptr(&s.slice, 2), column);
     }
-    /* rows of none: of the pointers only the first is read, and it may be any */
+    /* a slice without rows: only the first row pointer is read, and may have any value */
     tulle_csr empty = s.slice;
     empty.rows = empty.nnz = 0;
     CHECK(tulle_csr_check(ctx, &empty) == TULLE_OK, "%s", tulle_ctx_error(ctx));

@@ -47,7 +47,7 @@ static inline den den_new(int64_t rows, int64_t cols, int64_t gap, tulle_order o
     int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
     int64_t ld = length + gap > 0 ? length + gap : 1;
     size_t size = ref_value_size(type);
-    den d = {.lead = gap % 8 == 0 ? 64 : 3 * size};             /* on a cache line, or not */
+    den d = {.lead = gap % 8 == 0 ? 64 : 3 * size};             /* aligned to a cache line, or not */
     d.bytes = (d.lead + (size_t)(lines * ld) * size + 3 * size + 63) / 64 * 64;
     d.memory = aligned_alloc(64, d.bytes);
     d.before = malloc(d.bytes);
@@ -268,14 +268,14 @@ typedef struct setting {
     bool        plan;
     const char *policy;
     int         ellr_threads, ellr_columns, ellr_block;
-    int         places;                 /* what lies on the device */
+    int         places;                 /* which operands are on the device */
     bool        tf32;                   /* allowed */
-    bool        close;                  /* within rounding: a device may add up in another order */
+    bool        close;                  /* compare within rounding: a device may add in another order */
 } setting;
 
 static const ref_value zero = {0, 0}, one = {1, 0}, half = {-1.5, 0};
 
-/* Once, or by a plan that is run twice where that changes nothing (the second time with NULL for beta). */
+/* One product, or a plan, which is run twice if that does not change Y (the second time with NULL for beta). */
 static inline tulle_status spmm_call(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
                                      const void *beta, tulle_dense *Y, tulle_spmm_options o, bool plan, bool twice)
 {
@@ -366,8 +366,8 @@ static inline ref spmm_shape(int i, ref_kind kind, ref_types t, const char **nam
     }
 }
 
-/* ---- the values of a plan: those that A had when it was made, until others are set.  What is done to the
- * caller's arrays, on the host or (by `write`) on a device, must change nothing. */
+/* ---- the values of a plan: those that A had when the plan was created, until others are set.  Later changes
+ * of the caller's arrays, on the host or (by `write`) on a device, must have no effect. */
 
 typedef void (*spmm_write)(tulle_ctx *ctx, void *to, const void *from, uint64_t bytes);
 
@@ -377,7 +377,7 @@ static inline void spmm_write_here(tulle_ctx *ctx, void *to, const void *from, u
     if (bytes) memcpy(to, from, bytes);
 }
 
-/* Is a run of the plan op(A)*X, bit for bit?  Values are whole numbers. */
+/* Whether a run of the plan gives op(A)*X, bit for bit.  Values are integers. */
 static inline void spmm_plan_gives(tulle_ctx *ctx, tulle_spmm_plan *plan, const tulle_csr *A, int op, int64_t cols, const char *what)
 {
     ref T = ref_transpose(A, (tulle_op)op);
@@ -416,7 +416,7 @@ static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_opti
              o.allow_tf32 ? ", TF32" : "", there ? "device" : "host");
     REQUIRE(tulle_spmm_plan_create(ctx, &view, &o, &plan) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
     spmm_plan_gives(ctx, plan, &first->view, o.op_a, 9, what);
-    write(ctx, given, other[0].values, bytes);                  /* in place, without a word */
+    write(ctx, given, other[0].values, bytes);                  /* in place, without telling the plan */
     spmm_plan_gives(ctx, plan, &first->view, o.op_a, 9, what);
     CHECK(tulle_spmm_plan_set_values(plan, given) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
     for (int run = 0; run < 2; run++) spmm_plan_gives(ctx, plan, &other[0].view, o.op_a, 9 - 4 * run, what);
@@ -426,7 +426,7 @@ static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_opti
         CHECK(tulle_spmm_plan_set_values(plan, NULL) == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), "a_values is NULL"), "%s: %s",
               what, tulle_ctx_error(ctx));
     spmm_plan_gives(ctx, plan, &other[0].view, o.op_a, 5, what);
-    write(ctx, second, other[1].values, bytes);                 /* another array, which goes at once */
+    write(ctx, second, other[1].values, bytes);                 /* another array, which is freed at once */
     CHECK(tulle_spmm_plan_set_values(plan, second) == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
     if (!there) free(second);
     tulle_matrix_free(moved[1]);
@@ -437,9 +437,9 @@ static inline void spmm_values(tulle_ctx *ctx, const ref *first, tulle_spmm_opti
     for (int i = 0; i < 2; i++) ref_free(&other[i]);
 }
 
-/* Nothing of something: no rows, no columns, no entries, no columns of X; few and many of the others, since
- * wide rows of X take other roads.  places: SPMM_PLACES on a device, 1 on the host; every step-th of all
- * combinations. */
+/* Empty operands: no rows, no columns, no entries, or no columns of X; with few and many of the others,
+ * because wide rows of X use other code.  places: SPMM_PLACES on a device, 1 on the host.  Tests every
+ * step-th combination. */
 static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int places, int step)
 {
     static const struct { int64_t rows, cols; } sizes[] = {{0, 0}, {0, 5}, {5, 0}, {0, 700}, {700, 0}, {5, 7}, {700, 600}};
@@ -463,7 +463,7 @@ static inline void spmm_of_nothing(tulle_ctx *ctx, const char *policy, int place
                 }
 }
 
-/* ---- bad arguments: a status, a sentence, and Y as it was */
+/* ---- invalid arguments: status and message are as expected, and Y is unchanged */
 
 typedef struct call {
     tulle_csr          A;
@@ -482,13 +482,13 @@ static inline void spmm_refused(tulle_ctx *ctx, den *Y, const call *c, tulle_sta
     CHECK(den_untouched(Y), "%s: Y was written", name);
 }
 
-/* Everything that is refused wherever the product is computed. */
+/* Arguments that are invalid on every device. */
 static inline void spmm_refusals(tulle_ctx *ctx)
 {
     const ref_types doubles = {TULLE_F64, TULLE_I32, TULLE_I32};
     ref A = ref_dense(30, 20, REF_REALS, doubles);
-    /* a Y laid over one array of A must end within it: behind it the heap may hold X, or another array of
-     * A */
+    /* a Y that overlaps an array of A must end within it: after it the heap may contain X, or another array
+     * of A */
     REQUIRE(A.view.nnz * 4 >= 6 * 31 * 8, "A has %lld entries", (long long)A.view.nnz);
     ref other = ref_copy(&A.view, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32});
     den X = den_new(20, 6, 1, TULLE_BY_ROWS, TULLE_F64), Y = den_new(30, 6, 1, TULLE_BY_COLS, TULLE_F64);
@@ -537,7 +537,7 @@ static inline void spmm_refusals(tulle_ctx *ctx)
     REFUSED(c.o.policy = "fast", TULLE_EINVAL, "sparse times dense has no policy \"fast\"; it has auto");
     int64_t k = ref_ptr(&A.view, 7);
     int64_t column = ref_col(&A.view, k);
-    const double added = 0.5;           /* without it Y may have been written when the column is found */
+    const double added = 0.5;           /* with beta 0, Y may be written before the invalid column is found */
     ref_set_col(&A, k, 20);
     REFUSED(c.beta = &added, TULLE_EPATTERN, "A: row 7");
     ref_set_col(&A, k, column);
@@ -548,7 +548,7 @@ static inline void spmm_refusals(tulle_ctx *ctx)
     ref_free(&other);
 }
 
-/* ---- what goes wrong on purpose: a progress function that cancels, and memory whose n-th request fails */
+/* ---- provoked failures: a progress function that cancels, and a failing n-th allocation */
 
 static inline int stop_at_once(void *user, const char *stage, double fraction)
 {
@@ -574,7 +574,7 @@ static inline void heap_free(void *user, void *p)
     free(p);
 }
 
-/* On a device: Y stays as it was where the n-th allocation fails, for every n, and nothing leaks. */
+/* On a device: for every n, if the n-th allocation fails, Y is unchanged and nothing leaks. */
 static inline void spmm_memory_failures(const char *device, const tulle_csr *A)
 {
     static const char *const policies[] = {"auto", "ellr"};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * stencil_help.h - for tests of rows that repeat earlier ones: how many did, the same by a plan, arrays that
- * end where memory does. */
+ * stencil_help.h - for tests of rows that repeat the pattern of earlier ones: the number of such rows, the
+ * same product by a plan, and arrays that end just before an inaccessible page. */
 #ifndef STENCIL_HELP_H
 #define STENCIL_HELP_H
 #include <sys/mman.h>
 #include <unistd.h>
 #include "ways.h"
 
-/* Rows of the last product that repeated another. */
+/* The number of rows of the last product that repeated the pattern of another. */
 static inline int64_t rows_again(tulle_ctx *ctx)
 {
     tulle_stats s;
@@ -32,7 +32,7 @@ static inline void plan_is(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     tulle_plan_free(plan);
 }
 
-/* A copy of an array that ends where a page does; the next one cannot be read. */
+/* A copy of an array that ends at the end of a page, before an inaccessible page. */
 typedef struct guarded { char *map; size_t page, room; void *at; } guarded;
 
 static inline guarded guard(const void *from, size_t bytes)

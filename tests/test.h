@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test.h - the whole test harness.  A test is a function whose name tells its story; CHECK notes a
- * failure and goes on, REQUIRE leaves the test.  A program ends with TEST_MAIN, which takes a part of
- * a name to run only those, and prints "N passed, N failed". */
+ * test.h - the whole test harness.  A test is a function whose name describes what it tests; CHECK records a
+ * failure and continues, REQUIRE ends the test.  A program ends with TEST_MAIN, which runs the tests whose
+ * names contain its argument, and prints "N passed, N failed". */
 #ifndef TULLE_TEST_H
 #define TULLE_TEST_H
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 typedef struct { const char *name; void (*run)(void); } test_case;
 
-extern int test_failures;       /* in the test that runs now */
+extern int test_failures;       /* of the current test */
 
 #define CHECK(condition, ...)                                               \
     do {                                                                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * view_entries.h - every public function that takes a view, as a table: each entry hands the view that it was
- * given to one function, in one of its places, beside operands that are in order.  What must hold of views
- * wherever they go in (a refusal, an answer) is then one loop, on every device. */
+ * view_entries.h - a table of all public functions that take a view: each entry passes a given view to one
+ * function, as one of its arguments, with valid other operands.  So anything that must hold for views in all
+ * functions (an error, a result) can be tested in one loop, on every device. */
 #ifndef TULLE_VIEW_ENTRIES_H
 #define TULLE_VIEW_ENTRIES_H
 #include "reference.h"
@@ -17,7 +17,7 @@ typedef struct entry_operands {
     const tulle_csr   *A;
     const tulle_dense *X;
     tulle_dense       *Y;
-    bool               trust;           /* options say that views are right */
+    bool               trust;           /* option trust_inputs: views are not checked */
 } entry_operands;
 
 static inline int entry_block(void *user, int64_t first_row, const tulle_csr *block)
@@ -26,7 +26,7 @@ static inline int entry_block(void *user, int64_t first_row, const tulle_csr *bl
     return 0;
 }
 
-/* A name beside the program that nothing else has. */
+/* A unique file name in the program's folder. */
 static inline const char *entry_path(const char *ending)
 {
     static char path[64];
@@ -37,7 +37,7 @@ static inline const char *entry_path(const char *ending)
 #define ENTRY_ARGUMENTS tulle_ctx *ctx, const tulle_csr *V, const entry_operands *x
 #define ENTRY_OPTIONS   &(tulle_options){.trust_inputs = x->trust}
 #define ENTRY_SPMM      &(tulle_spmm_options){.trust_inputs = x->trust}
-/* A function that makes a matrix. */
+/* For functions that return a matrix. */
 #define ENTRY_MAKES(name, call)                                                                   \
     static inline tulle_status name(ENTRY_ARGUMENTS)                                              \
     {                                                                                             \
@@ -147,7 +147,7 @@ static const view_entry view_entries[] = {
 
 enum { VIEW_ENTRIES = sizeof view_entries / sizeof *view_entries };
 
-/* ---- and those that take a dense one */
+/* ---- functions that take a dense view */
 
 #define DENSE_ARGUMENTS tulle_ctx *ctx, tulle_dense *V, const entry_operands *x
 
@@ -222,9 +222,9 @@ static const dense_entry dense_entries[] = {
 
 enum { DENSE_ENTRIES = sizeof dense_entries / sizeof *dense_entries };
 
-/* ---- what holds of them all */
+/* ---- tests of all of them */
 
-/* Every function refuses a view with a reserved word that is set, and the sentence says so. */
+/* Every function rejects a view with a nonzero reserved word, and the message says so. */
 static inline void views_with_reserved_words_are_refused(tulle_ctx *ctx)
 {
     ref A = ref_identity(ENTRY_ROWS, (ref_types){TULLE_F64, TULLE_I32, TULLE_I32});

@@ -76,8 +76,8 @@ static inline ref grid(int64_t w, int64_t h, ref_kind kind, ref_types t)
     return A;
 }
 
-/* Each of its points belongs to an aggregate of 3 x 3; with `more` to the next one of its line, too, where
- * there is one, but for every 41st, which belongs to none. */
+/* Assigns each point of that grid to its aggregate of 3 x 3 points; with `more`, also to the next aggregate of
+ * the same line, if there is one, except every 41st point, which belongs to none. */
 static inline ref aggregates(int64_t w, int64_t h, bool more, ref_kind kind, ref_types t)
 {
     int64_t across = (w + 2) / 3, down = (h + 2) / 3, at = 0;
@@ -98,7 +98,7 @@ static inline ref aggregates(int64_t w, int64_t h, bool more, ref_kind kind, ref
 static inline pair pair_at(int i, ref_kind kind, ref_types ta, ref_types tb)
 {
     switch (i) {
-    /* small and hostile */
+    /* small difficult cases */
     case 0: return (pair){ref_new(0, 0, 0, ta), ref_new(0, 0, 0, tb), "0x0 * 0x0"};
     case 1: return (pair){ref_new(0, 9, 0, ta), ref_random(1, 9, 5, 3, kind, tb), "0x9 * 9x5"};
     case 2: return (pair){ref_random(1, 9, 5, 3, kind, ta), ref_new(5, 0, 0, tb), "9x5 * 5x0"};
@@ -115,7 +115,7 @@ static inline pair pair_at(int i, ref_kind kind, ref_types ta, ref_types tb)
                            "mostly empty rows"};
     case 13: return (pair){ref_arrow(65, kind, ta), ref_arrow(65, kind, tb), "arrow"};
     case 14: return (pair){ref_blocks(9, 1, 3, kind, ta), ref_blocks(9, 1, 3, kind, tb), "small 3x3 blocks"};
-    /* enough products for several threads, or for a special road */
+    /* enough products for several threads, or for special code */
     case 15: return (pair){ref_random(9, 400, 300, 16, kind, ta), ref_random(10, 300, 500, 16, kind, tb),
                            "random, 100 K products"};
     case 16: return (pair){ref_blocks(40, 2, 2, kind, ta), ref_blocks(40, 2, 2, kind, tb), "2x2 blocks"};
@@ -144,7 +144,7 @@ static inline void pair_free(pair *p)
     ref_free(&p->B);
 }
 
-/* ---- one product against what it should be */
+/* ---- compares one product with the expected one */
 
 static inline void product_is(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                               const tulle_csr *want, const char *name)

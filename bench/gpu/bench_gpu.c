@@ -9,21 +9,22 @@
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
  *                         balancing always, never
  *     --type f64          f32, f64, cf32, cf64
- *     --runs N            at least so many (7) after 2 that are not counted
- *     --anchors FILE      to compare with: lines
+ *     --runs N            at least this many (7), after 2 warm-ups
+ *     --anchors FILE      recorded times of other codes, to compare with: lines
  *                         "matrix,products,best_peer_ms,best_peer,best_cusparse_ms,original_speck_ms,..."
- *     --pieces FILE       one JSON object a product is added, for record.c
- *     --only PART         of a folder, matrices whose name has it (or one of several, between commas)
+ *     --pieces FILE       appends one JSON object per product, for record.c
+ *     --only PART         of a folder, only matrices whose name contains PART, or one of several parts with
+ *                         commas
  *     --no-check --no-cusparse --trace
  *     --plans             also a plan's run with values on the device, and its ratio to the whole product
- *     --first             only the first product of a fresh process: seconds from start to C
- *     --small             only products of at most 20,000 products, in microseconds
+ *     --first             only the first product of a new process: seconds from start to C
+ *     --small             only matrices with at most 20,000 products, in microseconds
  *
- * A lies on the device and is trusted, as with the peers; C stays there.  Timed: the wall clock of one call
- * of tulle_multiply, with C's allocation, without its freeing.  The median counts.  One more run times the
- * stages, one the product with the check of A.  Values are whole numbers, so that sums are exact in any
- * order: the first C of a matrix and way is copied to the host and must have the CPU engine's bits (f32,
- * cf32: its pattern, and pass tulle_product_check). */
+ * A is in device memory and not checked, as for the peers; C stays there.  Timed: the wall clock of one call
+ * of tulle_multiply, with the allocation of C, without freeing it.  The median counts.  One more run times
+ * the stages, another one the product with the check of A.  Values are integers, so that sums are exact in
+ * any order: the first C of each matrix and way is copied to the host and must be bitwise equal to the CPU
+ * engine's (f32, cf32: its pattern must be equal, and it must pass tulle_product_check). */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +45,7 @@ typedef struct settings {
     suite       matrices;
 } settings;
 
-/* A variable that is set while a context is made: that way has one of its own. */
+/* A way that needs an environment variable, which is set while its own context is created. */
 static const struct { const char *name, *policy, *accumulator, *variable, *value; } known_ways[] = {
     {"speck", "speck", NULL, NULL, NULL},        {"auto", "auto", NULL, NULL, NULL},
     {"speck+hash", "speck", "hash", NULL, NULL}, {"bhsparse", "bhsparse", NULL, NULL, NULL},
@@ -56,7 +57,7 @@ static const struct { const char *name, *policy, *accumulator, *variable, *value
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };
 
-/* Of one way, over all matrices. */
+/* The results of one way over all matrices. */
 typedef struct tally {
     suite_ratio to[3];                      /* original spECK, cuSPARSE's anchor, cuSPARSE now */
     double      memory;
@@ -145,7 +146,7 @@ static bool is_right(tulle_ctx *gpu, tulle_ctx *cpu, const problem *p, const tul
     return right;
 }
 
-/* cuSPARSE on the same device in the same run; what keeps it from that is said once. */
+/* cuSPARSE on the same device in the same run; if it cannot run, the reason is printed once. */
 static bool time_cusparse(tulle_ctx *gpu, const settings *s, problem *p)
 {
     tulle_matrix *a = NULL, *b = NULL;
@@ -182,7 +183,7 @@ static void print_trace(void *user, const char *line)
     printf("    %s\n", line);
 }
 
-/* Runs of a plan, values of all three on the device. */
+/* Runs of a plan, with the values of A, B and C on the device. */
 static bool measure_plan(tulle_ctx *gpu, const tulle_csr *A, const tulle_csr *B, const char *policy,
                          timing *t)
 {
@@ -208,7 +209,7 @@ static bool measure_plan(tulle_ctx *gpu, const tulle_csr *A, const tulle_csr *B,
     return good;
 }
 
-/* Warm-ups and runs; *t.  False: it was wrong or failed, and that was said. */
+/* Warm-ups and runs; sets *t.  False: the product was wrong or failed, and a message was printed. */
 static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const problem *p, int way, timing *t)
 {
     tulle_matrix *a = NULL, *b = NULL, *C = NULL;
@@ -267,7 +268,7 @@ done:
     return good;
 }
 
-/* ---- what comes out */
+/* ---- output */
 
 static void write_piece(const settings *s, const problem *p, int way, const timing *t)
 {
@@ -352,7 +353,7 @@ static void print_tally(const settings *s, int way, const tally *t)
 
 /* ---- the two short measurements */
 
-/* From the start of main to the first C of a process that has never seen the device. */
+/* The time from the start of main() to the first C of a process that has not used the device before. */
 static int first_product(const settings *s, double start)
 {
     tulle_ctx *ctx = suite_open(s->device);

@@ -8,20 +8,20 @@
  *     --ways LIST         auto (default), ellr, tf32 (auto where TF32 is allowed, f32 only)
  *     --types LIST        f32,f64 (default)
  *     --columns LIST      8,32,128 (default)
- *     --runs N            20 (default) after 3 that are not counted; the median counts
+ *     --runs N            20 (default) after 3 warm-ups; the median counts
  *     --anchors FILE      lines "matrix,N,type,best_full_precision_ms,its name,best_cusparse_ms,its name,
- *                         best_tf32_ms,its name" to compare with, the last two empty where there is none; of
- *                         a folder only the matrices it names are measured then
- *     --pieces FILE       one JSON object a case is added, for record.c
- *     --only PARTS        of a folder, matrices whose name has one of these
+ *                         best_tf32_ms,its name": recorded times to compare with, the last two may be empty;
+ *                         of a folder then only the matrices in FILE are measured
+ *     --pieces FILE       appends one JSON object per case, for record.c
+ *     --only PARTS        of a folder, only matrices whose name contains one of these
  *     --no-check --no-cusparse --trace
  *     --paper             the experiments of FastSpMM's paper instead (paper.c)
  *
- * A, X and Y lie on the device, X and Y by rows; values are random in [0.5, 1.5).  Timed: the kernels of one
- * tulle_spmm_plan_run by events around it in a stream of the caller, with the plan made before and warm
- * caches; on OpenCL tulle's stage "numeric".  cuSPARSE's SpMM runs on the same operands in the same way,
- * preprocessed.  Every Y must agree with the CPU engine's within the rounding of its sums, and a second run
- * must give the same bits. */
+ * A, X and Y are in device memory, X and Y row-major; values are random in [0.5, 1.5).  Timed: the kernels of
+ * one tulle_spmm_plan_run(), by events around it in a stream of the caller, with a plan that was created
+ * before and warm caches; on OpenCL tulle's stage "numeric".  cuSPARSE's SpMM is timed on the same operands
+ * in the same way, preprocessed.  Every Y must agree with the CPU engine's within the rounding error of its
+ * sums, and a second run must give the same bits. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include <inttypes.h>
@@ -54,7 +54,7 @@ typedef struct anchor {
     double  best, cusparse, tf32;
 } anchor;
 
-enum { TO_BEST, TO_CUSPARSE, TO_NOW, TO_TF32, RIVALS };        /* TO_TF32: what is in TF32 itself */
+enum { TO_BEST, TO_CUSPARSE, TO_NOW, TO_TF32, RIVALS };        /* TO_TF32: codes that use TF32, too */
 static const char *const rivals[RIVALS] = {"best_full_precision", "best_cusparse", "cusparse_now",
                                            "best_tf32"};
 
@@ -63,7 +63,7 @@ typedef struct tally {
     int         slow, done, failed;                             /* slow: below 0.9 of the best            */
 } tally;
 
-/* One matrix in one type, for as many columns as there will be. */
+/* The operands for one matrix and value type, with the largest number of columns. */
 typedef struct operands {
     const char   *name;
     tulle_type    type;
@@ -134,14 +134,14 @@ static tulle_dense dense_at(int64_t rows, int64_t n, void *values, tulle_type ty
                          .values = values, .place = place};
 }
 
-/* ---- is it right? */
+/* ---- the check of Y */
 
 static double value_at(const void *v, tulle_type t, int64_t k)
 {
     return t == TULLE_F64 ? ((const double *)v)[k] : (double)((const float *)v)[k];
 }
 
-/* All terms are positive: the rounding of a sum is at most as many times epsilon of it as there are terms. */
+/* All terms are positive, so the rounding error of a sum is at most (number of terms) * epsilon * sum. */
 static bool is_right(const operands *o, int64_t n, double rounding, const char *who)
 {
     const int32_t *ptr = o->host.row_ptr;
@@ -150,7 +150,7 @@ static bool is_right(const operands *o, int64_t n, double rounding, const char *
         double allowed = rounding + eps * (2.0 * (double)(ptr[i + 1] - ptr[i]) + 4);
         for (int64_t k = i * n; k < (i + 1) * n; k++) {
             double want = value_at(o->want, o->type, k), got = value_at(o->got, o->type, k);
-            if (fabs(got - want) <= allowed * want) continue;   /* not for NaN */
+            if (fabs(got - want) <= allowed * want) continue;   /* false for NaN */
             printf("WRONG: %s, %" PRId64 " columns, %s, %s: (%" PRId64 ",%" PRId64 ") is %.9g, "
                    "should be %.9g\n", o->name, n, type_name(o->type), who, i, k - i * n, got, want);
             return false;
@@ -218,7 +218,7 @@ static void print_trace(void *user, const char *line)
     printf("    %s\n", line);
 }
 
-/* False: it was wrong or failed, and that was said. */
+/* False: the product was wrong or failed, and a message was printed. */
 static bool measure(tulle_ctx *gpu, device *d, const settings *s, const operands *o, int64_t n, int way,
                     result *r)
 {
@@ -278,7 +278,7 @@ done:
     return good;
 }
 
-/* ---- what comes out */
+/* ---- output */
 
 /* Bytes that must be moved: A once, every row of X once, Y once. */
 static double traffic(const operands *o, int64_t n)
@@ -401,7 +401,7 @@ static const anchor *find(const anchor *list, int count, const char *name, int64
     return NULL;
 }
 
-/* One matrix in one type; how many cases were wrong. */
+/* Measures one matrix in one type; returns the number of wrong cases. */
 static int matrix(tulle_ctx *cpu, tulle_ctx *gpu, device *d, const settings *s, const char *path, int type,
                   const anchor *list, int known, bool *rival, tally *all)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * cusparse_spmm.c - cusparseSpMM for comparison: the buffer is allocated and the matrix preprocessed
- * before, so that a run is nothing but its kernels.  The declarations are written here, checked against
- * those of CUDA 13 (cuSPARSE 12.6). */
+ * beforehand, so that a run consists only of its kernels.  The declarations are our own, and were compared
+ * with those of CUDA 13 (cuSPARSE 12.6). */
 #define _GNU_SOURCE
 #include "cusparse_spmm.h"
 #include <stdint.h>
@@ -81,7 +81,7 @@ struct cusparse_spmm {
 #define STEP p->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, p->one, p->A, \
              p->X, p->zero, p->Y, p->type, p->algorithm
 
-static void *written(const void *p)             /* operands are not; the declarations are older than const */
+static void *written(const void *p)             /* operands are only read, but the declarations lack const */
 {
     return (void *)(uintptr_t)p;
 }
@@ -135,7 +135,7 @@ cusparse_spmm *cusparse_spmm_open(const tulle_csr *A, const tulle_dense *X, cons
     SPARSE(cusparseSpMM_bufferSize(STEP, &need));
     CUDA(cudaMalloc(&p->buffer, need ? need : 1));
     SPARSE(cusparseSpMM_preprocess(STEP, p->buffer));
-    SPARSE(cusparseSpMM(STEP, p->buffer));              /* what only happens the first time has happened */
+    SPARSE(cusparseSpMM(STEP, p->buffer));              /* a warm-up, which does what is needed only once */
     CUDA(cudaDeviceSynchronize());
     why[0] = 0;
     return p;
@@ -159,6 +159,6 @@ void cusparse_spmm_close(cusparse_spmm *p)
     if (p->Y) p->f.cusparseDestroyDnMat(p->Y);
     if (p->A) p->f.cusparseDestroySpMat(p->A);
     if (p->handle) p->f.cusparseDestroy(p->handle);
-    p->f.cudaGetLastError();                    /* a refused allocation is not the next one's error */
+    p->f.cudaGetLastError();                    /* clears the error of a failed allocation */
     free(p);
 }

@@ -2,8 +2,8 @@
  *
  * device.c - a caller's own memory, stream and events, by CUDA's driver or OpenCL; see device.h.
  *
- * Before runs are timed, a function on the host is put into the stream that returns when all of them are
- * queued, or after 50 ms, should one of them wait for the device. */
+ * Before runs are timed, a host function is queued in the stream, which returns when all runs are queued, or
+ * after 50 ms, in case a run waits for the device. */
 #define _POSIX_C_SOURCE 200809L
 #include "device.h"
 #include <dlfcn.h>

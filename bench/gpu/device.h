@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * device.h - memory on the device of a context, and its clock: what a caller of tulle has of his own.
- * CUDA's driver or OpenCL's library is opened at run time. */
+ * device.h - device memory, stream and clock of a caller of tulle, on the device of a context.  CUDA's driver
+ * or OpenCL's library is opened at run time. */
 #ifndef TULLE_BENCH_DEVICE_H
 #define TULLE_BENCH_DEVICE_H
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 typedef struct device device;
 
-/* On CUDA products go to a stream of its own from now on. */
+/* On CUDA, products run in a stream of this device from now on. */
 device *device_open(tulle_ctx *ctx, char *why, size_t bytes);
 void    device_close(device *d);                            /* before the context; NULL is fine  */
 bool    device_has_clock(const device *d);                  /* CUDA                              */
@@ -21,9 +21,8 @@ bool    device_put(device *d, void *to, const void *from, size_t bytes);
 bool    device_get(device *d, void *to, void *from, size_t bytes);
 bool    device_spoil(device *d, void *p, size_t bytes);     /* every value becomes NaN           */
 bool    device_wait(device *d);
-/* run() puts work into the stream and returns.  ms[i] = what the device needed for it: all runs are queued
- * while the stream stands still, so that nobody sees how long the host takes to queue them.  False: run()
- * or CUDA failed. */
+/* run() queues work in the stream and returns.  ms[i]: the device time of the i-th run.  All runs are queued
+ * while the stream is blocked, so that the time of the host is not included.  False: run() or CUDA failed. */
 bool    device_times(device *d, bool (*run)(void *user), void *user, int warm, int runs, double *ms);
 
 #endif

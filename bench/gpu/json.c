@@ -70,14 +70,14 @@ double json_number(const json *object, const char *key)
     return v && v->kind == '0' ? strtod(v->text, NULL) : 0;
 }
 
-/* ---- reading; p moves on, and stays at what is wrong */
+/* ---- parsing; p advances, and stops at an error */
 
 static void skip(const char **p)
 {
     while (**p == ' ' || **p == '\n' || **p == '\t' || **p == '\r') ++*p;
 }
 
-/* From behind the opening quote; the escapes are left in. */
+/* p is after the opening quote; escape sequences are kept. */
 static char *string(const char **p)
 {
     const char *from = *p;

@@ -3,21 +3,20 @@
  * paper.c - the experiments of FastSpMM (Ortega, Vazquez, Garcia, Garzon; The Computer Journal 57, 2014) with
  * policy ellr.
  *
- *   Figure 3   GFLOP/s as a function of L* = L_GPU = Lc = 1, 2, 4 ... 32: columns copied, and computed, at
- *              a time
- *   Table 3    was about how Fermi divides on-chip memory between cache and scratchpad.  On CUDA partial sums
- *              are exchanged by shuffles and no scratchpad is used: nothing to divide.  On OpenCL they pass
- *              through the scratchpad, so that PT of Table 4 on both, for one GPU, is what is left to compare
+ *   Figure 3   GFLOP/s as a function of L* = L_GPU = Lc = 1, 2, 4 ... 32, the number of columns that are
+ *              copied, and computed, at a time
+ *   Table 3    in the paper, how Fermi divides on-chip memory between cache and scratchpad.  Here partial
+ *              sums are exchanged by shuffles on CUDA, without scratchpad memory, so this does not apply.  On
+ *              OpenCL they pass through the scratchpad, so PT of Table 4 can be compared between the two
  *   Table 4    PT (kernels alone), CT (copies alone: the runtime without overlap minus PT), runtimes without
  *              and with overlap, AF (their ratio), at the L* that is the best over all matrices in Figure 3
- *   Figure 4   GFLOP/s of cuSPARSE and of a set of products with one vector, both with copies that overlap
- *              nothing, of ellr without and with overlap, all at that L*; and of policy auto, which chooses
- *              freely
+ *   Figure 4   GFLOP/s of cuSPARSE and of a set of products with one vector, both without overlap of copies,
+ *              and of ellr without and with overlap, all at that L*; and of policy auto, with its own choice
  *
- * float, X and Y on the host by columns.  The paper takes as many columns as rows; here there are at most
- * 512, and at most 256 MB of X.  Runtimes are of the wall clock, the best of 3 after 1, without the copy of A
- * to the device, which is made once for all columns.  Kernels are timed on the device, X and Y by rows there.
- * Matrices: two tridiagonal and two dense ones, or those that are named. */
+ * Values are float, X and Y column-major on the host.  The paper uses as many columns as rows; here there are
+ * at most 512, and at most 256 MB of X.  Runtimes are wall clock times, the best of 3 after 1 warm-up,
+ * without the copy of A to the device, which is made once for all columns.  Kernels are timed on the device,
+ * with row-major X and Y there.  Matrices: two tridiagonal and two dense ones, or those that are given. */
 #define _POSIX_C_SOURCE 200809L
 #include "spmm.h"
 #include "tulle_lab.h"
@@ -88,7 +87,7 @@ static bool run_plan(void *user)
     return tulle_spmm_plan_run(j->plan, NULL, &j->X, NULL, &j->Y) == TULLE_OK;
 }
 
-/* star columns are copied and computed at a time; 0: as many as tulle likes. */
+/* `star` columns are copied and computed at a time; 0: tulle chooses. */
 static tulle_spmm_options options_for(const char *policy, int64_t star, tulle_spmm_lab *lab)
 {
     char text[32];
@@ -99,7 +98,7 @@ static tulle_spmm_options options_for(const char *policy, int64_t star, tulle_sp
     return (tulle_spmm_options){.policy = policy, .trust_inputs = 1, .lab = lab};
 }
 
-/* Seconds on the wall for all columns; 0: it failed, and that was said. */
+/* Wall clock seconds for all columns; 0: it failed, and a message was printed. */
 static double runtime(const paper *p, const experiment *e, const char *policy, int64_t star, int overlap)
 {
     tulle_ctx *ctx = p->ctx[overlap];
@@ -126,7 +125,7 @@ done:
     return best;
 }
 
-/* Kernels alone, for all columns, star at a time: of ellr, and of cuSPARSE's best algorithm. */
+/* The time of the kernels for all columns, `star` at a time: of ellr, and of cuSPARSE's best algorithm. */
 static bool kernels(const paper *p, const experiment *e, int64_t star, double *ellr, double *cusparse)
 {
     double ms[KERNEL_RUNS];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * record.c - docs/records/<device>.json, put together from pieces.
+ * record.c - assembles docs/records/<device>.json from pieces.
  *
- *     record write FILE < PIECES      writes FILE beside itself and renames it
- *     record check FILE HASH          is it whole, did all pass, is it of these sources?
+ *     record write FILE < PIECES      writes a temporary file and renames it to FILE
+ *     record check FILE HASH          checks that FILE is complete, everything passed, and its sources have
+ *                                     this hash
  *
- * A piece is one JSON object; its "section" says what it is:
+ * A piece is one JSON object; its "section" is its kind:
  *
  *     {"section": "record", "device": ..., "driver": ..., "date": ..., "gpu_sources_sha256": ...}, once
  *     {"section": "test", "driver": "cuda", "program": ..., "passed": 20, "failed": 0}
@@ -14,17 +15,17 @@
  *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *
- * Where FILE exists and has the same hash, what this run did not measure is kept from it: a product of either
- * kind by its five names, a driver's tests all together.  From a record of other sources no test and no
- * sanitizer is kept; times are, and say so: "of_sources" has the hash of those they were measured with, and
- * "of_date" its day. */
+ * If FILE exists and has the same hash, results that this run did not measure are kept from it; products and
+ * SpMM are identified by five fields, the tests of a driver are replaced as a whole.  From a record of other
+ * sources, results of tests and sanitizers are not kept, but times are: these get "of_sources", the hash of
+ * the sources they were measured with, and "of_date", the date. */
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
 
 static const char *const product_names[] = {"driver", "matrix", "operation", "policy", "type", NULL};
 static const char *const spmm_names[] = {"driver", "matrix", "columns", "policy", "type", NULL};
-#define LEFT_OUT "tests left out"       /* by gpu_check.sh, where time was short: a look, not a record */
+#define LEFT_OUT "tests left out"       /* by gpu_check.sh, to save time: the result is not a full record */
 static const char *const one_name[] = {"driver", "name", "tool", "device", NULL};
 
 static int stop(const char *what, const char *which)
@@ -58,7 +59,7 @@ static json *list(json *record, const char *key)
     return all;
 }
 
-/* Takes the piece; the last one of the same names counts. */
+/* Adds a piece; it replaces an earlier one with the same fields. */
 static void put(json *all, json *piece, const char *const *names)
 {
     json *old = all->first;
@@ -71,7 +72,7 @@ static void put(json *all, json *piece, const char *const *names)
     json_add(all, piece);
 }
 
-/* A test program's counts are added to those of its driver. */
+/* Adds the counts of a test program to those of its driver. */
 static void add_test(json *record, const json *piece)
 {
     char number[32];
@@ -92,7 +93,7 @@ static void keep_others(json *record, json *old, const char *key, const char *co
 {
     json *from = json_get(old, key), *to = list(record, key), *mine = to->first;
     to->first = to->last = NULL;
-    for (json *o = from ? from->first : NULL, *next; o; o = next) {     /* the old ones stand first */
+    for (json *o = from ? from->first : NULL, *next; o; o = next) {     /* the old ones come first */
         bool measured = false;
         next = o->next;
         for (const json *m = mine; m; m = m->next) measured = measured || same(o, m, names);
@@ -106,7 +107,7 @@ static void keep_others(json *record, json *old, const char *key, const char *co
     }
 }
 
-/* Times of other sources get their hash and date, unless they have those of still older ones. */
+/* Marks times of other sources with their hash and date, unless they already have those of older sources. */
 static void mark_old(json *old, const char *key)
 {
     json *all = json_get(old, key);

@@ -21,43 +21,44 @@ typedef struct suite_matrix {
     tpat          packed;
 } suite_matrix;
 
-/* A word of the command line, and the one place where it goes; but for on and off a value follows it. */
+/* An option of the command line, and the variable that it sets; a value follows, except for on and off. */
 typedef struct suite_option {
     const char  *name;
     bool        *on, *off;
     const char **word;
-    char       **list;                      /* words between commas, which may be cut */
+    char       **list;                      /* words separated by commas; the text will be modified */
     int         *runs;                      /* 1 to SUITE_RUNS               */
-    FILE       **file;                      /* opened, to add to             */
+    FILE       **file;                      /* opened for appending          */
 } suite_option;
 
-/* Theirs over mine, over many cases. */
+/* The ratio of another code's time to tulle's, over many cases. */
 typedef struct suite_ratio {
     int    count;
     double sum, worst;                      /* logarithms                    */
     char   worst_name[96];
 } suite_ratio;
 
-extern const char *suite_program;           /* its name, for complaints      */
+extern const char *suite_program;           /* its name, for error messages  */
 
 void       suite_stop(const char *format, ...);
-/* What is no option is a matrix or a folder of them, of which those that `only` names are taken. */
+/* Arguments that are no options are matrices or folders, from which those that `only` names are used. */
 void       suite_options(int argc, char **argv, const suite_option *options, int count,
                          const char *const *only, suite *matrices);
 double     suite_now(void);
 double     suite_median(double *v, int n);
 tulle_type suite_type(const char *name);                        /* "f64"; another word ends the program */
 tulle_ctx *suite_open(const char *device);                      /* or the program ends                  */
-/* A file or recipe, or the matrices of a folder; of these only those whose name has a part of `only`
- * (NULL: all; parts between commas). */
+/* A file or recipe, or the matrices of a folder; of these only those whose name contains one of the parts in
+ * `only`, which are separated by commas (NULL: all). */
 void       suite_add(suite *s, const char *path, const char *only);
 void       suite_name(const char *path, char *name, size_t room);
-/* Whole numbers as values, of this type.  False: the reason was printed; unload all the same. */
+/* Loads a matrix with integers as values, of this type.  False: the reason was printed; it must be unloaded,
+ * too. */
 bool       suite_load(tulle_ctx *cpu, const char *path, tulle_type type, suite_matrix *m);
 void       suite_unload(suite_matrix *m);
-/* n values of f32 or f64 in [0.5, 1.5), by a hash of their place. */
+/* n values of f32 or f64 in [0.5, 1.5), from a hash of their index. */
 void       suite_random(void *values, tulle_type type, int64_t n);
-/* Adds theirs / mine to a geometric mean; theirs 0: not known, not added. */
+/* Adds theirs / mine to a geometric mean; theirs = 0 means unknown, and is ignored. */
 void       suite_compare(suite_ratio *r, double theirs, double mine, const char *name);
 double     suite_geomean(const suite_ratio *r);
 

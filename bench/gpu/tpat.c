@@ -26,7 +26,7 @@ double tpat_value(uint64_t i)
     return (z & 1 ? -1.0 : 1.0) * (double)(1 + (z >> 60));
 }
 
-/* The next number; *bad once the file ends or holds none. */
+/* Reads the next number; sets *bad at the end of the file or if it is invalid. */
 static uint64_t number(FILE *in, bool *bad)
 {
     uint64_t x = 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms), hypre and, where it was built
- * and the ranks are a square number, CombBLAS, in turns in one run.
+ * bench_mpi.c - products over ranks by tulle, PETSc (each of its algorithms), hypre and, if it was built and
+ * the number of ranks is a square, CombBLAS, in turns in one run.
  *
  *     mpirun -n 4 build/bench/bench_mpi [--quick] [--only NAME] [--peer NAME] [--no-combblas] [--runs N]
  *
- * A*A of matrices of the gallery, and P^T*A*P.  Every rank makes the whole matrix and keeps its rows; that is
- * not timed.  A time is that of the slowest rank between two barriers, one product each in turn; the median
- * counts.  The patterns' sizes must agree, and tulle's C is verified; CombBLAS' values, in its own layout,
- * must have the same sum.  The line of a case ends with (time of
- * the fastest peer) / (time of tulle); the last line is `mpi_vs_best=X min=Y cases=N`, their geometric mean
- * and the smallest.  Ends with 1 when a product was wrong or moved a byte too many. */
+ * A*A of matrices of the gallery, and P^T*A*P.  Every rank generates the whole matrix and keeps its rows;
+ * that is not timed.  The libraries take turns, one product each; the time of a product is that of the
+ * slowest rank between two barriers, and the median counts.  The numbers of entries must agree, and tulle's C
+ * is verified; the values of CombBLAS, which has another layout, must have the same sum.  The line of a case
+ * ends with (time of the fastest peer) / (time of tulle); the last line is `mpi_vs_best=X min=Y cases=N`,
+ * their geometric mean and minimum.  The exit status is 1 if a product was wrong or moved more bytes than
+ * necessary. */
 #define _POSIX_C_SOURCE 200809L
 #include <petscmat.h>
 #include <_hypre_utilities.h>
@@ -53,7 +54,7 @@ static void need(tulle_status status)
     if (status != TULLE_OK) stop(tulle_ctx_error(ctx));
 }
 
-/* ---- operands, in everybody's layout */
+/* ---- operands, in the layout of each library */
 
 typedef struct operand {
     tulle_dist_matrix  *own;
@@ -62,7 +63,7 @@ typedef struct operand {
     Mat                 petsc;
     HYPRE_IJMatrix      ij;
     hypre_ParCSRMatrix *hypre;
-    comb_matrix        *comb, *copy;    /* it wants no factor twice */
+    comb_matrix        *comb, *copy;    /* CombBLAS does not accept one matrix as both factors */
 } operand;
 
 static void to_petsc(operand *o)
@@ -96,7 +97,7 @@ static void to_hypre(operand *o)
     HYPRE_IJMatrixAssemble(o->ij);
     HYPRE_IJMatrixGetObject(o->ij, &matrix);
     o->hypre = matrix;
-    /* hypre's own lists, which it would have from its first use on */
+    /* hypre's communication lists, which it would otherwise create at the first use */
     hypre_MatvecCommPkgCreate(o->hypre);
     free(count);
     free(row);
@@ -144,7 +145,7 @@ static void unload(operand *o)
     memset(o, 0, sizeof *o);
 }
 
-/* ---- contestants: one product, its entries, and everything freed after the clock has stopped */
+/* ---- competitors: each times one product, counts its entries, and frees it after the clock has stopped */
 
 typedef struct result { double seconds; int64_t nnz; } result;
 
@@ -165,7 +166,7 @@ static double stop_clock(void)
 
 static bool verified, exact;
 static double sum, sum_of_sizes;        /* of the entries of tulle's C, set with verified */
-static const char *peer;                /* only those whose names begin so */
+static const char *peer;                /* only competitors whose names begin with this */
 
 static void add_up(const tulle_csr *c)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * combblas.cpp - products by CombBLAS behind a C interface.  It is a library of C++ templates, so this file
- * is C++ and no other of bench_mpi.
+ * combblas.cpp - products by CombBLAS behind a C interface.  It is a library of C++ templates, so this is the
+ * only C++ file of bench_mpi.
  *
- * Products are its own PSpGEMM(): SUMMA by broadcasts, local products column by column, a merge of what the
- * stages gave.  Indices have 32 bits, as everybody's here.  It takes square numbers of ranks alone.  Built
- * without OpenMP: every contestant has one thread a rank.  It has no P^T*A*P: P is transposed and two
- * products are made. */
+ * Products are computed by its PSpGEMM(): SUMMA with broadcasts, local products column by column, and a merge
+ * of the results of all stages.  Indices have 32 bits, as for the other libraries here.  It only supports
+ * square numbers of ranks.  It is built without OpenMP, because every library has one thread per rank.  It
+ * has no P^T*A*P: P is transposed, and two products are computed. */
 #include "combblas.h"
 
 #include <CombBLAS/CombBLAS.h>
 #include <algorithm>
 
-/* Its headers name these, and leave them to the program. */
+/* Its headers declare these, and the program must define them. */
 int cblas_splits = 1;
 double cblas_alltoalltime, cblas_allgathertime, cblas_localspmvtime, cblas_mergeconttime, cblas_transvectime;
 double mcl_Abcasttime, mcl_Bbcasttime, mcl_localspgemmtime, mcl_multiwaymergetime, mcl_kselecttime;
@@ -23,7 +23,7 @@ typedef combblas::SpParMat<int32_t, double, comb_block> comb_spread;
 typedef std::tuple<int32_t, int32_t, double> entry;
 typedef combblas::PlusTimesSRing<double, double> plus_times;
 
-struct comb_matrix { comb_spread m; };         /* made in place: a product is not copied again */
+struct comb_matrix { comb_spread m; };         /* constructed in place, so that a product is not copied */
 
 const char *comb_absent(int ranks)
 {
@@ -32,7 +32,7 @@ const char *comb_absent(int ranks)
     return side * side == ranks ? nullptr : "it takes square numbers of ranks alone (1, 4, 9, 16)";
 }
 
-/* Of n rows or columns those of part k of q; the last has what is left, as CombBLAS wants it. */
+/* The beginning of part k of q of n rows or columns; the last part has the remainder, as CombBLAS requires. */
 static int32_t cut(int32_t n, int q, int k)
 {
     return k == q ? n : n / q * k;

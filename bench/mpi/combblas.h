@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * combblas.h - CombBLAS as a contestant of bench_mpi.c (combblas.cpp). */
+ * combblas.h - CombBLAS as a peer of bench_mpi.c (combblas.cpp). */
 #ifndef BENCH_COMBBLAS_H
 #define BENCH_COMBBLAS_H
 #include <mpi.h>
@@ -10,14 +10,14 @@ extern "C" {
 
 typedef struct comb_matrix comb_matrix;
 #if defined(BENCH_HAVE_COMBBLAS)
-/* Why it is not among the contestants, or NULL: it is. */
+/* Why CombBLAS does not take part; NULL if it does. */
 const char  *comb_absent(int ranks);
-/* The whole matrix is on every rank, which keeps its block of the grid. */
+/* Every rank passes the whole matrix, and keeps its block of the grid. */
 comb_matrix *comb_load(MPI_Comm comm, int32_t rows, int32_t cols, const int32_t *row_ptr,
                        const int32_t *col_idx, const double *values);
 comb_matrix *comb_multiply(comb_matrix *A, comb_matrix *B);     /* A*B; B must not be A, but may be a copy */
 comb_matrix *comb_ptap(comb_matrix *A, comb_matrix *P);         /* P^T*A*P */
-/* Entries of all ranks, and the sum of their values. */
+/* The number of entries on all ranks, and the sum of their values. */
 void         comb_look(comb_matrix *A, int64_t *nnz, double *sum);
 void         comb_free(comb_matrix *A);
 #else

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""curve.py - docs/figures/cluster.svg from docs/records/forecast.txt, the tables that build/bench/forecast
-printed, one recipe below the other: bytes that A*A moves on 2 to 1024 ranks, in one dimension and on the best
-grid.  Needs Python alone."""
+"""curve.py - draws docs/figures/cluster.svg: the bytes that A*A moves on 2 to 1024 ranks, in one dimension
+and on the best grid. Input is docs/records/forecast.txt, the concatenated output of build/bench/forecast for
+several recipes. Needs only Python."""
 import math
 import pathlib
 import re

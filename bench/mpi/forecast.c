@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * forecast.c - what A*A would move on 1 to 1024 ranks, and how long that would take, from patterns alone.
+ * forecast.c - predicts the bytes that A*A would move on 1 to 1024 ranks, and the time, from patterns alone.
  *
  *     build/bench/forecast RECIPE [LATENCY BANDWIDTH PRODUCTS]
- *                                   seconds, bytes a second, products a second and rank
+ *                                   seconds, bytes per second, products per second and rank
  *
- * A simulated cluster: nothing is sent, and of C only the pattern is made.  1-D is the product of
- * src/dist/product.c: rows in even blocks, each distinct row of B from elsewhere once, 8 bytes for its
- * length and an index and a value for each entry.  2-D is that of src/dist/summa.c on a grid of R x C
- * ranks: rows of A to the ranks of a row of the grid, of rows of B the columns of a column of the grid,
- * blocks of C back to the owners of the rows; the grid with the fewest bytes is shown.  All bytes are those
- * that tulle would move, to the byte (bytes of tulle_dist_stats).  A rank's time is messages * latency +
- * bytes / bandwidth + products / rate; the time shown is that of the slowest rank.  Waiting, contention and
- * the rest of the machine are not in it.  bench/mpi/curve.py draws the tables. */
+ * A simulated cluster: nothing is sent, and of C only the pattern is computed.  1-D is the product of
+ * src/dist/product.c: equal blocks of rows; each rank receives every row of B that it needs from other ranks
+ * once, with 8 bytes for its length and an index and a value per entry.  2-D is that of src/dist/summa.c on a
+ * grid of R x C ranks: a row of A is sent to all ranks in its row of the grid, the entries of a row of B to
+ * the ranks in the grid columns that they belong to, and blocks of C back to the owners of their rows; the
+ * grid with the fewest bytes is shown.  The bytes are exactly those that tulle would move (bytes of
+ * tulle_dist_stats).  A rank's time is messages * latency + bytes / bandwidth + products / rate; the time
+ * shown is that of the slowest rank.  Waiting and contention are not modelled.  bench/mpi/curve.py draws the
+ * tables. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 enum { MOST = 1024, MOST_COLS = 64 };    /* ranks; columns of a grid */
 
 typedef struct model { double latency, bandwidth, rate; } model;
-typedef struct cost { double bytes, most, seconds; } cost;      /* of all ranks, of one, of the slowest */
+typedef struct cost { double bytes, most, seconds; } cost;      /* total; largest of a rank; slowest rank */
 
 typedef struct pattern { int64_t *ptr; int32_t *col; } pattern;
 
@@ -117,7 +118,7 @@ static void grid_row(cost *c, const model *m, int g, int cols, int ranks, const 
     }
 }
 
-/* The grid with the fewest bytes. */
+/* Finds the grid that moves the fewest bytes. */
 static cost two_dimensions(int ranks, const model *m, int *seen, int32_t *a, int32_t *own_c, int64_t *named,
                            int *cols)
 {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench-mpi` runs: products over 2 and 4 ranks of this machine (or $RANKS) next
-# to PETSc, hypre and CombBLAS.  The options go to bench_mpi (--quick, --only NAME, --runs N).  A run that
-# fails with CombBLAS is made again without it.  The last line is `mpi_vs_best=X min=Y cases=N` over all of
-# them.
+# run.sh [OPTIONS] - what `make bench-mpi` runs: products over 2 and 4 ranks of this machine (or $RANKS),
+# compared with PETSc, hypre and CombBLAS.  The options are passed to bench_mpi (--quick, --only NAME, --runs
+# N).  A run that fails with CombBLAS is repeated without it.  The last line is `mpi_vs_best=X min=Y cases=N`
+# over all runs.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 program=${BUILD:-build}/bench/bench_mpi

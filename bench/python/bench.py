@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""bench.py - the Python package beside its peers, in one process and one run, at equal threads.
+"""bench.py - compares the Python package with its peers, in one process and one run, with the same number of
+threads.
 
     bench.py [--threads 2] [--only PART,PART] [--seconds 0.5] [--no-spmm] [--no-products] [--cold]
              [--cpu-time]
 
-C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The contestants take turns,
-one product each, until each has run for so many seconds and three times; the median counts. Everyone's first
-result is checked. Between turns all sleep 8 ms, so that threads of one that spin for a while do not disturb
-the next. Y = A*X takes a millisecond or so, and a processor that has slept takes longer than that to be fast
-again: there a turn is at least two products and twelve milliseconds, of which the last counts, and MKL's
-threads spin for 4 ms instead of 200; with --cold all is as for C = A*B. Freeing a result is not timed.
---cpu-time is for machines that are busy otherwise: CPU time of all threads instead of time.
+C = A*B over the suite of bench_spgemm.c, and Y = A*X with 8, 32 and 128 columns. The libraries take turns,
+one product each, until each has run for --seconds and at least three times; the median counts. The first
+result of each is checked. Between turns the process sleeps for 8 ms, so that threads of one library that
+still spin do not disturb the next. Y = A*X takes only about a millisecond, and a processor that was idle
+needs longer than that to reach its full clock rate: there a turn is at least two products and twelve
+milliseconds, of which the last product counts, and MKL's threads spin for 4 ms instead of 200; with --cold it
+is done as for C = A*B. Freeing a result is not timed. --cpu-time measures the CPU time of all threads instead
+of the elapsed time, for machines with other load.
 """
 import argparse
 import itertools
@@ -42,7 +44,7 @@ def suite():
 
 
 def operands(recipe):
-    """The two factors, with values at random, as bench/operands.c makes them."""
+    """The two factors, with random values, as in bench/operands.c."""
     if recipe.startswith("multigrid:"):
         return multigrid(recipe[len("multigrid:"):])
     A = sp.csr_array(tulle.gallery(recipe + ("," if ":" in recipe else ":") + "values=random"))
@@ -70,7 +72,7 @@ def multigrid(product, edge=64, block=3):
 
 
 def turn(run, warm):
-    """Seconds of one product, the last of those that take `warm` seconds and are two at least; 0: of one."""
+    """Seconds of the last of at least two products in `warm` seconds; warm = 0: of a single product."""
     begin = clock()
     for runs in itertools.count(1):
         start = clock()
@@ -82,7 +84,7 @@ def turn(run, warm):
 
 
 def race(contestants, seconds, check, warm=0):
-    """Median seconds of each; contestants: name -> (run, show)."""
+    """Median seconds of each library; contestants: name -> (run, show)."""
     times = {name: [] for name in contestants}
     for name, (run, show) in contestants.items():
         check(name, show(run()))
@@ -123,7 +125,7 @@ def products(peers, settings):
         for peer in peers:
             try:
                 ready[peer.name] = peer.product(A, B)
-            except Exception as error:          # a peer that cannot is no contestant; it is named
+            except Exception as error:          # a peer that fails is reported and left out
                 print(f"{name}: {peer.name} cannot: {error}")
 
         def check(who, C):
@@ -191,7 +193,7 @@ def printed(command):
 
 
 def small_things(tiny):
-    """What a tiny product and the import take."""
+    """The times of a tiny product and of the import."""
     A = sp.csr_array(tulle.gallery("er:100,per_row=3"))
     B = A.copy()
     one, other = map(float, printed([tiny, "er:100,per_row=3"]).split())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""cuda.py - A*A (A*A^T where A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with
-operands of its own kind.
+"""cuda.py - A*A (A*A^T if A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with operands
+of its own type.
 
     cuda.py [--device cuda:0] [--only PART] [--pieces FILE] FOLDER-FILE-OR-RECIPE...
 
@@ -24,7 +24,7 @@ import tulle
 
 
 def packed(path):
-    """A pattern of .tpat.xz, with whole numbers as values."""
+    """Reads a pattern from .tpat.xz; its values are integers."""
     with (lzma.open if path.endswith(".xz") else open)(path, "rb") as file:
         raw = np.frombuffer(file.read(), np.uint8)
     assert bytes(raw[:5]) == b"TPAT1", path
@@ -38,7 +38,7 @@ def packed(path):
     steps = numbers[3 + rows:3 + rows + nnz] + 1
     first = indptr[:-1][np.diff(indptr) > 0]
     zigzag = steps[first] - 1
-    columns = np.cumsum((zigzag >> 1) ^ -(zigzag & 1))          # the first of each row that has any
+    columns = np.cumsum((zigzag >> 1) ^ -(zigzag & 1))          # the first column of each non-empty row
     steps[first] = 0
     run = np.cumsum(steps)
     lengths = np.diff(indptr)[np.diff(indptr) > 0]
@@ -91,11 +91,11 @@ def main():
     parser.add_argument("operands", nargs="+")
     settings = parser.parse_args()
     number = int(settings.device.partition(":")[2] or 0)
-    cupy.cuda.Device(number).use()                  # what is made without a word of devices goes there
+    cupy.cuda.Device(number).use()                  # the default device for new arrays
     torch.cuda.set_device(number)
 
     def give_back():
-        """The memory that CuPy and PyTorch keep for later, for whoever is next."""
+        """Frees the memory that CuPy and PyTorch keep for later, for the next library."""
         cupy.get_default_memory_pool().free_all_blocks()
         torch.cuda.empty_cache()
 
@@ -127,7 +127,7 @@ def main():
                     wrong += 1
                 del C
                 times[who] = median(call, wait)
-            except Exception as error:              # out of memory, mostly: it is said, and the others go on
+            except Exception as error:              # usually out of memory: reported, and the others continue
                 print(f"{name}: {who} cannot: {(str(error).splitlines() or [repr(error)])[0][:100]}")
                 wrong += who.startswith("tulle")
             give_back()

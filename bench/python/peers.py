@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Those that are compared: each makes its operands ready once, multiplies, and can show its result as SciPy's
-CSR.
+"""The libraries that are compared: each prepares its operands once, multiplies, and can return its result as
+SciPy's CSR.
 
-A peer's ``product(A, B)`` returns a function that is timed, and one that turns what it returned into a matrix
-of SciPy. ``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
+A peer's ``product(A, B)`` returns two functions: the one that is timed, and one that converts its result to a
+matrix of SciPy. ``dense(A, X, Y)`` is the same for sparse times dense, with Y given.
 """
 import ctypes
 
@@ -14,7 +14,7 @@ import tulle
 
 
 class Tulle:
-    """The package, its context kept."""
+    """The package, with a context that is reused."""
     name = "tulle"
 
     def __init__(self, threads):
@@ -28,7 +28,7 @@ class Tulle:
 
 
 class Fresh(Tulle):
-    """The package with a context for this product alone."""
+    """The package, with a new context for each product."""
     name = "fresh"
 
     def product(self, A, B):
@@ -52,7 +52,7 @@ class Scipy:
 
 
 class Mkl:
-    """Intel's library by sparse_dot_mkl; rows of C are left unsorted, which is its fastest way."""
+    """Intel's MKL through sparse_dot_mkl; rows of C are left unsorted, which is fastest."""
     name = "mkl"
 
     def __init__(self, threads):
@@ -62,7 +62,7 @@ class Mkl:
 
     @staticmethod
     def spin(milliseconds):
-        """How long its threads wait awake after a product; 200 unless told."""
+        """Sets how long its threads spin after a product, in ms; the default is 200."""
         ctypes.CDLL("libiomp5.so").kmp_set_blocktime(milliseconds)
 
     def product(self, A, B):
@@ -75,7 +75,7 @@ class Mkl:
 
 
 class GraphBLAS:
-    """SuiteSparse:GraphBLAS itself, by cffi: GrB_mxm into a new C, then GrB_wait."""
+    """SuiteSparse:GraphBLAS, called through cffi: GrB_mxm into a new C, then GrB_wait."""
     name = "graphblas"
 
     def __init__(self, threads):
@@ -94,7 +94,7 @@ class GraphBLAS:
         return self.ffi.gc(C, self.lib.GrB_Matrix_free)
 
     def pointers(self, i, j, x):
-        """Arrays of rows, columns and values, as GraphBLAS takes them."""
+        """Arrays of rows, columns and values, for GraphBLAS."""
         types = ("GrB_Index[]", i), ("GrB_Index[]", j), ("double[]", x)
         return [self.ffi.from_buffer(name, array) for name, array in types]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [OPTIONS] - what `make bench-python` runs: the package against SciPy, MKL (sparse_dot_mkl),
-# SuiteSparse:GraphBLAS and PyTorch, which come from PyPI into build/bench-python; then what a tiny product
-# and the import take.  Options go to bench.py.
+# run.sh [OPTIONS] - what `make bench-python` runs: compares the package with SciPy, MKL (sparse_dot_mkl),
+# SuiteSparse:GraphBLAS and PyTorch, which are installed from PyPI into build/bench-python; then measures a
+# tiny product and the import.  Options are passed to bench.py.
 # The last line is `python_vs_scipy=X vs_best=Y min=Z matrices=N`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tiny.c - microseconds of one product of 100 rows in C, of a matrix with itself and with a copy of it, the
- * least of many rounds: what the Python package adds is measured against it. */
+ * tiny.c - the time in microseconds of a product of 100 rows in C, of a matrix with itself and with a copy of
+ * it, the minimum of many rounds.  The overhead of the Python package is computed from it. */
 #define _POSIX_C_SOURCE 200809L
 #include "tulle.h"
 #include <stdio.h>

@@ -7,14 +7,14 @@
 >>> C.shape, C.nnz
 ((10000, 10000), 128004)
 
-What comes from which file stands in the table below; it is loaded when it is first used, so that importing
+Modules are imported when one of their names is first used, according to the table below, so that importing
 tulle takes no time.
 """
 from __future__ import annotations
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False                   # type checkers take it as true; importing typing would take longer than all else
+TYPE_CHECKING = False                   # type checkers assume True; importing typing would take longer than all else
 
 _WHERE = {
     "matmul": "_matmul", "verify": "_matmul", "spmm": "_spmm", "SpmmPlan": "_spmm_plan", "Plan": "_plan", "estimate": "_forecast",
@@ -35,7 +35,7 @@ def __getattr__(name: str):
         raise AttributeError(f"module 'tulle' has no attribute {name!r}")
     from importlib import import_module
     found = getattr(import_module(f"tulle.{_WHERE[name]}"), name)
-    globals()[name] = found             # the next time it is found at once
+    globals()[name] = found             # so that later uses do not call this function
     return found
 
 

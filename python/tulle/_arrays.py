@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Arrays of NumPy, of CuPy and PyTorch on CUDA: from an array to an address, and back.
+"""Arrays of NumPy, and of CuPy and PyTorch on CUDA: conversion to addresses and back.
 
-An operand is three arrays (:class:`Parts`); :func:`csr_view` and :func:`dense_view` make the library's views
-of them. What a view points to is kept in ``keep``, since conversions may have made copies.
+An operand consists of three arrays (:class:`Parts`); :func:`csr_view` and :func:`dense_view` make the
+library's views of them. ``keep`` holds references to what a view points to, as conversions may have made copies.
 """
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class NumpyArrays:
     def cast(x, dtype: np.dtype):
         return x.astype(dtype)
 
-    copy = cast                         # always a new array
+    copy = cast                         # cast() always returns a new array
 
     @staticmethod
     def flat(x):
-        """The array itself where its values are aligned and lie side by side, else a copy."""
+        """The array itself if its values are aligned and contiguous, else a copy."""
         flags = x.flags
         return x if flags.c_contiguous and flags.aligned else np.array(x, order="C")
 
     @staticmethod
     def address(x) -> int:
-        try:                            # a quarter of the time of the way below
+        try:                            # takes a quarter of the time of the general code below
             return addressof(_buffer(x))
         except (TypeError, ValueError):             # read-only, or empty
             return x.__array_interface__["data"][0]
@@ -66,7 +66,7 @@ class NumpyArrays:
 
     @staticmethod
     def stream(x) -> Optional[tuple]:
-        """(its object, its number) of the stream that work for these arrays belongs to; the host has none."""
+        """(object, handle) of the stream in which these arrays are used; arrays in host memory have none."""
         return None
 
     wrap = staticmethod(host_array)
@@ -136,7 +136,7 @@ class CupyArrays(CudaArrays):
             return cupy.empty(shape, dtype)
 
 
-LEGACY_STREAM = 1               # CU_STREAM_LEGACY: number 0 would be the context's own
+LEGACY_STREAM = 1               # CU_STREAM_LEGACY; 0 would mean tulle's own stream
 
 
 class TorchCudaArrays(CudaArrays):
@@ -189,7 +189,7 @@ NUMPY, CUPY, TORCH_CUDA = NumpyArrays, CupyArrays, TorchCudaArrays
 
 
 def common_dtype(a: np.dtype, b: np.dtype, out: Any = None) -> np.dtype:
-    """The type in which a product is computed: what NumPy would make of both, or ``out``.
+    """The type in which a product is computed: NumPy's result type of both, or ``out``.
 
     >>> common_dtype(np.dtype("int32"), np.dtype("float32"))
     dtype('float64')
@@ -225,9 +225,9 @@ def common_dtype(a: np.dtype, b: np.dtype, out: Any = None) -> np.dtype:
 
 
 def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list) -> _lib.Csr:
-    """The library's view of a matrix, of its transpose where it is stored by columns.
+    """The library's view of a matrix, or of its transpose if it is stored by columns.
 
-    dtype None: of the pattern alone.
+    dtype None: a view of the pattern, without values.
     """
     if xp is NUMPY:
         view = _plain_view(parts, dtype, keep)
@@ -247,7 +247,7 @@ def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list)
             data = xp.cast(data, dtype)
         data = xp.flat(data)
         values = xp.address(data)
-    # SciPy allows arrays to be longer than what is used of them.
+    # SciPy allows arrays that are longer than the number of entries.
     nnz = len(indices) if xp.on_device else _entries(indptr, rows, by_columns, name)
     if nnz > len(indices) or dtype is not None and nnz > len(data):
         raise PatternError(f"{name}: {nnz} entries are said to be there, but indices has {len(indices)} and data {len(data)}")
@@ -257,9 +257,9 @@ def csr_view(xp, parts: Parts, dtype: Optional[np.dtype], name: str, keep: list)
 
 
 def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional[_lib.Csr]:
-    """The view where everything is as the library wants it, without detours; None where anything is not.
+    """The view of arrays that need no conversion; None if any of them does.
 
-    For products of a hundred rows it counts that this takes half the time of the general way.
+    It takes half the time of the general code, which matters for products of a hundred rows.
     """
     rows, cols, indptr, indices, data, by_columns = parts
     if by_columns:
@@ -273,7 +273,7 @@ def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional
         if nnz > count or nnz > values:
             return None
         p, i, d = addressof(_buffer(indptr)), addressof(_buffer(indices)), addressof(_buffer(data))
-    except (TypeError, ValueError):     # of two dimensions, with gaps, read-only, or empty
+    except (TypeError, ValueError):     # two-dimensional, not contiguous, read-only, or empty
         return None
     if (p | i | d) & 7:                 # perhaps not aligned
         return None
@@ -282,14 +282,14 @@ def _plain_view(parts: Parts, dtype: Optional[np.dtype], keep: list) -> Optional
 
 
 def _entries(indptr, rows: int, by_columns: bool, name: str) -> int:
-    """How many entries there are, by the last row pointer."""
+    """The number of entries, from the last row pointer."""
     if len(indptr) != rows + 1:
         raise PatternError(f"{name}: there are {len(indptr)} row pointers for {rows} {'columns' if by_columns else 'rows'}")
     return indptr.item(-1)
 
 
 def _indices(xp, x, what: str, name: str):
-    """An array of indices as the library takes it, and its type there."""
+    """An array of indices of a type that the library supports, and the library's number of that type."""
     dtype = xp.dtype(x)
     number = INDEX.get(dtype)
     if number is None:
@@ -301,9 +301,9 @@ def _indices(xp, x, what: str, name: str):
 
 
 def dense_view(xp, x, dtype: np.dtype, keep: list, copy: bool = True) -> Optional[_lib.Dense]:
-    """The library's view of a dense matrix, by rows or by columns, with gaps or without.
+    """The library's view of a dense matrix, row-major or column-major, with any leading dimension.
 
-    Where it lies otherwise, of a copy; None where ``copy`` is False.
+    For any other layout the view is of a copy, or None if ``copy`` is False.
     """
     if xp.dtype(x) != dtype:
         if not copy:
@@ -332,10 +332,10 @@ def dense_view(xp, x, dtype: np.dtype, keep: list, copy: bool = True) -> Optiona
 
 
 def wrapped(xp, owner, view: _lib.Csr):
-    """(indptr, indices, data) over the memory of a matrix of the library, one width of index for both.
+    """(indptr, indices, data) over the memory of a matrix of the library, with one index type for both.
 
-    The width differs only where there are more entries than columns' type can count: then indices are
-    widened.
+    The library's types differ only if there are more entries than the type of the columns can count; then the
+    columns are converted to the wider type.
     """
     indptr = xp.wrap(owner, view.row_ptr, view.rows + 1, INDEX_DTYPE[view.ptr_type])
     indices = xp.wrap(owner, view.col_idx, view.nnz, INDEX_DTYPE[view.idx_type])
@@ -347,7 +347,7 @@ def wrapped(xp, owner, view: _lib.Csr):
 
 
 def shapes_meet(a: tuple, b: tuple, name_a: str = "A", name_b: str = "B") -> None:
-    """Refuses factors that do not fit together, in the caller's words."""
+    """Raises ShapeError if the inner dimensions differ, with the caller's names of the operands."""
     if a[1] != b[0]:
         raise ShapeError(f"{name_a} is {a[0]} x {a[1]} and {name_b} is {b[0]} x {b[1]}: the {a[1]} columns of {name_a} "
                          f"do not meet the {b[0]} rows of {name_b}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Contexts: a device, its memory and its threads.
 
-Every function finds one by itself: each thread of Python has its own for each device it uses, made when it is
-first needed, so threads do not wait for each other. A :class:`Context` made by hand may be shared by threads:
-they take turns.
+By default every Python thread has its own context for each device that it uses, created when it is first
+needed, so threads do not wait for each other. A :class:`Context` that is created explicitly may be shared by
+threads: they take turns.
 """
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ._lib import tl
 from ._signals import Held, in_main_thread
 from .errors import DeviceError, InvalidError, error_of
 
-LONG = 4096             # entries of operands from which on a call can be interrupted: below, it takes no time
+LONG = 4096             # calls with at least this many entries can be interrupted; shorter ones take no time
 
 Progress = Callable[[str, float], object]
 
 
 class Stats(NamedTuple):
-    """What the last product of a context took."""
+    """Counts, times and memory of the last product of a context."""
     seconds: float
     products: int
     a_nnz: int
@@ -46,19 +46,19 @@ def _text(text: Optional[bytes]) -> str:
 class Core:
     """The library's context, freed when neither a Context nor a plan needs it."""
     __slots__ = ("handle", "lock", "holder", "dropped")
-    _free = tl.ctx_free                 # found while the interpreter ends, too
+    _free = tl.ctx_free                 # an attribute, as globals may be gone when the interpreter exits
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
         self.lock = threading.Lock()
-        self.holder = 0                 # the thread that has the lock
-        self.dropped: list = []         # (free, plan) of plans that went while a call was under way
+        self.holder = 0                 # the thread that holds the lock
+        self.dropped: list = []         # (free, plan) of plans that were collected during a call
 
     def drop(self, free, plan) -> None:
-        """Frees a plan of this context: now or, where a call is under way, after it.
+        """Frees a plan of this context: now, or after the current call if there is one.
 
-        A plan goes when the garbage collector says so, in any thread; its memory is the context's, which
-        serves one thread at a time.
+        The garbage collector may delete a plan at any time and in any thread, but its memory belongs to the
+        context, which only one thread may use at a time.
         """
         self.dropped.append((free, plan))
         if self.lock.acquire(False):
@@ -68,13 +68,13 @@ class Core:
                 self.lock.release()
 
     def free_dropped(self) -> None:
-        """Frees what was dropped; the caller has the lock."""
+        """Frees the plans that were dropped; the caller holds the lock."""
         while self.dropped:
             free, plan = self.dropped.pop()
             free(plan)
 
     def __del__(self) -> None:
-        # After a fork, another thread may have been at work with it: then it stays as it is.
+        # In a child of fork(), a thread of the parent may have been using it: then it is not freed.
         if self.handle and not self.lock.locked():
             self.free_dropped()
             self._free(self.handle)
@@ -83,13 +83,15 @@ class Core:
 class Context:
     """A device with its memory and threads.
 
-    ``device`` is a name of :func:`tulle.devices`; several with commas, ``"cpu,cuda:0"``, share each product;
-    ``"cpu/cuda:0"`` chooses one of both for each product by a forecast. None is ``$TULLE_DEVICE``, or else that choice
-    with the best GPU there is, or the CPU.
-    ``threads`` are those of the CPU (None: all cores). ``progress(stage, fraction)`` is called now and then
-    during long work; what it returns, when true, cancels, and an exception in it ends the work and comes out
-    of the call. In a ``with`` block the context is the one that functions use without being told; the end of
-    the last such block, in any thread, closes it. ``device=`` takes a context as well as a name.
+    ``device`` is a name from :func:`tulle.devices`. Several names with commas, ``"cpu,cuda:0"``, share each
+    product; ``"cpu/cuda:0"`` chooses one of the two for each product, the one with the shorter predicted time.
+    None means ``$TULLE_DEVICE`` if that is set, else the choice between the CPU and the best GPU, or the CPU if
+    there is no GPU.
+
+    ``threads`` is the number of CPU threads (None: all cores). ``progress(stage, fraction)`` is called now and
+    then during long work; it cancels the work by returning a true value, and an exception in it ends the work
+    and is raised by the call. In a ``with`` block the context is the default of all functions in that thread;
+    the end of the last such block, in any thread, closes it. ``device=`` accepts a context as well as a name.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:10")
@@ -101,11 +103,11 @@ class Context:
 
     def __init__(self, device: Optional[str] = None, *, threads: Optional[int] = None,
                  progress: Optional[Progress] = None) -> None:
-        self._core: Optional[Core] = None       # None: closed, or never made
-        self._callback = None                   # what the library calls, while it may
-        self._stream = None                     # the caller's stream, kept as long as the library may look at it
+        self._core: Optional[Core] = None       # None: closed, or creation failed
+        self._callback = None                   # a reference, as long as the library may call it
+        self._stream = None                     # a reference to the caller's stream, as long as the library may use it
         self._stream_id = 0
-        self._blocks: list = []                 # one entry for each with block, of any thread, that has not ended
+        self._blocks: list = []                 # one entry for each current with block of any thread
         self.progress = progress
         why = ctypes.create_string_buffer(1024)
         core = Core()
@@ -122,7 +124,7 @@ class Context:
 
     @property
     def core(self) -> Core:
-        """What a plan keeps."""
+        """The object that a plan refers to, so that the library's context exists as long as the plan."""
         if self._core is None:
             raise InvalidError("this context is closed")
         return self._core
@@ -134,11 +136,11 @@ class Context:
 
     def run(self, size: int, function, *arguments, allow: int = 0, progress: Optional[Progress] = None,
             trace: Optional[list] = None, stream: Optional[tuple] = None) -> int:
-        """Calls a function of the library, which may take long where ``size`` (entries) is large.
+        """Calls a function of the library, which may take long if ``size`` (entries) is large.
 
-        Raises what its status says, unless that is the one in ``allow``, which is returned. The lines that
-        the library tells of its choices go into ``trace``. The work goes to the CUDA stream ``stream``, set
-        by who has the lock: another thread's call cannot come in between.
+        Raises the exception for its status, unless that is the one in ``allow``, which is returned. The trace
+        lines of the library are appended to ``trace``. The CUDA stream is set to ``stream`` while the lock is
+        held, so that no other thread can change it before the call.
         """
         core = self.core
         lock = core.lock
@@ -167,14 +169,14 @@ class Context:
             lock.release()
 
     def _watched(self, core: Core, function, arguments, progress: Optional[Progress]) -> int:
-        """The call with progress told and signals heeded."""
+        """The call, with progress reports, and with handling of signals."""
         raised: list[BaseException] = []
 
         def told(_user, stage, fraction):
             try:
                 held.run()
                 return 1 if progress is not None and progress(_text(stage), fraction) else 0
-            except BaseException as error:          # whatever it is, it comes out of the call below
+            except BaseException as error:          # raised again after the call of the library
                 raised.append(error)
                 return 1
 
@@ -200,8 +202,8 @@ class Context:
             tl.ctx_set_trace(core.handle, _lib.TraceFn(), None)
 
     def use_stream(self, stream, number: int) -> None:
-        """Work goes to this CUDA stream from now on; ``stream`` is the object that keeps it alive. The caller
-        has the lock.
+        """Sets the CUDA stream of this context; ``stream`` is the object that keeps it alive. The caller holds
+        the lock.
         """
         if number != self._stream_id:
             status = tl.cuda_set_stream(self.handle, number)
@@ -209,7 +211,7 @@ class Context:
                 raise error_of(status, _text(tl.ctx_error(self.handle)))
             self._stream, self._stream_id = stream, number
 
-    # ---- what it can tell
+    # ---- statistics and memory
 
     def stats(self) -> Stats:
         """Counts, times and memory of its last product."""
@@ -218,25 +220,25 @@ class Context:
         return stats_of(raw)
 
     def trim(self) -> None:
-        """Gives memory back that is kept from one product to the next."""
+        """Frees memory that is kept for later products."""
         self.run(0, tl.ctx_trim, self.handle)
 
-    # ---- its life
+    # ---- closing
 
     def close(self) -> None:
-        """Ends its use; the library's context goes with the last plan that was made with it. Results live
-        on.
+        """Closes the context. The library's context is freed with the last plan that was created with it;
+        results remain valid.
         """
         self._core = None
 
     def __enter__(self) -> Context:
-        self.handle             # a closed one is refused
+        self.handle             # raises an exception if the context is closed
         _mine.stack.append(self)
         self._blocks.append(None)
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        stack = _mine.stack     # of the thread that leaves the block, which may be another than has entered it
+        stack = _mine.stack     # of the thread that leaves the block, which may not be the one that entered it
         for i in range(len(stack) - 1, -1, -1):
             if stack[i] is self:
                 del stack[i]
@@ -253,17 +255,17 @@ class Context:
 
 
 def stats_of(raw: _lib.Stats) -> Stats:
-    """The library's numbers as Python's."""
+    """Converts the library's structure."""
     shares = {_text(s.name): (s.rows, s.products) for s in raw.share[:raw.shares] if s.rows}
     return Stats(raw.sec_total, raw.products, raw.a_nnz, raw.b_nnz, raw.c_nnz, raw.workspace_bytes, raw.peak_bytes,
                  raw.threads, _text(raw.policy), _text(raw.device), _text(raw.isa), shares)
 
 
-# ---- which one is used
+# ---- the context for a call
 
 class _Mine(threading.local):
     def __init__(self) -> None:
-        self.stack: list[Context] = []          # of with blocks
+        self.stack: list[Context] = []          # of nested with blocks
         self.contexts: dict[str, Context] = {}
         self.default = os.environ.get("TULLE_DEVICE") or "cpu"
 
@@ -272,10 +274,10 @@ _mine = _Mine()
 
 
 def context_for(device: Union[None, str, Context], at: Optional[str] = None) -> Context:
-    """The context for a call: ``device`` is what the caller said, ``at`` the device on which operands lie.
+    """The context for a call: ``device`` is the caller's argument, ``at`` the device that holds the operands.
 
-    Operands of the host are multiplied on the CPU unless somebody says otherwise: ``device``, a ``with``
-    block or ``$TULLE_DEVICE``.
+    Operands in host memory are multiplied on the CPU, unless ``device``, a ``with`` block or
+    ``$TULLE_DEVICE`` names another device.
     """
     mine = _mine
     if device is None:
@@ -300,19 +302,19 @@ def _checked(context: Context, at: Optional[str]) -> Context:
 
 
 def _name(word: Optional[str], what: str) -> Optional[bytes]:
-    """A name of a caller as C has it, where a zero would be its end."""
+    """Encodes a name for C; rejects zero bytes, which would end it."""
     if word is None or word == "":
         return None
     if isinstance(word, str) and "\0" not in word:
         try:
             return word.encode()
-        except UnicodeEncodeError:      # half of a character
+        except UnicodeEncodeError:      # a lone surrogate
             pass
     raise InvalidError(f"{what} is {word!r}, which cannot be a name")
 
 
 def _whole(number, what: str) -> int:
-    """An integer of a caller, for a field of the library."""
+    """Checks an integer argument for a field of a library structure."""
     try:
         value = number.__index__()
     except AttributeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What there is: devices and policies."""
+"""The lists of devices and policies."""
 from __future__ import annotations
 
 from ctypes import byref
@@ -11,7 +11,7 @@ from ._lib import tl
 
 
 class Device(NamedTuple):
-    """A device, or a driver that is not there. ``name`` is what ``device=`` takes."""
+    """A device, or a driver that is missing. ``name`` is for ``device=``."""
     name: str
     text: str
     arch: str
@@ -33,14 +33,14 @@ def devices() -> list[Device]:
     found = []
     raw = _lib.DeviceInfo()
     for i in range(tl.device_count()):
-        if tl.device_info(i, byref(raw)) == 0:          # the list may have become shorter
+        if tl.device_info(i, byref(raw)) == 0:          # the list may have become shorter meanwhile
             found.append(Device(_text(raw.name), _text(raw.text), _text(raw.arch), _text(raw.driver), raw.memory_bytes,
                                 raw.memory_free, raw.processors, raw.threads, bool(raw.usable), _text(raw.why_not)))
     return found
 
 
 def policies() -> dict[str, str]:
-    """The names that ``policy=`` takes, each with a line about it.
+    """The names for ``policy=``, each with a one-line description.
 
     >>> "auto" in policies()
     True

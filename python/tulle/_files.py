@@ -19,11 +19,11 @@ from ._memory import TYPE, Owned
 from .errors import DtypeError, InvalidError, TulleError, in_callers_words
 
 Path = Union[str, bytes, "os.PathLike[str]"]
-LONG = 1 << 20                          # a file, a recipe: may take long
+LONG = 1 << 20                          # the `size` for Context.run(): files and recipes may take long
 
 
 def _path(path: Path) -> bytes:
-    """A file's name as C has it, where a zero would be its end."""
+    """Encodes a file name for C; rejects zero bytes, which would end it."""
     name = os.fsencode(path)
     if not name or b"\0" in name:
         raise InvalidError(f"{path!r} cannot be the name of a file")
@@ -31,7 +31,7 @@ def _path(path: Path) -> bytes:
 
 
 def _sparse(owner: Owned) -> Any:
-    """A matrix of the library as SciPy's CSR, or as tulle's own where there is no SciPy."""
+    """A matrix of the library as SciPy's CSR, or as tulle's own if SciPy is not installed."""
     view = owner.view()
     indptr, indices, data = wrapped(NUMPY, owner, view)
     try:
@@ -44,11 +44,11 @@ def _sparse(owner: Owned) -> Any:
 
 def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] = "cpu",
          progress: Optional[Progress] = None) -> Any:
-    """The matrix in a file: .mtx, .mtx.gz, SuiteSparse's .tar.gz and .tulle, told apart by content.
+    """Reads a matrix from a file: .mtx, .mtx.gz, SuiteSparse's .tar.gz or .tulle, recognised by its content.
 
-    The result is SciPy's ``csr_array`` (:class:`tulle.Csr` where there is no SciPy). Values are double or
-    complex double. ``"A.tar.gz:NAME"`` is a member of an archive. With ``mapped``, a .tulle file is not
-    copied: nobody may change it while the matrix is in use, and the matrix must not be written to.
+    The result is SciPy's ``csr_array`` (:class:`tulle.Csr` if SciPy is not installed). Values are double or
+    complex double. ``"A.tar.gz:NAME"`` is a member of an archive. With ``mapped``, a .tulle file is mapped into
+    memory and not copied: the file must not change while the matrix is in use, and the arrays are read-only.
 
     >>> import os, tempfile, tulle
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -62,17 +62,17 @@ def read(path: Path, *, mapped: bool = False, device: Union[None, str, Context] 
     function = tl.read_mapped if mapped else tl.read
     context.run(LONG, function, context.handle, _path(path), byref(owner.handle), progress=progress)
     result = _sparse(owner)
-    if mapped:                          # a write into the mapping would end the program
+    if mapped:                          # writing to the mapping would crash the program
         for array in (result.data, result.indices, result.indptr):
             array.flags.writeable = False
     return result
 
 
 def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progress: Optional[Progress] = None) -> None:
-    """Writes a sparse matrix; the format follows the name: .mtx, .mtx.gz or .tulle.
+    """Writes a sparse matrix; the name determines the format: .mtx, .mtx.gz or .tulle.
 
-    The file appears under its name when it is complete, or not at all. Integers become doubles where that
-    keeps their values.
+    An existing file is replaced only when the new one is complete. Integers are converted to doubles if that
+    does not change their values.
 
     >>> import os, tempfile, tulle
     >>> A = tulle.gallery("cage5")
@@ -92,16 +92,16 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
     context = context_for(device, xp.place(keep[0]))
 
     def made(function, *given, allow: int = 0) -> Owned:
-        """A matrix that the library makes; without a handle where it refuses with ``allow``."""
+        """A matrix created by the library; its handle is null if the status was ``allow``."""
         owner = Owned()
         context.run(LONG, function, context.handle, *given, byref(owner.handle), allow=allow, progress=progress,
                     stream=xp.stream(keep[0]))
         return owner
 
-    if parts.by_columns:                # SciPy would write anywhere where an index is out of range
+    if parts.by_columns:                # checked here: with an index out of range SciPy writes out of bounds
         try:
             owner = made(tl.csr_transpose, view, _lib.TRANSPOSE, allow=_lib.EPATTERN)
-            if not owner.handle:        # columns out of order
+            if not owner.handle:        # unsorted columns
                 ordered = made(tl.csr_sort, view)
                 owner = made(tl.csr_transpose, ordered.view(), _lib.TRANSPOSE)
         except TulleError as error:
@@ -110,13 +110,13 @@ def write(path: Path, A: Any, *, device: Union[None, str, Context] = None, progr
         view = owner.view()
     status = context.run(LONG, tl.write, context.handle, _path(path), view, allow=_lib.EPATTERN, progress=progress,
                          stream=xp.stream(keep[0]))
-    if status:                          # rows out of order
+    if status:                          # unsorted rows
         owner = made(tl.csr_sort, view)
         context.run(LONG, tl.write, context.handle, _path(path), owner.view(), progress=progress)
 
 
 def _kept(xp, data) -> np.dtype:
-    """The type in which values are written unchanged."""
+    """The type to which values can be converted without changing them."""
     dtype = xp.dtype(data)
     if dtype.newbyteorder("=") in TYPE:
         return dtype.newbyteorder("=")
@@ -130,10 +130,10 @@ def _kept(xp, data) -> np.dtype:
 
 
 def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress: Optional[Progress] = None) -> Any:
-    """A well-known matrix by name, such as ``"poisson2d:1000"``, ``"cage12"``,
+    """Generates a well-known matrix by name, such as ``"poisson2d:1000"``, ``"cage12"``,
     ``"rmat:scale=14,edges=16,seed=1"``.
 
-    :func:`recipes` lists them. The same on every machine; SciPy's ``csr_array``, of doubles.
+    :func:`recipes` lists them. The result is SciPy's ``csr_array`` of doubles, the same on every machine.
 
     >>> gallery("cage5").nnz
     233
@@ -147,7 +147,7 @@ def gallery(recipe: str, *, device: Union[None, str, Context] = "cpu", progress:
 
 
 def recipes() -> dict[str, str]:
-    """The names that :func:`gallery` knows, each with its parameters in a line.
+    """The names for :func:`gallery`, each with a line that describes its parameters.
 
     >>> "poisson2d" in recipes()
     True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a product would take, and what would be chosen for it, without computing it."""
+"""The cost of a product and the algorithms that would be chosen for it, without computing it."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional, Union
@@ -13,8 +13,8 @@ from .errors import DtypeError, TulleError
 
 
 class Forecast(NamedTuple):
-    """Counts and memory of a product before it is made. The bounds are strict; bytes are the peak on the CPU,
-    C included.
+    """Counts and memory of a product before it is computed. nnz_lower and nnz_upper are guaranteed bounds;
+    bytes are the peak on the CPU, including C.
     """
     products: int
     nnz_lower: int
@@ -24,8 +24,8 @@ class Forecast(NamedTuple):
     bytes_upper: int
     policy: str
     shares: dict[str, tuple[int, int]]      # accumulator: (rows, products)
-    device: str                             # where matmul() would compute it
-    seconds_cpu: float                      # from host to host, where the context chooses between the CPU and a GPU; else 0
+    device: str                             # on which matmul() would compute it
+    seconds_cpu: float                      # with transfers; 0 unless the context chooses between the CPU and a GPU
     seconds_device: float
 
 
@@ -46,7 +46,7 @@ def estimate(A: Any, B: Any, *, out_dtype: Any = None, policy: Optional[str] = N
 def explain(A: Any, B: Any, *, out_dtype: Any = None, policy: Optional[str] = None, accumulator: Optional[str] = None,
             transpose_a: Union[bool, str] = False, transpose_b: Union[bool, str] = False,
             device: Union[None, str, Context] = None) -> str:
-    """The same in words: what would be chosen for A*B, and why.
+    """The same as text: which algorithms would be chosen for A*B, and why.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:100")
@@ -79,7 +79,7 @@ def _forecast(A, B, out_dtype, policy, accumulator, transpose_a, transpose_b, de
     try:
         status = context.run(size, tl.estimate, context.handle, pair.left, pair.right, options, raw, allow=_lib.EPATTERN,
                              trace=trace, stream=stream)
-        if status:                      # rows out of order
+        if status:                      # unsorted rows
             options.sort_inputs = 1
             context.run(size, tl.estimate, context.handle, pair.left, pair.right, options, raw, trace=trace, stream=stream)
     except TulleError as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""SciPy's own ``A @ B`` through tulle, for who asks for it.
+"""Lets SciPy's own ``A @ B`` use tulle, on request.
 
-SciPy multiplies two sparse matrices in one method of CSR and CSC matrices, whatever was typed (``@``, ``*``
-of matrices, ``dot``, ``**``). :func:`install` puts a function in its place that gives the product to tulle
-and, where tulle does not take the operands (integers, one dimension, ...), to the method that was there.
-:func:`uninstall` puts that back.
+SciPy multiplies two sparse matrices in one method of CSR and CSC matrices, for every operator (``@``, ``*``
+of matrices, ``dot``, ``**``). :func:`install` replaces this method by a function that calls tulle or, if
+tulle does not support the operands (integers, one dimension, ...), the original method. :func:`uninstall`
+restores that.
 """
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _class():
 
 
 def install() -> None:
-    """From now on ``A @ B`` of SciPy's sparse matrices goes through tulle, for all of this process.
+    """From now on ``A @ B`` of SciPy's sparse matrices uses tulle, in the whole process.
 
-    The results are those of SciPy, but for rows that are sorted and for the last bits of sums.
+    The results are those of SciPy, except that rows are sorted and sums may be rounded differently.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:50")
@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """SciPy's ``A @ B`` is SciPy's again.
+    """Restores SciPy's own ``A @ B``.
 
     >>> import tulle
     >>> tulle.install()
@@ -63,7 +63,7 @@ def uninstall() -> None:
 
 
 def installed() -> bool:
-    """Whether SciPy's ``A @ B`` goes through tulle now.
+    """Whether SciPy's ``A @ B`` currently uses tulle.
 
     >>> import tulle
     >>> tulle.installed()
@@ -73,11 +73,11 @@ def installed() -> bool:
 
 
 def _product(self, other):
-    """What stands in the place of SciPy's method."""
+    """The function that replaces SciPy's method."""
     original = _original
     if len(self.shape) == 2 and len(other.shape) == 2 and self.dtype.char in "fdFD" and other.dtype.char in "fdFD":
         try:
             return matmul(self, other)
         except (DtypeError, ShapeError):
-            pass                        # SciPy has its own words for it
+            pass                        # SciPy raises its own exception
     return original(self, other)

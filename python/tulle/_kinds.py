@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The kinds of matrix that callers bring: SciPy's, CuPy's and PyTorch's sparse ones, tulle's own, and dense
-ones.
+"""The supported kinds of matrices: sparse ones of SciPy, CuPy, PyTorch and tulle, and dense ones.
 
-A kind is a :class:`Kind`: how to take a matrix apart, and how to make a result of the same kind. Which kind a
-matrix is, is decided once for each class, by the library it comes from; nothing is imported for that.
+A :class:`Kind` extracts the arrays of a matrix, and builds a result of the same kind. The kind of a class is
+determined once, from the name of the library that it comes from, without importing that library.
 """
 from __future__ import annotations
 
@@ -17,35 +16,35 @@ from ._arrays import Parts
 from ._csr import Csr
 from .errors import DtypeError, InvalidError, ShapeError
 
-_tuple = tuple.__new__                  # makes a named tuple in half the time of its own way
+_tuple = tuple.__new__                  # creates a named tuple in half the time of its constructor
 
 
 class Kind:
-    """How matrices of one class are taken apart and made."""
+    """How the arrays of matrices of one class are extracted, and results are built."""
     sparse = True
     family = ""                         # kinds of one family can be multiplied with each other
 
     def arrays(self, A):
-        """What its arrays are: NUMPY, CUPY or TORCH_CUDA."""
+        """The library of its arrays: NUMPY, CUPY or TORCH_CUDA."""
         return _arrays.NUMPY
 
     def parts(self, A) -> Parts:
         raise NotImplementedError
 
     def build(self, like, shape, indptr, indices, data, by_columns: bool):
-        """A result of the kind of ``like``, over these arrays."""
+        """A result of the same kind as ``like`` with these arrays."""
         raise NotImplementedError
 
     def target(self, out):
-        """The values of a caller's ``out``, which are written."""
+        """The array of values of the caller's ``out``, which will be written."""
         return self.parts(out).data
 
     def index_type(self, A) -> int:
-        """The only width of index that results of this kind can have, or 0."""
+        """The index type of results if this kind supports only one, or 0."""
         return 0
 
     def compressed(self, A) -> bool:
-        """Whether it is stored as CSR or CSC, so that its values have the order of ``parts``."""
+        """Whether it is stored as CSR or CSC, so that its values are in the order of ``parts``."""
         return A.format in ("csr", "csc")
 
 
@@ -53,8 +52,8 @@ class Kind:
 
 
 class ScipyKind(Kind):
-    """SciPy's sparse arrays and matrices. CSR and CSC are taken as they are, others become CSR, as in
-    SciPy.
+    """SciPy's sparse arrays and matrices. CSR and CSC are used as they are, others are converted to CSR, as
+    SciPy does.
     """
     family = "SciPy"
 
@@ -95,8 +94,8 @@ def is_array(A) -> bool:
     return any(cls.__name__ in ("sparray", A.format + "_array") for cls in type(A).__mro__)
 
 
-# The constructors of SciPy look at every index, which takes longer than a small product. What they would set
-# is taken from an empty matrix of the class; where that does not look as expected, the constructor is called.
+# SciPy's constructors read every index, which takes longer than a small product. So the attributes are copied
+# from an empty matrix of the class; if these are not the expected ones, the constructor is called.
 _TEMPLATES: dict[type, dict] = {}
 
 
@@ -116,7 +115,7 @@ def _template(cls: type) -> dict:
 
 
 class CupyKind(Kind):
-    """cupyx.scipy.sparse matrices and, since CuPy 14, arrays. Indices are 32 bit, or since then 64."""
+    """cupyx.scipy.sparse matrices and, since CuPy 14, arrays. Indices have 32 bits or, since CuPy 14, 64."""
     family = "CuPy"
 
     def arrays(self, A):
@@ -129,14 +128,14 @@ class CupyKind(Kind):
         return Parts(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, A.format == "csc")
 
     def index_type(self, A) -> int:
-        indices = getattr(A, "indices", getattr(A, "row", None))        # COO has rows
+        indices = getattr(A, "indices", getattr(A, "row", None))        # COO has `row`
         wide = indices is not None and indices.dtype == np.dtype("int64")
         return _arrays.INDEX[np.dtype("int64" if wide else "int32")]
 
     def build(self, like, shape, indptr, indices, data, by_columns: bool):
         import cupyx.scipy.sparse
         cls = getattr(cupyx.scipy.sparse, ("csc" if by_columns else "csr") + ("_array" if is_array(like) else "_matrix"))
-        if hasattr(cls, "_from_parts"):     # since CuPy 14, whose constructor waits for the device, and makes indices narrow
+        if hasattr(cls, "_from_parts"):     # since CuPy 14, whose constructor synchronises and narrows the indices
             return cls._from_parts(data, indices, indptr, shape, has_canonical_format=True)
         result = cls((data, indices, indptr), shape=shape, copy=False)
         result._has_canonical_format = result._has_sorted_indices = True
@@ -147,7 +146,7 @@ class CupyKind(Kind):
 
 
 class TorchKind(Kind):
-    """PyTorch's sparse CSR and CSC tensors, on the CPU or on CUDA; COO and blocks become CSR."""
+    """PyTorch's sparse CSR and CSC tensors, on the CPU or on CUDA; COO and BSR/BSC are converted to CSR."""
     family = "PyTorch"
 
     def arrays(self, A):
@@ -162,7 +161,7 @@ class TorchKind(Kind):
             pointers, indices, by_columns = A.ccol_indices(), A.row_indices(), True
         else:
             if A.layout is not torch.sparse_csr:
-                A = A.to_sparse_coo().to_sparse_csr()       # blocks have no way of their own
+                A = A.to_sparse_coo().to_sparse_csr()       # blocks cannot be converted directly
             pointers, indices, by_columns = A.crow_indices(), A.col_indices(), False
         return Parts(A.shape[0], A.shape[1], *(_torch_host(A, x) for x in (pointers, indices, A.values())), by_columns)
 
@@ -198,18 +197,18 @@ def _torch_arrays(A):
 
 
 def _torch_host(A, x):
-    """A tensor of the host as an array of NumPy over the same memory; one of CUDA as it is."""
+    """A tensor in host memory as an array of NumPy over the same memory; a CUDA tensor unchanged."""
     x = x.detach().resolve_conj().resolve_neg()
     if A.device.type != "cpu":
         return x
     try:
         return x.numpy()
-    except TypeError:                   # a type that NumPy does not have
+    except TypeError:                   # the type does not exist in NumPy
         raise DtypeError(f"a tensor of {x.dtype}: tulle multiplies {_arrays.NAMES}") from None
 
 
 def _own_values(x) -> None:
-    """Refuses a tensor to write to whose memory has other values than it: what was written would stay in a copy."""
+    """Rejects an ``out`` that is a lazily conjugated or negated tensor: results would be written to a copy."""
     if x.is_conj() or x.is_neg():
         raise InvalidError("out is the conjugate of another tensor, or its negative, without memory of its own: give "
                            "out.resolve_conj().resolve_neg()")
@@ -226,8 +225,8 @@ def _no_gradient(x) -> None:
 
 
 class OwnKind(Kind):
-    """:class:`tulle.Csr`, where there is no SciPy."""
-    family = "SciPy"                    # both are arrays of NumPy
+    """:class:`tulle.Csr`, used if SciPy is not installed."""
+    family = "SciPy"                    # both consist of arrays of NumPy
 
     def parts(self, A) -> Parts:
         return Parts(A.shape[0], A.shape[1], A.indptr, A.indices, A.data, False)
@@ -249,7 +248,7 @@ class DenseKind(Kind):
         return _arrays.CUPY if self.family == "CuPy" else _arrays.NUMPY
 
     def array(self, A):
-        """The array whose memory is looked at."""
+        """The array whose memory is used."""
         if self.family == "PyTorch":
             _no_gradient(A)
             return _torch_host(A, A)
@@ -263,7 +262,7 @@ class DenseKind(Kind):
         return self.array(out)
 
     def give(self, like, y):
-        """A dense result as the caller knows it."""
+        """A dense result as an array of the caller's library."""
         if self.family == "PyTorch" and isinstance(y, np.ndarray):
             import torch
             return torch.from_numpy(y)
@@ -276,7 +275,7 @@ _BY_CLASS: dict[type, Kind] = {Csr: _OWN, np.ndarray: _DENSE["SciPy"]}
 
 
 def kind_of(A: Any, name: str) -> Kind:
-    """The kind of an operand; ``name`` is what a sentence calls it."""
+    """The kind of an operand; ``name`` is its name in error messages."""
     kind = _BY_CLASS.get(type(A))
     if kind is None:
         kind = _find(A, name)
@@ -288,7 +287,7 @@ def _find(A: Any, name: str) -> Kind:
         loaded = sys.modules.get(module)
         return loaded is not None and any(isinstance(A, getattr(loaded, n)) for n in names if hasattr(loaded, n))
 
-    if is_a("torch", "Tensor"):                 # one class for sparse and dense
+    if is_a("torch", "Tensor"):                 # the same class for sparse and dense
         import torch
         return _DENSE["PyTorch"] if A.layout is torch.strided else _TORCH
     if is_a("scipy.sparse", "sparray", "spmatrix") or _is_old_scipy(A):
@@ -307,13 +306,13 @@ def _find(A: Any, name: str) -> Kind:
 
 
 def _is_old_scipy(A: Any) -> bool:
-    """Sparse arrays before SciPy 1.11, which have no class in common that can be named."""
+    """Whether it is a sparse array of SciPy before 1.11, where these have no public base class."""
     scipy = sys.modules.get("scipy.sparse")
     return scipy is not None and scipy.issparse(A)
 
 
 def same_family(a: Kind, b: Kind, A: Any, B: Any, name: str = "B") -> None:
-    """Refuses operands of different libraries, or of which one lies on a device and the other does not."""
+    """Rejects operands of different libraries, or of which only one is on a device."""
     if a is b and a.family == "SciPy":
         return
     if a.family != b.family:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""All that the package knows of include/tulle.h, and libtulle.so itself.
+"""The declarations of include/tulle.h for ctypes, and libtulle.so itself.
 
-No other file names a structure, a number or a function's types of the header; tests/test_header.py compares
-what stands here with the header itself, so a change there that is not made here fails.
+Structures, constants and argument types of the header are declared in this file only; tests/test_header.py
+compares them with the header, so a change there that is missing here makes a test fail.
 
-The library is the file that the environment variable ``TULLE_LIBRARY`` names, else the one beside this file.
+The library is the file that the environment variable ``TULLE_LIBRARY`` names, else the one next to this file.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64, c_size_t,
                     c_uint64, c_void_p)
 
-# ---------------------------------------------------------------------------- numbers of the header
+# -------------------------------------------------------------------------- constants of the header
 
 STATUS = {
     "OK": 0, "EINVAL": -1, "ESHAPE": -2, "EPATTERN": -3, "ETYPE": -4, "EDEVICE": -5, "ENOMEM": -100,
@@ -22,7 +22,7 @@ STATUS = {
 }
 EPATTERN = STATUS["EPATTERN"]
 
-# Value types by the names of NumPy, index types likewise.
+# Value types and index types by their names in NumPy.
 TYPE = {"float32": 1, "float64": 2, "complex64": 3, "complex128": 4}
 TYPE_NAMES = {"float32": "F32", "float64": "F64", "complex64": "CF32", "complex128": "CF64"}   # as in the header
 INDEX = {"int32": 1, "int64": 2}
@@ -66,7 +66,7 @@ class SpmmOptions(Structure):
 
 
 class Share(Structure):
-    """tulle_share: what one accumulator took."""
+    """tulle_share: the rows and products of one accumulator."""
     _fields_ = [("name", c_char_p), ("rows", c_int64), ("products", c_int64), ("reserved", c_uint64 * 1)]
 
 
@@ -164,7 +164,7 @@ FUNCTIONS = {
 
 
 def library_path() -> str:
-    """The file that is loaded: ``$TULLE_LIBRARY``, else libtulle.so beside this package.
+    """The file that is loaded: ``$TULLE_LIBRARY``, else libtulle.so in this package.
 
     >>> "libtulle.so" in library_path()
     True
@@ -191,7 +191,7 @@ tl = _load()                            # tl.multiply is tulle_multiply, and so 
 
 
 def words(name_of) -> list[str]:
-    """The names of one of the library's lists, such as ``tl.policy_name``.
+    """All names that a function of the library enumerates, such as ``tl.policy_name``.
 
     >>> "auto" in words(tl.policy_name)
     True

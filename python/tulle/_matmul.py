@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """C = A*B, for two sparse matrices of the caller's kind.
 
-A matrix by columns is its transpose by rows. C is stored as A is: where that is by columns, C^T = B^T * A^T
-is computed, which is C by columns, and nothing is copied. Where B is stored otherwise than A, the library
-transposes it.
+A matrix in CSC is its transpose in CSR. C is stored like A: if A is CSC, C^T = B^T * A^T is computed, and the
+rows of C^T are the columns of C, so nothing is converted. If B is not stored like A, the library transposes it.
 """
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ OPS = {False: _lib.KEEP, True: _lib.TRANSPOSE, "conj": _lib.ADJOINT}
 
 
 def named(name: str, op: int) -> str:
-    """An operand in a sentence: ``A``, ``A^T`` or ``A^H``."""
+    """The name of an operand in error messages: ``A``, ``A^T`` or ``A^H``."""
     return name + ("", "^T", "^H")[op]
 
 
 def op_of(word: Any, name: str) -> int:
-    """The library's number for ``transpose_a=``."""
+    """The library's constant for ``transpose_a=``."""
     try:
         return OPS[word]
     except (KeyError, TypeError):
@@ -38,7 +37,7 @@ def op_of(word: Any, name: str) -> int:
 
 class Pair(NamedTuple):
     """Two operands as the library sees them."""
-    left: _lib.Csr              # what is multiplied, in this order: A and B, or B^T and A^T
+    left: _lib.Csr              # the operands in the library's order: A and B, or B^T and A^T
     right: _lib.Csr
     op_left: int
     op_right: int
@@ -46,13 +45,13 @@ class Pair(NamedTuple):
     shape: tuple                # of C
     dtype: np.dtype
     kind: Kind                  # of A, and so of C
-    xp: Any                     # arrays of both
+    xp: Any                     # the library of the arrays of both
     keep: list
-    index_type: int             # of C; 0: as it comes
-    by_columns: tuple           # whether the caller's A and B are stored so
+    index_type: int             # of C; 0: any
+    by_columns: tuple           # whether the caller's A and B are stored by columns
 
     def c_index(self) -> int:
-        """The width of C's indices; 0: 32 bits where its counts fit. As in SciPy: 64 where any array of indices has them."""
+        """The index type of C; 0: 32 bits if they suffice. As in SciPy, 64 bits if any index array of A or B has 64."""
         if self.index_type:
             return self.index_type
         a, b = self.left, self.right
@@ -60,7 +59,7 @@ class Pair(NamedTuple):
 
     def options(self, place: bool = False, policy=None, accumulator=None, threads=None, memory_limit=None, drop_zeros=False,
                 trust=False, plan=False) -> Optional[_lib.Options]:
-        """The library's options; None where nothing differs from the defaults."""
+        """The library's options; None if all have default values."""
         wide = self.c_index()
         if not (wide or place or self.op_left or self.op_right or policy or accumulator or threads or memory_limit or drop_zeros
                 or trust):
@@ -69,16 +68,16 @@ class Pair(NamedTuple):
                             threads=_whole(threads, "threads") if threads is not None else 0,
                             memory_limit=_whole(memory_limit, "memory_limit") if memory_limit is not None else 0,
                             op_a=self.op_left, op_b=self.op_right, c_ptr_type=wide,
-                            c_idx_type=0 if plan else wide,     # a plan of the library has column indices as B's
+                            c_idx_type=0 if plan else wide,     # in plans, columns of C have the type of B's
                             drop_zeros=int(bool(drop_zeros)), trust_inputs=int(bool(trust)), c_place=_lib.DEVICE if place else _lib.HOST)
 
     def transposed(self) -> Pair:
-        """Of C^T = B^T * A^T, whose rows are the columns of C."""
+        """The same for C^T = B^T * A^T, whose rows are the columns of C."""
         left, right = (flipped(op, True, self.dtype) for op in (self.op_right, self.op_left))
         return self._replace(left=self.right, right=self.left, op_left=left, op_right=right, swapped=not self.swapped)
 
     def said(self, error: TulleError) -> TulleError:
-        """The library's sentence, in other words where its A and B are not the caller's."""
+        """The library's error message, rewritten if its A and B are not the caller's."""
         a, b = ("A", self.by_columns[0]), ("B", self.by_columns[1])
         if in_callers_words(error, {"A": b if self.swapped else a, "B": a if self.swapped else b}) or not self.swapped:
             return error
@@ -90,7 +89,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: int = 0, op_b: int = 0) -> Pair:
-    """Two sparse operands made ready."""
+    """Prepares two sparse operands."""
     if kind_a is not kind_b or B is not A:
         same_family(kind_a, kind_b, A, B)
     xp = kind_a.arrays(A)
@@ -113,7 +112,7 @@ def pair_of(A: Any, B: Any, kind_a: Kind, kind_b: Kind, out_dtype=None, op_a: in
 
 
 def flipped(op: int, other: bool, dtype: np.dtype) -> int:
-    """What is to be done with a view; ``other``: it is of the transpose of what is wanted."""
+    """The op for a view; ``other``: the view is the transpose of the operand."""
     if not other:
         return op
     if op == _lib.ADJOINT and dtype.kind == "c":
@@ -128,21 +127,21 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
            trust: bool = False, progress: Optional[Progress] = None, out: Any = None) -> Any:
     """The product of A and B, of which at least one is sparse.
 
-    Two sparse matrices give one of A's kind (SciPy's CSR, CSC, ..., CuPy's, PyTorch's), its rows sorted; with
-    a dense operand the result is dense, see :func:`tulle.spmm`. Nothing is copied on the way: the result lies
-    in the library's memory and frees it.
+    The product of two sparse matrices is of A's kind (SciPy's CSR, CSC, ..., CuPy's, PyTorch's) and has sorted
+    rows; with a dense operand the result is dense, see :func:`tulle.spmm`. Nothing is copied: the result uses
+    memory of the library, which is freed with it.
 
     ======================  =================================================================================
-    out_dtype               the type that both are converted to first; None: what NumPy makes of them
-    device                  "cpu", "cuda:0", ... or a :class:`tulle.Context`; None: where the operands lie
-    policy, accumulator     how to multiply, see ``tulle explain --list``; None: what suits the matrices
-    threads                 None: the context's
-    memory_limit            bytes for C and everything else beside A and B
+    out_dtype               the type to which both are converted first; None: NumPy's result type
+    device                  "cpu", "cuda:0", ... or a :class:`tulle.Context`; None: where the operands are
+    policy, accumulator     the algorithm, see ``tulle explain --list``; None: chosen for the matrices
+    threads                 the number of threads; None: the context's
+    memory_limit            bytes for C and everything else except A and B
     transpose_a, _b         True: the transpose of the operand, "conj": the conjugate transpose
-    drop_zeros              leaves out entries that came out as zero
-    trust                   skips the check of the operands, which must be right: wrong ones may crash
-    progress                called as progress(stage, fraction); a true result cancels
-    out                     a dense array for a dense result
+    drop_zeros              drops entries of C that are computed as zero
+    trust                   skips the check of the operands: invalid ones may then crash the program
+    progress                called as progress(stage, fraction); a true return value cancels
+    out                     the array for a dense result
     ======================  =================================================================================
 
     >>> import numpy as np, scipy.sparse as sp, tulle
@@ -174,8 +173,7 @@ def matmul(A: Any, B: Any, *, out_dtype: Any = None, device: Union[None, str, Co
 
 
 def multiplied(context: Context, pair: Pair, options: Optional[_lib.Options], progress: Optional[Progress] = None) -> Owned:
-    """The product. Rows that are out of order are found by the check that is made anyway; then it is done
-    with copies.
+    """Computes the product. If the library's check finds unsorted rows, it is repeated with sorted copies.
     """
     left, right, handle = pair.left, pair.right, context.handle
     stream = pair.xp.stream(pair.keep[0])
@@ -210,17 +208,17 @@ def _with_dense(A, B, kind_a: Kind, kind_b: Kind, op_a: int, op_b: int, out, spa
 
 
 def _in_blocks(A, B, result):
-    """Blocks times anything is given as blocks, as SciPy does, their width that of B's."""
+    """If A is BSR, the result is BSR, as in SciPy; the width of its blocks is that of B's."""
     return result.tobsr(blocksize=(A.blocksize[0], B.blocksize[1] if getattr(B, "format", "") == "bsr" else 1))
 
 
 def verify(A: Any, B: Any, C: Any, *, transpose_a: Union[bool, str] = False, transpose_b: Union[bool, str] = False,
            device: Union[None, str, Context] = None) -> float:
-    """Is C the product of A and B? Returns the error, relative to what is added up; raises CheckError if it
-    is too large.
+    """Checks that C is the product of A and B. Returns the error relative to the sum of magnitudes; raises
+    CheckError if it is too large.
 
-    Compares C*x with A*(B*x) for random x, which takes far less than the product. C may be anybody's: by rows
-    or by columns, in any order. All are converted to its type, integers to float64.
+    Compares C*x with A*(B*x) for random x, which takes far less time than the product. C may come from any
+    library, in CSR or CSC, with unsorted rows. All are converted to its type, integers to float64.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:20")
@@ -236,7 +234,7 @@ def verify(A: Any, B: Any, C: Any, *, transpose_a: Union[bool, str] = False, tra
     dtype = kind_a.arrays(A).dtype(c.data)
     try:
         pair = pair_of(A, B, kind_a, kind_b, np.dtype("float64") if dtype.kind in "biu" else dtype, *ops)
-    except DtypeError:                  # of complex A and B, and C is not: then it is wrong, and the check says where
+    except DtypeError:                  # A and B are complex and C is not: it is wrong, and the check says where
         pair = pair_of(A, B, kind_a, kind_b, None, *ops)
     if (c.rows, c.cols) != pair.shape:
         raise ShapeError(f"C is {c.rows} x {c.cols}, the product is {pair.shape[0]} x {pair.shape[1]}")
@@ -246,7 +244,7 @@ def verify(A: Any, B: Any, C: Any, *, transpose_a: Union[bool, str] = False, tra
 
 
 def _error(context: Context, pair: Pair, c: _lib.Csr) -> float:
-    """The check of verify(), a second time with copies in order where it finds rows that are not."""
+    """The check of verify(); if it finds unsorted rows, it is repeated with sorted copies."""
     from ctypes import c_double
     error, options, stream = c_double(), pair.options(), pair.xp.stream(pair.keep[0])
     size = pair.left.nnz + pair.right.nnz + c.nnz
@@ -264,7 +262,7 @@ def _error(context: Context, pair: Pair, c: _lib.Csr) -> float:
         try:
             context.run(size, tl.csr_sort, context.handle, c, byref(owner.handle), stream=stream)
         except TulleError as failure:
-            in_callers_words(failure, {"A": ("C", pair.swapped)})       # the pair was made so that C is stored as it is
+            in_callers_words(failure, {"A": ("C", pair.swapped)})       # the operands are swapped if C is by columns
             raise
         c_now = owner.view()
     return error.value

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Memory of the library as arrays, without a copy.
 
-An :class:`Owned` holds a matrix of the library. NumPy, CuPy and PyTorch make arrays over it through the
-interfaces that they have for that, and keep it: when the last array is gone, so is the matrix. It may outlive
+An :class:`Owned` owns a matrix of the library. NumPy, CuPy and PyTorch make arrays over its memory through
+their array interfaces and hold a reference to it, so the matrix is freed with the last array. It may outlive
 its context.
 """
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from . import _lib
 from ._lib import tl
 
-DTYPE = {number: np.dtype(name) for name, number in _lib.TYPE.items()}          # of values, by the header's number
+DTYPE = {number: np.dtype(name) for name, number in _lib.TYPE.items()}          # of values, by the header's constant
 INDEX_DTYPE = {number: np.dtype(name) for name, number in _lib.INDEX.items()}
 TYPE = {dtype: number for number, dtype in DTYPE.items()}
 INDEX = {dtype: number for number, dtype in INDEX_DTYPE.items()}
@@ -22,25 +22,25 @@ _TEXT = {dtype: dtype.str for dtype in (*TYPE, *INDEX)}
 
 
 class Owned:
-    """A matrix of the library, freed when nobody refers to it."""
+    """A matrix of the library, freed with the last reference."""
     __slots__ = ("handle", "device", "__array_interface__", "__cuda_array_interface__", "__weakref__")
-    _free = tl.matrix_free              # found while the interpreter ends, too
+    _free = tl.matrix_free              # an attribute, as globals may be gone when the interpreter exits
 
     def __init__(self, device: str = "cpu") -> None:
-        self.handle = c_void_p()        # the library fills it in
-        self.device = device            # where arrays of a device lie, as "cuda:0"
+        self.handle = c_void_p()        # set by the library
+        self.device = device            # the device that holds the arrays, such as "cuda:0"
 
     def __del__(self) -> None:
         if self.handle:
             self._free(self.handle)
 
     def view(self) -> _lib.Csr:
-        """Where its arrays are."""
+        """The library's view of it, which has the addresses of the arrays."""
         return tl.matrix_view(self.handle)
 
 
 def host_array(owner, address: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """``count`` values of the host's memory that ``owner`` keeps."""
+    """An array of ``count`` values in host memory that belongs to ``owner``."""
     if count == 0:
         return np.empty(0, dtype)
     owner.__array_interface__ = {"data": (address, False), "shape": (count,), "typestr": _TEXT[dtype], "version": 3}
@@ -48,7 +48,7 @@ def host_array(owner, address: int, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def device_array(owner, address: int, count: int, dtype: np.dtype, wrap):
-    """The same of a CUDA device, as an array of the library whose function ``wrap`` is."""
+    """The same in CUDA memory, as an array made by ``wrap``, a function of CuPy or PyTorch."""
     owner.__cuda_array_interface__ = {"data": (address if count else 0, False), "shape": (count,),
                                       "typestr": dtype.str, "strides": None, "version": 2}
     return wrap(owner)

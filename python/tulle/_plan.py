@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans: the patterns of A and B once, their values many times."""
+"""Plans: products with the same patterns of A and B and other values."""
 from __future__ import annotations
 
 from ctypes import byref, c_void_p
@@ -17,8 +17,8 @@ from .errors import DtypeError, InvalidError, PatternError, ShapeError, TulleErr
 
 
 class PlanCore:
-    """A plan of the library, freed when neither its object nor a result needs it; before its context, as it
-    must be.
+    """A plan of the library, freed with the last reference of its object and its results, and always before
+    its context.
     """
     __slots__ = ("handle", "context", "keep", "free", "device", "__array_interface__", "__cuda_array_interface__")
 
@@ -32,7 +32,7 @@ class PlanCore:
 
 
 def given_values(xp, values, count: int, dtype: np.dtype, name: str, compressed: bool = True):
-    """Values of a caller: as many as the operand has entries, of the plan's type."""
+    """Checks the caller's values: as many as the operand has entries, and of the plan's type."""
     if not compressed:
         raise InvalidError(f"{name}: the operand was no CSR or CSC matrix, so nobody knows where values of another order belong; "
                            f"make the plan of one that is")
@@ -54,14 +54,14 @@ def given_values(xp, values, count: int, dtype: np.dtype, name: str, compressed:
 
 
 class Plan:
-    """A product whose operands come again with other values in the same places.
+    """A product that is repeated with other values of A and B and the same patterns.
 
-    Making it takes about as long as a product; a run only adds up values. The patterns of A and B must stay
-    as they are as long as there is the plan. ``plan(a_values, b_values, out=)`` returns C. The values are
-    arrays as long as those of A and B (``A.data`` in SciPy), in their order, None being the arrays that A and
-    B had when the plan was made, with what they hold now; ``out`` is such an array for C, or a C of
-    this plan (or a copy of one), whose values are then replaced. All results
-    share the arrays of their pattern, which cannot be written to.
+    Creating it takes about as long as a product; a run is only the numeric phase. The patterns of A and B must
+    not change while the plan exists. ``plan(a_values, b_values, out=)`` returns C. The values are arrays with
+    the length and order of those of A and B (``A.data`` in SciPy); None stands for the arrays that A and B had
+    when the plan was created, with their current contents. ``out`` is such an array for C, or an earlier C of
+    this plan (or a copy of one), whose values are replaced. All results share the read-only arrays of their
+    pattern.
 
     >>> import tulle
     >>> A = tulle.gallery("poisson2d:50")
@@ -104,8 +104,8 @@ class Plan:
         return self._pair.left.nnz + self._pair.right.nnz
 
     def _take_pattern(self, core: PlanCore):
-        """(indptr, indices), which belong to the plan; copies on a device, where the pattern is then, and where
-        a library has no arrays that are only read.
+        """(indptr, indices), which belong to the plan. On a device they are copies, because the pattern is in
+        device memory then; also if the array library has no read-only arrays.
         """
         view = tl.plan_pattern(core.handle)
         self.nnz: int = view.nnz
@@ -140,7 +140,7 @@ class Plan:
         return pair.kind.build(self._like, pair.shape, *self._pattern, data, pair.swapped)
 
     def _target(self, out):
-        """(what to return or None, where values go)"""
+        """(object to return or None, array for the values)"""
         xp = self._xp
         if out is None:
             return None, xp.empty(self._values[0], (self.nnz,), self.dtype)
@@ -158,7 +158,7 @@ class Plan:
         return (out if whole.sparse else None), data
 
     def _as_before(self, whole, out) -> None:
-        """Refuses a sparse ``out`` whose entries are not those of C, in their order: values would come to wrong places."""
+        """Rejects a sparse ``out`` whose pattern is not exactly that of C: values would get to wrong positions."""
         pair = self._pair
         same_family(pair.kind, whole, self._like, out, "out")
         if tuple(out.shape) != pair.shape:
@@ -171,7 +171,7 @@ class Plan:
                            f"entries in the same places")
 
     def _same(self, given, own) -> bool:
-        """Whether two arrays of indices are equal, at once where they are the same memory."""
+        """Whether two index arrays are equal; no comparison is needed if they are the same memory."""
         if tuple(given.shape) != tuple(own.shape):
             return False
         xp = self._xp
@@ -187,7 +187,7 @@ class Plan:
         return stats_of(raw)
 
     def close(self) -> None:
-        """Ends its use; its memory goes with the last result."""
+        """Closes the plan; its memory is freed with the last result."""
         self._core = None
         self._pattern = None
 

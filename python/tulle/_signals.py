@@ -2,17 +2,17 @@
 """Ctrl-C, alarms and other signals while the library works.
 
 Python runs the handler of a signal when the main thread next executes Python code. During a long product that
-is the progress callback; but an exception that leaves a ctypes callback is printed and forgotten. So while
-the library works, handlers that are Python functions are replaced by one that only takes a note, and the
-callback runs those noted where an exception can be caught: it ends the product, and is raised again behind
-it.
+is the progress callback; but ctypes prints and discards an exception that leaves a callback. So while the
+library works, handlers that are Python functions are replaced by one that only records the signal, and the
+progress callback runs the recorded ones where it can catch their exceptions: an exception cancels the product,
+and is raised again after it.
 """
 from __future__ import annotations
 
 import signal
 import threading
 
-try:                                    # without the enums of the module signal, which take 20 us a call
+try:                                    # without the enums of the module signal, which take 20 us per call
     from _signal import getsignal as _get, signal as _set
 except ImportError:
     from signal import getsignal as _get, signal as _set
@@ -22,12 +22,12 @@ _NUMBERS = tuple(int(getattr(signal, name)) for name in _NAMES if hasattr(signal
 
 
 def in_main_thread() -> bool:
-    """Whether signals are handled in this thread at all."""
+    """Whether this is the thread that handles signals."""
     return threading.current_thread() is threading.main_thread()
 
 
 class Held:
-    """``with Held() as held: ...; held.run()`` - signals are noted inside the block and handled by
+    """``with Held() as held: ...; held.run()`` - signals are recorded inside the block and handled by
     ``run()``.
     """
 
@@ -39,7 +39,7 @@ class Held:
         self._noted.append((number, frame))
 
     def run(self) -> None:
-        """Runs the handlers of signals that came meanwhile; raises what they raise."""
+        """Runs the handlers of the recorded signals; raises their exceptions."""
         while self._noted:
             number, frame = self._noted.pop(0)
             self._handlers[number](number, frame)

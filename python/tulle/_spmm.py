@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A sparse matrix times a dense one: Y = alpha*op(A)*X + beta*Y, and X times a sparse one by its
-transpose.
+"""A sparse matrix times a dense one: Y = alpha*op(A)*X + beta*Y; a dense times a sparse one is computed as
+the transpose of that.
 """
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def spmm(A: Any, X: Any, *, alpha: complex = 1, beta: complex = 0, out: Any = No
          trust: bool = False, progress: Optional[Progress] = None) -> Any:
     """``alpha*A*X + beta*out`` for a sparse A and a dense X of one or two dimensions.
 
-    X and ``out`` may lie by rows or by columns, with gaps, on the host or, both, on a CUDA device. Without
-    ``out`` a new array is made; with it, it is written and returned, and must have the type of the product.
-    Other words are those of :func:`tulle.matmul`; ``allow_tf32`` lets a GPU round floats to 10 bits first.
+    X and ``out`` may be row-major or column-major, with any leading dimension, both in host memory or both on a
+    CUDA device. Without ``out`` a new array is allocated; otherwise ``out``, which must have the type of the
+    product, is overwritten and returned. The other arguments are those of :func:`tulle.matmul`; ``allow_tf32``
+    allows a GPU to round floats to TF32, which has 10 bits of mantissa.
 
     >>> import numpy as np, tulle
     >>> A = tulle.gallery("tridiagonal:4")
@@ -60,8 +61,7 @@ def dense_right(A, X, kind_a: Kind, kind_x: DenseKind, op: int, out, **given):
 
 
 def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
-    """Dense times sparse: Y = X*B is Y^T = B^T * X^T, and the transpose of a dense matrix is the same
-    memory.
+    """Dense times sparse: Y = X*B is computed as Y^T = B^T * X^T; transposing a dense matrix needs no copy.
     """
     same_family(kind_x, kind_b, X, B)
     xp = kind_b.arrays(B)
@@ -81,7 +81,7 @@ def dense_left(X, B, kind_x: DenseKind, kind_b: Kind, op: int, out, **given):
 
 
 def as_given(X, kind_x: DenseKind, y, part):
-    """The product as the caller gave X: this part of the array ``y``, of X's library and class."""
+    """The product in the form of the caller's X: a part of the array ``y``, with X's library and class."""
     return np.asmatrix(y) if isinstance(X, np.matrix) else kind_x.give(X, y[part])
 
 
@@ -94,13 +94,13 @@ def array_of(out, kind_x: DenseKind):
 
 
 def out_meets(out, shape: tuple, product: str) -> None:
-    """Refuses an ``out`` of another shape than the product's."""
+    """Rejects an ``out`` that does not have the shape of the product."""
     if out is not None and tuple(out.shape) != shape:
         raise ShapeError(f"out is {out.shape[0]} x {out.shape[1]} and should be as {product}, {shape[0]} x {shape[1]}")
 
 
 def as_matrix(x, out, right: bool):
-    """A vector as a matrix of one column (left of the sparse one: of one row)."""
+    """A vector as a matrix of one column (as the left operand: of one row)."""
     if len(x.shape) not in (1, 2):
         raise ShapeError(f"X has {len(x.shape)} dimensions; tulle multiplies matrices and vectors, of 2 and 1")
     if out is not None and len(out.shape) != len(x.shape):
@@ -114,7 +114,7 @@ def as_matrix(x, out, right: bool):
 
 def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, threads=None, memory_limit=None, trust=False,
          progress=None, alpha=1, beta=0, allow_tf32=False, name: str = "A"):
-    """The call: y is filled in, or made where it is None. ``name`` is what the caller calls the sparse operand."""
+    """Calls the library: y is overwritten, or allocated if it is None. ``name`` is the caller's name of A."""
     dtype = common_dtype(xp.dtype(a.data), xp.dtype(x), out_dtype)
     keep: list = []
     view_a = csr_view(xp, a, dtype, name, keep)
@@ -132,7 +132,7 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
     try:
         status = context.run(size, tl.spmm, context.handle, alpha, view_a, view_x, beta, view_y, options, allow=_lib.EPATTERN,
                              progress=progress, stream=stream)
-        if status:                      # rows out of order: the check has found it, a sorted copy can do
+        if status:                      # the check found unsorted rows: repeat with a sorted copy
             owner = Owned(context.device)
             context.run(size, tl.csr_sort, context.handle, view_a, byref(owner.handle), progress=progress, stream=stream)
             context.run(size, tl.spmm, context.handle, alpha, owner.view(), view_x, beta, view_y, options, progress=progress,
@@ -144,7 +144,7 @@ def _run(xp, a, x, y, op: int, *, out_dtype=None, device=None, policy=None, thre
 
 
 def target(xp, x, y, shape: tuple, dtype: np.dtype, beta, keep: list):
-    """Where the product goes: (the array y, the library's view of it); made where y is None."""
+    """The array for the product: (y, the library's view of it); y is allocated if it is None."""
     if y is None:
         if beta != 0:
             raise InvalidError("beta is not 0, but there is no out to add to")
@@ -159,14 +159,14 @@ def target(xp, x, y, shape: tuple, dtype: np.dtype, beta, keep: list):
 
 
 def factor(value, default: int, dtype: np.dtype, word: str, keep: list):
-    """The address of alpha or beta in the type of the product; None where it is what the library takes."""
+    """The address of alpha or beta in the type of the product; None if it is the library's default."""
     if not isinstance(value, (int, float, complex, np.number)) or dtype.kind == "f" and np.iscomplexobj(value):
         raise DtypeError(f"{word} is {value!r}, which is no factor for {dtype} values")
     if value == default:
         return None
     try:
         number = np.asarray(value, dtype)
-    except OverflowError:               # an integer beyond every double
+    except OverflowError:               # an integer beyond the range of double
         raise DtypeError(f"{word} is larger than any {dtype} value") from None
     keep.append(number)
     return number.__array_interface__["data"][0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans for sparse times dense: A checked, transposed and divided among threads once, multiplied many
+"""Plans for sparse times dense: A is checked, transposed and divided among threads once, and multiplied many
 times.
 """
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .errors import DtypeError, InvalidError, TulleError, in_callers_words
 class SpmmPlan:
     """A sparse A that is multiplied with many dense X: ``plan(X)`` is ``tulle.spmm(A, X)``.
 
-    ``op`` is what :func:`tulle.spmm` calls ``transpose_a``: True plans for the transpose of A, "conj" for the
+    ``op`` corresponds to ``transpose_a`` of :func:`tulle.spmm`: True for the transpose of A, "conj" for the
     conjugate transpose. ``plan(X, out=, alpha=, beta=)`` returns alpha\\*op(A)\\*X + beta\\*out. The plan keeps a
-    copy of A's values, :meth:`set_values` gives it others; the pattern of A is not copied and must stay as it
-    is as long as there is the plan. ``dtype`` is the type of X and of the product: that of A, or
-    ``out_dtype``. Rows of A must be in order (``A.sum_duplicates()`` of SciPy brings them there).
+    copy of A's values, which :meth:`set_values` replaces; the pattern of A is not copied and must not change
+    while the plan exists. ``dtype`` is the type of X and of the product: that of A, or ``out_dtype``. Rows of A
+    must be sorted and without duplicates (``A.sum_duplicates()`` of SciPy ensures this).
 
     >>> import numpy as np, tulle
     >>> A = tulle.gallery("tridiagonal:4")
@@ -96,8 +96,7 @@ class SpmmPlan:
         return out if out is not None else as_given(X, kind_x, y, (slice(None), 0) if vector else ...)
 
     def set_values(self, a_values: Any) -> None:
-        """New values of A for all later products: as many as it has entries, in their order. They are
-        copied.
+        """Copies new values of A for all later products: one for each entry, in the order of the pattern.
         """
         core, xp = self._open(), self._xp
         values = given_values(xp, a_values, self.nnz, self.dtype, "a_values", self._kind.compressed(self._like))
@@ -105,13 +104,13 @@ class SpmmPlan:
                           stream=xp.stream(core.keep[0]))
 
     def stats(self) -> Stats:
-        """Counts, times and memory of its last product, or of making it."""
+        """Counts, times and memory of its last product, or of its creation."""
         raw = _lib.Stats()
         tl.spmm_plan_stats(self._open().handle, byref(raw))
         return stats_of(raw)
 
     def close(self) -> None:
-        """Ends its use and frees its memory."""
+        """Closes the plan and frees its memory."""
         self._core = None
 
     def _open(self) -> PlanCore:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Exceptions, one for each kind of failure.
 
-Each is a :class:`TulleError` and, where Python has a kind of its own for it, that as well, so ``except
-ValueError`` or ``except MemoryError`` work as one would expect. The text is the library's sentence: which
-row, which file and line, how many bytes. ``error.status`` is the name of the status in C.
+Each is a :class:`TulleError` and, if Python has a corresponding built-in exception, also that one, so ``except
+ValueError`` or ``except MemoryError`` work as expected. The text is the library's error message: which row,
+which file and line, how many bytes. ``error.status`` is the name of the status in C.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._lib import STATUS
 
 
 class TulleError(Exception):
-    """Anything that tulle refuses or that fails on the way."""
+    """The base class of all errors of tulle."""
     status = ""
 
 
@@ -26,7 +26,7 @@ class ShapeError(TulleError, ValueError):
 
 
 class PatternError(TulleError, ValueError):
-    """An index is out of range or out of order."""
+    """An index is out of range, or indices are not sorted."""
     status = "EPATTERN"
 
 
@@ -46,7 +46,7 @@ class OutOfMemoryError(TulleError, MemoryError):
 
 
 class MemoryLimitError(TulleError, MemoryError):
-    """The memory limit is too small; the sentence names one that is enough."""
+    """The memory limit is too small; the message names a sufficient one."""
     status = "ELIMIT"
 
 
@@ -86,7 +86,7 @@ class CompileError(TulleError, RuntimeError):
 
 
 class CommunicationError(TulleError, OSError):
-    """Messages between processes failed."""
+    """Communication between processes failed."""
     status = "ECOMM"
 
 
@@ -104,9 +104,9 @@ def error_of(status: int, sentence: str) -> TulleError:
 
 
 def in_callers_words(error: TulleError, operands: dict[str, tuple[str, bool]]) -> bool:
-    """Says again what the library says of an operand, where that is another one for the caller, or stored by columns and
-    the library takes its columns for rows. ``operands`` has, for each name of the library, the caller's and whether
-    it is stored by columns. False where the sentence is not of one operand.
+    """Rewrites an error message about an operand that has another name for the caller, or that is stored by columns,
+    which the library treats as rows. ``operands`` maps the library's name to the caller's and whether it is stored by
+    columns. Returns False if the message is not about one operand.
 
     >>> error = PatternError("A: row 5: column 77 is outside 0..39 (entry 1 of the row)")
     >>> in_callers_words(error, {"A": ("B", True)}), str(error)

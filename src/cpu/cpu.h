@@ -223,8 +223,8 @@ typedef struct tl_road {
     int64_t      *place;
     tulle_index   ptr_type;
     tulle_matrix *C;                    /* its columns and values, if not exact      */
-    uint64_t      least;                /* TULLE_ELIMIT: this limit would do (where it was asked for);
-                                         * no sentence was left */
+    uint64_t      least;                /* TULLE_ELIMIT: the smallest sufficient limit, unless `uncounted`;
+                                         * tl_road_find() leaves no error message */
 } tl_road;
 
 tulle_status tl_road_find(tl_base *b, const tl_request *request, const tl_job *job, tl_road *road);

@@ -59,7 +59,7 @@ bool tl_spmm_skewed(const tulle_csr *A)
     qsort(col, ENTRIES, sizeof *col, by_size);
     for (int s = 0; s < ENTRIES; s++)
         shared += (s > 0 && col[s] == col[s - 1]) || (s + 1 < ENTRIES && col[s] == col[s + 1]);
-    return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* the latter: expected by chance */
+    return shared > ENTRIES / 10 + ENTRIES * ENTRIES / A->cols;     /* the last term: expected by chance */
 }
 
 /* ---- how many rows of X a group of rows of A spans */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * room.c - what a product takes on the CPU, before it is taken, and which road its memory limit allows.
+ * room.c - predicts the memory of a product on the CPU, and chooses a way ("road") that its limit allows.
  *
- * What was allocated so far (copies of operands, profile, pieces) is measured, what is to come is the sum of
- * what the files that allocate it say.  Roads are tried from the fastest on:
+ * What is already allocated (copies of operands, profile, pieces) is measured; what will be allocated is
+ * predicted by functions of the files that do so.  The roads are tried in order, fastest first:
  *
- *   one pass, all threads       C by its upper bound and the slots of the queue fit
- *   two passes                  counted by as many threads as fit, then computed by as many as fit beside C
- *   two passes, lean, alone     one thread with little scratch, for rows in ranges of their columns
+ *   one pass, all threads     if C with its upper bound of entries and the slots of the queue fit
+ *   two passes                symbolic with as many threads as fit, then numeric with as many as fit beside C
+ *   two passes, lean          one thread, with a small workspace: long rows are computed in ranges of columns
  *
- * A product that fits none is refused with the least limit that would do.  To know it, it is counted even
- * where the limit has no room for that: one lean thread takes no more than some hundred KiB.  But it is not
- * counted where the entries that C has at least do not fit and their number is known, or where counting takes
- * too long: then the limit that is named serves for the entries that C has at most.  Nor is it
- * counted for one of several devices that has a share of the limit: others take its rows over. */
+ * If none fits, the error message names the smallest sufficient limit.  To determine it, the entries of C are
+ * counted even if the limit does not allow for that: one lean thread needs only some hundred KiB.  They are
+ * not counted if already the lower bound of C exceeds the limit, and is exact or counting would take too
+ * long: then the message names a limit for the upper bound of C.  Nor are they counted for one of several
+ * devices that has a share of the limit, because other devices will take over its rows. */
 #include "cpu/cpu.h"
 #include <inttypes.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int64_t tl_cpu_upper(const tl_request *r)
     return sum;
 }
 
-/* Columns that get another width are computed in B's first, in the same place. */
+/* Columns of another width than B's are first computed in B's, in the same array. */
 uint64_t tl_cpu_c_bytes(const tl_request *r, int64_t nnz, tulle_index ptr_type)
 {
     uint64_t index = tl_index_size(r->B->idx_type);
@@ -84,7 +84,7 @@ static uint64_t need(const search *s, int threads, bool slots, int64_t nnz)
     return tl_cpu_need(s->b, s->r, &s->road->pieces, s->base, threads, slots, nnz, ptr_type_for(s->r, nnz));
 }
 
-/* The most threads, at most so many, that fit beside so many entries; 0: none does. */
+/* The largest number of threads <= most whose workspaces fit beside nnz entries of C; 0: none. */
 static int threads_beside(const search *s, int most, int64_t nnz)
 {
     int threads = most;
@@ -92,13 +92,14 @@ static int threads_beside(const search *s, int most, int64_t nnz)
     return threads;
 }
 
-/* Stencils are counted once for many rows; where rows are short, that costs less than a copy of C. */
+/* In a stencil one count serves many rows.  If rows are short, counting first then costs less than the copy
+ * of C that one pass needs. */
 static bool cheap_to_count(const tl_job *job, const tl_profile *p, int64_t rows)
 {
     return job->stencils && p->a_shifted > rows / 32 * 31 && p->total / rows <= 128;
 }
 
-/* Address space for the upper bound of C, if that and everything else fits. */
+/* Reserves address space for the upper bound of C, if this and everything else fits. */
 static bool one_pass(const search *s)
 {
     const tl_request *r = s->r;
@@ -127,7 +128,7 @@ static void forget_places(const search *s)
     tl_crew_done(s->b, &s->road->crew);
 }
 
-/* nnz and the places of the pieces. */
+/* Counts the entries of C: sets road->nnz, and in road->place the beginning of each piece. */
 static tulle_status count(const search *s, int threads)
 {
     tulle_status status = TULLE_OK;
@@ -148,9 +149,10 @@ done:
     return status;
 }
 
-enum { COUNT_SECONDS = 4, COUNT_RATE = 1 << 30 };      /* products that a thread counts in a second, about */
+enum { COUNT_SECONDS = 4, COUNT_RATE = 1 << 30 };      /* products per second that one thread counts, about */
 
-/* Refused whatever counting says, and not worth it. */
+/* Whether even the lower bound of C exceeds the limit, and counting would tell nothing new or take too
+ * long. */
 static bool hopeless(const search *s)
 {
     const tl_request *r = s->r;
@@ -161,7 +163,7 @@ static bool hopeless(const search *s)
     return p->lower == p->upper || p->total / COUNT_RATE >= COUNT_SECONDS;
 }
 
-/* With the pieces that were made: *found, or the least limit for them in road->least. */
+/* Tries two passes with the current pieces: sets *found, or in road->least the smallest limit for them. */
 static tulle_status two_passes(const search *s, bool last, bool *found)
 {
     tulle_status status = TULLE_OK;
@@ -189,7 +191,7 @@ done:
     return status;
 }
 
-/* What the pieces for a thread with all its scratch would have needed, now that the entries are counted. */
+/* Updates road->least with what one thread with the full workspace would need, now that nnz is known. */
 static tulle_status least_of_plain(search *s)
 {
     tulle_status status = TULLE_OK;

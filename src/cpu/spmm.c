@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - Y = alpha*A*X + beta*Y by all threads.
+ * spmm.c - Y = alpha*A*X + beta*Y with several threads.
  *
- * Rows are cut into pieces of nearly equal work, columns into blocks; threads take the next piece of a block
- * until there is none.  X row by row is used as it lies, unless its rows are long and used often.  Then it is
- * copied, so that an entry of A finds its values of X side by side and the rows of a block are near each
- * other: as rows of A go by (slide.c), or block by block before, where A is scattered and X large (look.c),
- * and always where X lies column by column.  A row of more than TL_SPMM_PART entries is summed in parts of
- * that length by whoever comes, and the sums are added up in their order at the end: neither the pieces nor
- * the threads can be seen in the result.
+ * Rows are divided into pieces of nearly equal work, columns into blocks; threads take the next piece of a
+ * block until none is left.  A row-major X is used in place, unless its rows are long and used often.  Then
+ * it is copied in blocks of columns, whose rows are close together in memory: in a sliding window (slide.c),
+ * or, if A is scattered and X large (look.c), one whole block before it is multiplied.  A column-major X is
+ * always copied in whole blocks, so that the values an entry of A multiplies are contiguous.
  *
- * Memory: the copy of a block of X (128 bytes a row, less under a limit), or some megabytes for each thread;
- * a row of Y for each part of a long row; 40 bytes a piece. */
+ * A row of more than TL_SPMM_PART entries is summed in parts of that length by any threads, and these sums
+ * are added in order at the end: the result does not depend on the pieces or on the number of threads.
+ *
+ * Memory: the copy of a block of X (128 bytes per row, less under a limit), or some megabytes per thread; a
+ * row of Y for each part of a long row; 40 bytes per piece. */
 #include "cpu/spmm.h"
 #include "matrix/parts.h"
 #include <inttypes.h>
 
 enum {
-    PIECE_LEAST = 2048,                 /* entries and rows of a piece */
-    PIECE_MOST = TL_SPMM_PART / 2,      /* so that a row in parts cannot hide between two cuts */
-    PIECES_EACH = 16,                   /* for each thread */
-    PACK_BYTES = 128,                   /* of a row of X that are copied together      */
-    SLIDE_ENTRIES = 16384               /* of A that a group of rows may have          */
+    PIECE_LEAST = 2048,                 /* entries plus rows of a piece */
+    PIECE_MOST = TL_SPMM_PART / 2,      /* so that every row to be summed in parts contains a cut */
+    PIECES_EACH = 16,                   /* pieces per thread */
+    PACK_BYTES = 128,                   /* of a row of X in one block, if whole blocks are copied */
+    SLIDE_ENTRIES = 16384               /* of A in a group of rows, at most            */
 };
 static const tl_spmm_tuning measured = {
     .near_bytes = 4 << 20, .cache_bytes = 16 << 20, .wide_entries = 8, .copy_row = 256,
     .copy_bytes = 24 << 20, .slide_row = 512, .slide_bytes = 6 << 20, .slide_rows = 256};
 
-/* As it was measured on cores that share 32 MB.  Where they share more, an X that is held there is read as it
- * lies: on 300 MB that was faster, and other sizes of the rest were not. */
+/* `measured` was found with a shared cache of 32 MB.  An X that fits into a larger one is used in place: with
+ * 300 MB that was faster, while adapting the other sizes as well was not. */
 static tl_spmm_tuning tuning_of(const tl_base *b)
 {
     tl_spmm_tuning t = measured;
@@ -38,15 +39,15 @@ static tl_spmm_tuning tuning_of(const tl_base *b)
 
 /* ---- pieces */
 
-/* Does row i begin before `target` entries and rows?  Whatever stands in row_ptr, which may not have been
- * checked. */
+/* Whether fewer than `target` entries and rows precede row i.  row_ptr may not have been checked: any values
+ * are safe here. */
 static bool begins_before(const tulle_csr *A, int64_t i, int64_t target)
 {
     return (uint64_t)tl_row_begin(A, i) + (uint64_t)i < (uint64_t)target;
 }
 
-/* The first row that begins at or behind `target` entries and rows: looked for around the place where it
- * would be if all rows were alike, so that few lines of row_ptr are read. */
+/* The first row that at least `target` entries and rows precede.  The search widens from the position it
+ * would have if all rows had the same length, so that few cache lines of row_ptr are read. */
 static int64_t cut(const tulle_csr *A, int64_t from, int64_t rows, int64_t target)
 {
     int64_t low = from, high = A->rows, step = 4, at = rows < high - low ? from + rows : high - 1;
@@ -66,7 +67,7 @@ static int64_t cut(const tulle_csr *A, int64_t from, int64_t rows, int64_t targe
     return low;
 }
 
-/* Rows row..end-1, and the last of them, have their entries one behind the other within A. */
+/* Whether the row pointers of row, end - 1 and end are in order and within A. */
 static bool follow(const tulle_csr *A, int64_t row, int64_t end)
 {
     int64_t first = tl_row_begin(A, row), last = tl_row_begin(A, end - 1), stop = tl_row_begin(A, end);
@@ -108,7 +109,7 @@ static tulle_status make_pieces(tl_base *b, const tulle_csr *A, int threads, int
     int64_t row = 0;
     for (int64_t target = size; row < A->rows; target += size) {
         int64_t end = target < work ? cut(A, row, like, target) : A->rows;
-        if (end == row) continue;       /* a row reaches over several cuts */
+        if (end == row) continue;       /* a row contains several cuts */
         if (!follow(A, row, end)) {
             p->doubtful = true;
             break;
@@ -156,26 +157,26 @@ typedef struct run {
     const tl_spmm_kernels *k;
     const tl_spmm_pieces  *pieces;
     const tl_spmm_tuning  *tuning;
-    tl_spmm_job            job;         /* all columns of Y, and of X where it is not packed */
+    tl_spmm_job            job;         /* all columns of Y, and of X if it is not packed */
     int64_t                cols, block, blocks;
     int64_t                first;       /* block of the first task                        */
-    int64_t                tasks, all;  /* of the round under way, of all rounds          */
+    int64_t                tasks, all;  /* of the current round, of all rounds            */
     atomic_llong           next;
     size_t                 size;
-    /* X copied block by block */
+    /* X copied in whole blocks */
     const tulle_dense     *X;
     char                  *packed;
-    /* X copied as rows go by: each thread takes chunks of pieces that follow each other, some blocks
-     * at once */
-    tl_slide              *slides;      /* one for each thread                            */
+    /* X copied in sliding windows: each thread takes chunks of consecutive pieces, for at_once blocks at
+     * the same time */
+    tl_slide              *slides;      /* one per thread                                 */
     char                  *windows;
     int64_t                chunks, at_once;
-    char                  *sums;        /* of the parts, a row of Y each                  */
+    char                  *sums;        /* of the parts of long rows, a row of Y each     */
     bool                   in_double;
-    atomic_bool            bad;         /* a row of A is not in order                     */
+    atomic_bool            bad;         /* a row of A is invalid                          */
 } run;
 
-/* The job of the columns of block i. */
+/* The job for the columns of block i. */
 static tl_spmm_job block_of(const run *r, int64_t i)
 {
     tl_spmm_job job = r->job;
@@ -187,7 +188,7 @@ static tl_spmm_job block_of(const run *r, int64_t i)
     return job;
 }
 
-/* Whether to go on. */
+/* Reports progress; false if the product was cancelled or A is invalid. */
 static bool report(run *r, int thread, int64_t done)
 {
     if (thread == 0) tl_progress(r->b, "numeric", (double)done / (double)r->all);
@@ -195,7 +196,7 @@ static bool report(run *r, int thread, int64_t done)
            && !atomic_load_explicit(&r->bad, memory_order_relaxed);
 }
 
-/* Of a part of a long row: does it begin with a larger column than the part before it ends with? */
+/* Whether the first column of a part of a long row is larger than the last one of the part before. */
 static bool follows(const run *r, const tl_spmm_piece *p)
 {
     const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;
@@ -228,7 +229,7 @@ static void multiply_work(void *arg, int thread, int threads)
     }
 }
 
-/* A slide reads the columns of rows before they are multiplied, so these rows are checked before. */
+/* The sliding window reads the columns of rows before these are multiplied, so they are checked earlier. */
 static bool rows_good(run *r, int64_t row, int64_t end)
 {
     const tulle_index type = r->job.ptr64 ? TULLE_I64 : TULLE_I32;
@@ -239,7 +240,7 @@ static bool rows_good(run *r, int64_t row, int64_t end)
     return good;
 }
 
-/* A piece, blocks first..end, X by way of the slide. */
+/* One piece for the blocks first..end, with X in a sliding window. */
 static void slide_piece(run *r, const tl_spmm_piece *p, int64_t first, int64_t end, tl_slide *slide)
 {
     for (int64_t block = first; block < end && p->begin < p->end; block++) sum_part(r, p, block);
@@ -286,7 +287,7 @@ static void pack_work(void *arg, int thread, int threads)
                r->packed);
 }
 
-/* One row in parts, all columns. */
+/* Adds the sums of the parts of long rows, all columns. */
 static void join_work(void *arg, int thread, int threads)
 {
     run *r = arg;
@@ -302,10 +303,10 @@ static void join_work(void *arg, int thread, int threads)
     }
 }
 
-/* How X is read. */
+/* How X is read: in place, from copies of whole blocks, or from sliding windows. */
 typedef enum { AS_IT_LIES, COPIED, SLIDING } x_way;
 
-/* Rows of X in a slide: a window, and some more for groups that reach further. */
+/* Rows of X in a sliding window: the typical range of a group, and some more for groups that need more. */
 static int64_t slide_room(const run *r)
 {
     int64_t room = r->pieces->window + r->pieces->window / 4;
@@ -313,7 +314,7 @@ static int64_t slide_room(const run *r)
     return room < r->X->rows ? room : r->X->rows;
 }
 
-/* X by rows is copied where its rows are long and used often: a block of them stays in nearer caches. */
+/* A row-major X is copied if its rows are long and used often: then a block stays in the inner caches. */
 static x_way way_of(const run *r, const tl_spmm_request *q)
 {
     const tl_spmm_tuning *t = r->tuning;
@@ -321,7 +322,7 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     if (r->X->order == TULLE_BY_COLS) return COPIED;
     if (q->A->nnz == 0 || q->A->nnz / t->wide_entries < r->X->rows)
         return AS_IT_LIES;              /* also an X without rows */
-    if (r->pieces->scattered) {         /* hubs stay in caches by themselves */
+    if (r->pieces->scattered) {         /* if skewed, the rows used most stay in cache without a copy */
         bool large = row > (double)t->copy_row && (double)r->X->rows * row > (double)t->copy_bytes;
         return large && !tl_spmm_skewed(q->A) ? COPIED : AS_IT_LIES;
     }
@@ -330,10 +331,10 @@ static x_way way_of(const run *r, const tl_spmm_request *q)
     return fits && r->X->rows / (2 * (int64_t)q->threads) >= r->pieces->window ? SLIDING : AS_IT_LIES;
 }
 
-/* Room for the slides of all threads, each with as many blocks at once as a cache holds. */
+/* Allocates the sliding windows of all threads, each for as many blocks at once as fit into slide_bytes. */
 static void make_slides(run *r, const tl_spmm_request *q, double limit)
 {
-    enum { GAP = 1280 };                /* bytes, so that blocks are no power of 2 apart */
+    enum { GAP = 1280 };                /* bytes between blocks, so that they map to different cache sets */
     tulle_status status = TULLE_OK;
     const int64_t threads = q->threads, room = slide_room(r), row = r->block * (int64_t)r->size;
     const int64_t most = r->tuning->slide_bytes / (room * row),
@@ -361,14 +362,14 @@ static void make_slides(run *r, const tl_spmm_request *q, double limit)
                                   .place_size = place};
     }
 done:
-    if (status != TULLE_OK) {           /* it goes without */
+    if (status != TULLE_OK) {           /* X is then read in place */
         tl_free(r->b, r->windows);
         r->windows = NULL;
         r->b->error[0] = 0;
     }
 }
 
-/* Columns a block has, and room for a copy of them where X needs one. */
+/* Chooses the number of columns of a block, and allocates the copies of X and the sums of long rows. */
 static tulle_status make_room(run *r, const tl_spmm_request *q)
 {
     tulle_status status = TULLE_OK;
@@ -399,12 +400,12 @@ static tulle_status make_room(run *r, const tl_spmm_request *q)
         if (!r->slides && !r->job.y_by_cols) r->block = r->cols, r->blocks = 1;
     } else if ((double)rows * PACK_BYTES <= left
              && tl_alloc(r->b, &r->packed, rows * r->block, r->size, "a copy of columns of X") != TULLE_OK)
-        r->b->error[0] = 0;             /* it goes without */
+        r->b->error[0] = 0;             /* X is then read in place */
 done:
     return status;
 }
 
-/* A single column is a row-by-row matrix, too. */
+/* A single column as a row-major matrix. */
 static tulle_dense by_rows(const tulle_dense *M)
 {
     tulle_dense view = *M;
@@ -454,7 +455,7 @@ tulle_status tl_spmm_run(tl_base *b, const tl_spmm_request *q)
                           .alpha = q->alpha,
                           .beta = q->beta};
     TRY(make_room(&r, q));
-    const bool fours = r.block * (int64_t)r.size <= r.k->strip / 8;     /* of rows: see kernel_strip.h */
+    const bool fours = r.block * (int64_t)r.size <= r.k->strip / 8; /* four rows at a time: kernel_strip.h */
     r.job.far = r.pieces->scattered && (double)X.rows * (double)r.block * (double)r.size
                                            > (double)(fours ? r.tuning->cache_bytes : r.tuning->near_bytes);
     r.job.stream = (double)Y.rows * (double)Y.cols * (double)r.size > (double)r.tuning->cache_bytes;
@@ -490,7 +491,7 @@ static void scale_work(void *arg, int thread, int threads)
     const scaling *s = arg;
     const tulle_dense *Y = s->q->Y;
     size_t size = tl_type_size(Y->val_type);
-    bool whole = Y->ld == s->length;    /* no gaps: one long line */
+    bool whole = Y->ld == s->length;    /* contiguous: treated as one long line */
     int64_t count = whole ? s->lines * s->length : s->lines;
     int64_t begin = tl_part(count, thread, threads), end = tl_part(count, thread + 1, threads);
     if (whole) s->k->scale(s->q->beta, (char *)Y->values + (size_t)begin * size, end - begin);

@@ -2,15 +2,15 @@
  *
  * spmm_kernels.c - rows of Y = alpha*A*X + beta*Y on one thread.
  *
- * The build compiles this file as it does kernels.c.  X lies row by row, so an entry of A multiplies vectors
- * of neighbouring columns; up to eight of them are summed in registers while a row of A goes by
- * (kernel_strip.h). Fewer columns than the widest vector has take narrower ones, and fewer than those single
- * values, for which several rows are summed side by side: a chain of additions alone would wait for each of
- * them.
+ * Like kernels.c, this file is compiled once for each value type, index type and instruction set.  X is
+ * row-major, so an entry of A multiplies vectors of adjacent columns; the sums of up to eight such vectors
+ * stay in registers for a whole row of A (kernel_strip.h).  With fewer columns than the widest vector has,
+ * narrower vectors are used, and below those scalars.  A single column would be one chain of dependent
+ * additions, limited by their latency: there several rows are summed at the same time (kernel_column.h).
  *
- * Every sum is (((0 + p1) + p2) + ...) in the order of the row of A, in each of these ways.
+ * Every variant computes each sum as (((0 + p1) + p2) + ...) in the order of the row of A.
  *
- * Where Y lies column by column, rows are summed into a tile on the stack and turned from there. */
+ * If Y is column-major, rows are summed into a tile on the stack, which is then transposed into Y. */
 #include "cpu/kernel_types.h"
 #include "cpu/spmm.h"
 
@@ -28,17 +28,17 @@ typedef double real;
 #endif
 
 enum {
-    AHEAD = 12,                         /* entries of A whose row of X is fetched ahead */
-    LINEAR = 64,                        /* entries of A that are fetched ahead ...      */
-    LARGE = 32 << 20,                   /* ... where all take more bytes than caches have, ... */
-    FETCHED = 4 << 20,                  /* ... or, in four rows at once, than the nearer ones  */
-    SHORT = 16,                         /* entries; longer rows of one column are not read in fours */
-    SUMS = 256,                         /* rows that are summed before something else is done with them */
+    AHEAD = 12,                         /* prefetch distance for rows of X, in entries of A    */
+    LINEAR = 64,                        /* prefetch distance for A itself, in entries          */
+    LARGE = 32 << 20,                   /* A is prefetched if it exceeds this many bytes (one column, rows */
+    FETCHED = 4 << 20,                  /* in pairs) or this many (one vector of columns, four rows)       */
+    SHORT = 16,                         /* entries; longer rows, for one column, are read in pairs */
+    SUMS = 256,                         /* rows that are summed before alpha and beta are applied */
     TILE_BYTES = 16 << 10,
     TILE_ROWS = 64
 };
 
-/* ---- what comes after the sum */
+/* ---- the end of a row: alpha*sum + beta*y */
 
 typedef enum { NO_FACTOR, ONE_FACTOR, REAL_FACTOR, ANY_FACTOR } factor_kind;
 
@@ -95,7 +95,7 @@ INLINE val with_beta(const ending *e, val y)
          : e->beta_kind == ANY_FACTOR ? mul(e->beta, y) : y;
 }
 
-/* ---- a job with its types */
+/* ---- a tl_spmm_job with typed pointers */
 
 typedef struct job_of {
     const int32_t *ptr32;
@@ -111,7 +111,7 @@ typedef struct job_of {
     ending         end;
 } job_of;
 
-/* Rows first..end, or, alone, the entries begin..stop as if they were a row. */
+/* Rows first..end; or, if `alone`, the entries begin..stop as a single row. */
 typedef struct span {
     int64_t first, end, begin, stop;
     bool    alone;
@@ -124,7 +124,7 @@ INLINE int64_t row_at(const job_of *j, int64_t i)
 
 #include "cpu/kernel_order.h"
 
-/* Where row i of the span begins and ends. */
+/* The first and the end entry of row i of the span. */
 INLINE void entries_of(const job_of *j, span rows, int64_t i, int64_t *at)
 {
     at[0] = rows.alone ? rows.begin : row_at(j, i);
@@ -159,7 +159,7 @@ INLINE void entries_of(const job_of *j, span rows, int64_t i, int64_t *at)
 
 /* ---- fewer columns than a narrow vector has */
 
-#if KIND != 4                           /* one value is a vector there */
+#if KIND != 4                           /* there a narrow vector is a single value */
 INLINE void few_columns(const int count, const job_of *j, int64_t begin, int64_t end, val *y)
 {
     val sum[4];
@@ -217,7 +217,7 @@ static void single_values(const job_of *j, span rows, int64_t cols, val *y)
 }
 #endif
 
-/* ---- rows of all columns, y at the first row of the span */
+/* ---- rows with all their columns; y points at the first row of the span */
 
 static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
 {
@@ -242,9 +242,9 @@ static void all_columns(const job_of *j, span rows, int64_t cols, val *y)
     narrow_columns(j, rows, 0, cols, y);
 }
 
-/* Where there is more than one strip, a row goes through all of them before the next: strips of a row of X
- * lie side by side, and those of the rows around it would push each other out of the cache where ld is a
- * power of 2. */
+/* If there is more than one strip, a row is computed in all strips before the next row begins: strips of one
+ * row of X are adjacent in memory, while the same strip of many rows would map to few cache sets where ld is
+ * a power of 2. */
 static void one_by_one(const job_of *j, int64_t row0, int64_t row1, int64_t cols, val *y)
 {
     int64_t step = cols * (int64_t)sizeof(val) > 8 * WIDEST ? 1 : row1 - row0;
@@ -273,11 +273,11 @@ static job_of typed(const tl_spmm_job *job)
                     .end = ending_of(job)};
 }
 
-/* to[j*to_ld + i] = from[i*from_ld + j] for i < rows, j < cols; four by four in registers. */
+/* Transposes: to[j*to_ld + i] = from[i*from_ld + j] for i < rows, j < cols; in 4 x 4 blocks in registers. */
 static void turn(const val *from, int64_t from_ld, int64_t rows, int64_t cols, val *to, int64_t to_ld)
 {
     int64_t i4 = 0, j4 = 0;
-#if KIND != 4                           /* there a value fills a register */
+#if KIND != 4                           /* there a value is 16 bytes: vectors would not help */
 #if KIND == 1
     typedef uint32_t word;
 #else
@@ -305,7 +305,7 @@ static void turn(const val *from, int64_t from_ld, int64_t rows, int64_t cols, v
         for (int64_t j = i < i4 ? j4 : 0; j < cols; j++) to[j * to_ld + i] = from[i * from_ld + j];
 }
 
-/* Sums without ending to a tile, turned into the columns of Y. */
+/* Sums into a tile, without alpha and beta; these are applied as the tile is transposed into Y. */
 static void rows_to_columns(const tl_spmm_job *job, int64_t row0, int64_t row1)
 {
     _Alignas(64) char bytes[TILE_BYTES];
@@ -363,7 +363,7 @@ static void apply(const tl_spmm_job *job, int64_t row0, int64_t row1)
     }
 }
 #else
-#define apply rows                      /* their sums are in double already */
+#define apply rows                      /* these sum in double anyway */
 #endif
 
 static void part(const tl_spmm_job *job, int64_t begin, int64_t end, void *sums)
@@ -388,10 +388,10 @@ static void join(const tl_spmm_job *job, int64_t row, void *sums, int64_t count,
 static void pack(const void *from, int64_t ld, bool by_cols, int64_t cols, int64_t row0, int64_t row1,
                  void *to)
 {
-    enum { STEP = 16 };                 /* rows at a time, so that lines of `to` are written whole */
+    enum { STEP = 16 };                 /* rows at a time, so that whole cache lines of `to` are written */
     if (!by_cols) {
         const int64_t whole = 8 * WIDEST
-                              / (int64_t)sizeof(val); /* a length known beforehand is copied in place */
+                              / (int64_t)sizeof(val); /* a constant length: memcpy() is inlined */
         for (int64_t r = row0; r < row1 && cols == whole; r++)
             memcpy((val *)to + r * whole, (const val *)from + r * ld, 8 * WIDEST);
         for (int64_t r = row0; r < row1 && cols != whole; r++)
@@ -427,7 +427,7 @@ static void range(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t *l
         most = c > most ? c : most;
     }
     *lo = least;
-    *hi = (int64_t)((uint64_t)most + 1);        /* in look.c it may be anything */
+    *hi = (int64_t)((uint64_t)most + 1);        /* look.c calls this for unchecked columns: no overflow */
 }
 
 static void places(const tl_spmm_job *job, int64_t row0, int64_t row1, int64_t base, int64_t room, void *to)
@@ -447,7 +447,7 @@ static bool ordered(const tl_spmm_job *job, int64_t begin, int64_t end)
     return row_good(&j, begin, end);
 }
 
-/* ---- what dispatch.c calls */
+/* ---- the table of kernels, for dispatch.c */
 
 #define STRING2(x) #x
 #define STRING(x) STRING2(x)

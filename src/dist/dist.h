@@ -77,12 +77,12 @@ void         tl_count_begin(tulle_dist *d);     /* resets the counters for a pro
 /* Checks fields, types and (unless trusted) arrays, and that all ranks have the same shape.  Ends in
  * agreement. */
 tulle_status tl_dist_check(tulle_dist *d, const tulle_dist_csr *A, const char *name, bool trust);
-/* The caller's view.  If that is a slice of a larger matrix, the view has row pointers of its own, which
- * tl_lent_end() frees.  Not collective. */
+/* A view of the caller.  If it is a slice of a larger matrix (row_ptr[0] is not 0), it gets row pointers of
+ * its own that begin at 0; tl_lent_end() frees them.  Not collective. */
 typedef struct tl_lent {
     tulle_dist_csr view;
     tulle_matrix  *own;
-    int64_t        first;               /* the caller's row_ptr[0]: new values begin there, too */
+    int64_t        first;               /* the caller's row_ptr[0], where its new values begin, too */
 } tl_lent;
 tulle_status tl_lend(tulle_dist *d, const tulle_dist_csr *A, const char *name, tl_lent *l);
 static inline const void *tl_lent_values(const tl_lent *l, const void *values)
@@ -120,7 +120,7 @@ static inline int64_t tl_dist_rows(const tulle_dist *d, const tulle_dist_csr *A)
     return A->row_starts[d->t.size];
 }
 
-/* ---- shift.c: to[k] = from[k] + by; the same, and copies, by the threads of the context. */
+/* ---- shift.c: to[k] = from[k] + by; the same, and plain copies, with the threads of the context. */
 
 void         tl_shift(const void *from, tulle_index from_type, void *to, tulle_index to_type, int64_t count,
                       int64_t by);
@@ -137,7 +137,7 @@ typedef struct tl_lists {
     int64_t *row;                       /* their global numbers, increasing                    */
     int64_t *from;                      /* rank r sends row[from[r]] .. row[from[r+1]-1]       */
     int64_t *to;                        /* rank r gets the rows give[to[r]] .. of ours         */
-    int64_t *give, given;               /* numbers counted from own_first; how many            */
+    int64_t *give, given;               /* their numbers, relative to own_first; their count   */
     uint64_t *edges;                    /* a bit for each row of A that needs such rows        */
     uint64_t *bits;                     /* a bit for each column from bits_first on: is needed */
     int64_t *before;                    /* number of set bits before each word                 */
@@ -157,8 +157,8 @@ static inline int64_t tl_lists_rows(const tl_lists *l)
 {
     return l->need + l->own_rows;
 }
-/* What stays of them as long as the fetched rows do, with the lengths of these: 16 bytes for each row that is
- * needed, 8 for each that is given. */
+/* The memory of the lists and of the row lengths, as long as the fetched rows are kept: 16 bytes per row that
+ * is needed (its number and its length), and 8 per row that others need. */
 static inline uint64_t tl_lists_bytes(const tl_lists *l)
 {
     return 16 * (uint64_t)l->need + 8 * (uint64_t)l->given;

@@ -21,7 +21,7 @@
 #include "dist/dist.h"
 #include <string.h>
 
-enum { GRIDS = 64 };                    /* at most so many are considered, fewest columns first */
+enum { GRIDS = 64 };                    /* the number of grids considered at most, fewest columns first */
 
 typedef struct survey {
     const tulle_csr *A, *B;

@@ -60,7 +60,7 @@ FIND_EDGES(edges_i64_i64, int64_t, int64_t)
 
 typedef struct job { tl_lists *l; const tulle_csr *A; void *to; tulle_index type; } job;
 
-/* Threads take whole words of bits. */
+/* Each thread sets whole words of the bitmap, so that no word is written by two. */
 static void edges_work(void *arg, int thread, int threads)
 {
     job *j = arg;
@@ -225,7 +225,8 @@ int64_t tl_lists_find(const tl_lists *l, int64_t column)
     return is_own(l, column) ? -1 : place_of(l, column);
 }
 
-/* Entries of some rows: all as if they were ours, then those that are not. */
+/* Renumbers the entries of some rows: first all as if they referred to rows of this rank, then again those
+ * that do not. */
 static void renumber_work(void *arg, int thread, int threads)
 {
     job *j = arg;

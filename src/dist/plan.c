@@ -10,7 +10,7 @@
 struct tulle_dist_plan {
     tulle_dist *dist;
     tulle_csr   B;                      /* the caller's pattern, or its transpose */
-    tl_lent     lent_a, lent_b;         /* the caller's                           */
+    tl_lent     lent_a, lent_b;         /* the caller's views                     */
     int64_t     a_nnz, b_nnz;
     tulle_dist_matrix *own_a, *own_b;   /* transposed operands                    */
     tl_turn     turn_a, turn_b;

@@ -49,13 +49,14 @@ static uint64_t new_bytes(const tulle_csr *A, const tl_fetch *f, int64_t row, in
         int64_t at = tl_lists_find(&f->lists, tl_get(A->col_idx, A->idx_type, k));
         if (at < 0 || seen[at] == block) continue;
         seen[at] = block;
-        bytes += 24 + (uint64_t)f->length[at] * entry;      /* its pointer, its number, its length */
+        bytes += 24 + (uint64_t)f->length[at] * entry;      /* 24: its row pointer, its number, its length */
     }
     return bytes;
 }
 
-/* What rows of B may take while a block is multiplied: half of the limit.  Our own, which are there whatever
- * the block, may take more than that; then others still get a quarter of the rest. */
+/* The memory for rows of B while a block is multiplied: half of the limit.  This rank's own rows (`fixed`)
+ * are in memory for every block and may alone take more than that; then fetched rows still get a quarter of
+ * what is left, as otherwise every row of A would become a block. */
 static uint64_t room_of(uint64_t fixed, uint64_t limit)
 {
     uint64_t more = fixed < limit ? fixed + (limit - fixed) / 4 : limit;

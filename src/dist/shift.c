@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * shift.c - adds a number to indices, from any type to any, with a specialised loop for each pair of types;
- * the same, and plain copies, by the threads of a context, as a rank with many cores would wait for one. */
+ * the same, and plain copies, with the threads of a context: a single one cannot use the memory bandwidth of
+ * a rank with many cores. */
 #include "dist/dist.h"
 #include "matrix/parts.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT
+ *
  * stats.c - combines the counters of all ranks: sums, maxima, and the slowest rank. */
 #include "dist/dist.h"
 

@@ -61,7 +61,7 @@ tulle_status tl_lend(tulle_dist *d, const tulle_dist_csr *A, const char *name, t
 {
     tulle_status status = TULLE_OK;
     *l = (tl_lent){.view = *A};
-    if (A->local.place != TULLE_HOST) return TULLE_OK;          /* tl_part_check() has a sentence for it */
+    if (A->local.place != TULLE_HOST) return TULLE_OK;          /* tl_part_check() reports this error */
     TRY(tl_csr_check_shape(d->b, &A->local, name));
     l->first = tl_csr_first(&A->local);
     TRY(tl_csr_slice(d->b, &A->local, name, 0, &l->view.local, &l->own));

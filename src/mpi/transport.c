@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * transport.c - ranks over MPI 3.1: all of libtulle_mpi.  It stands alone: it needs MPI and nothing else of
- * tulle.
+ * transport.c - a tulle_transport over MPI 3.1.  This file is all of libtulle_mpi, and needs nothing but MPI.
  *
- * Everything runs on a duplicate of the caller's communicator, whose errors return.  Nothing blocks inside
- * MPI: whoever waits, tests, and looks now and then for a letter of a rank that gave up (TAG_FAREWELL).  So
- * one rank that fails releases the others without MPI_Abort; what they still expect is cancelled.  After that
- * the transport is of no use, and what MPI may still touch is not freed.
+ * All communication uses a duplicate of the caller's communicator, with MPI_ERRORS_RETURN.  No call blocks
+ * inside MPI: a rank that waits calls MPI_Test() in a loop, and now and then looks for a message of a rank
+ * that gave up (a "letter", TAG_FAREWELL).  So a rank that fails releases the others without MPI_Abort();
+ * their pending receives are cancelled.  After that the transport cannot be used any more, and memory that
+ * MPI may still access is not freed.
  *
- * A letter overtakes: it may come to a rank that still waits in a collective which the sender has ended well.
- * So it says how many collectives the sender has ended, and is heeded by those that have ended as many: no
- * rank fails in one that others have left with success. */
+ * A letter can arrive early: at a rank that still waits in a collective which the sender has already
+ * completed.  So it contains the number of collectives that the sender has completed, and a rank acts on it
+ * only when it has completed as many itself: no rank fails in a collective in which others succeeded. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <sched.h>
@@ -21,13 +21,13 @@
 
 enum { WORDS = 1024, SENTENCE = 1200, TAG_FAREWELL = 1000, LOOK = 64 };
 
-typedef struct pile {                   /* requests under way */
+typedef struct pile {                   /* pending requests */
     MPI_Request *request;
     int          count, room;
 } pile;
 
-typedef struct letter {                 /* of a rank that gives up */
-    int64_t     ended;                  /* collectives before that */
+typedef struct letter {                 /* the message of a rank that gives up */
+    int64_t     ended;                  /* collectives that it has completed   */
     char        why[SENTENCE];
 } letter;
 
@@ -37,10 +37,10 @@ typedef struct wire {
     pile        out, in;
     int64_t     mine[WORDS], all[WORDS];
     int64_t    *counts;                 /* 2 * size */
-    int64_t     ended;                  /* collectives, the same on all ranks */
-    bool        failed, began;          /* began: MPI was started here */
-    bool        told;                   /* somebody gave up; heeded when we are as far */
-    letter      theirs, last;           /* last: our own letter, if we give up */
+    int64_t     ended;                  /* completed collectives               */
+    bool        failed, began;          /* began: MPI was initialised here     */
+    bool        told;                   /* `theirs` has arrived, see above     */
+    letter      theirs, last;           /* last: this rank's own, if it gives up */
     char        why[SENTENCE];
 } wire;
 
@@ -56,8 +56,8 @@ static int fails(wire *l, int code)
 
 /* ---- a rank that gave up */
 
-/* Receipts are cancelled, so that nothing is written into buffers that go away; a letter that nobody takes
- * any more is left. */
+/* Cancels the receives, so that nothing is written into buffers that will be freed; sends are abandoned, as
+ * nobody may receive them any more. */
 static void let_go(wire *l)
 {
     for (int i = 0; i < l->in.count; i++) {
@@ -71,7 +71,7 @@ static void let_go(wire *l)
     l->failed = true;
 }
 
-/* Has a rank said that it gives up, in what we wait for or before it? */
+/* Whether a rank has given up, in the current collective or earlier; then this rank fails, too. */
 static bool farewells(wire *l)
 {
     int there = 0;
@@ -92,7 +92,7 @@ static bool farewells(wire *l)
     return true;
 }
 
-/* Until all requests are done. */
+/* Waits until all requests are complete. */
 static int wait_for(wire *l, MPI_Request *request, int count)
 {
     unsigned idle = 0;
@@ -125,7 +125,7 @@ static void give_up(void *user, const char *sentence)
     let_go(l);
 }
 
-/* ---- the table */
+/* ---- the functions of the transport */
 
 static int allreduce(void *user, int64_t *values, int count, tulle_reduce op)
 {
@@ -158,7 +158,7 @@ static int alltoall(void *user, const int64_t *out, int64_t *in)
     return code;
 }
 
-/* Room for one more request. */
+/* Makes room for one more request. */
 static int grow(wire *l, pile *p)
 {
     MPI_Request *more = NULL;
@@ -216,7 +216,7 @@ static void end(void *user)
 {
     wire *l = user;
     int over = 0;
-    bool began = l->began, failed = l->failed;     /* MPI would wait for ranks that left */
+    bool began = l->began, failed = l->failed;  /* failed: MPI_Finalize() would wait for ranks that left */
     MPI_Finalized(&over);
     if (!over && !l->failed) {
         MPI_Comm_free(&l->comm);
@@ -259,7 +259,7 @@ int tulle_transport_mpi(MPI_Comm comm, tulle_transport *transport)
 int tulle_mpi_begin(tulle_transport *transport)
 {
     int there = 0, level = 0, code = MPI_Initialized(&there);
-    /* the library has threads; only the caller's talks to MPI */
+    /* the library has threads of its own, but only the caller's thread uses MPI */
     if (code == MPI_SUCCESS && !there) code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     if (code == MPI_SUCCESS) code = tulle_transport_mpi(MPI_COMM_WORLD, transport);
     if (code == MPI_SUCCESS && !there) ((wire *)transport->user)->began = true;

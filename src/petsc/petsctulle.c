@@ -4,20 +4,20 @@
  *
  *     prog -dll_append libpetsctulle.so -mat_seqaij_type seqaijtulle
  *
- * makes every sequential AIJ matrix a seqaijtulle: the same arrays and functions but for products.
- * MatProduct's AB, AtB, ABt, PtAP and RARt are made by plans of tulle; symbolic makes the plan and the
- * pattern of C, numeric runs it, as often as values change (MAT_REUSE_MATRIX).  MPIAIJ uses it for its local
- * products with -mat_product_algorithm backend.
+ * makes every sequential AIJ matrix a seqaijtulle: the same arrays, and the same functions except for
+ * products.  MatProduct's AB, AtB, ABt, PtAP and RARt are computed by plans of tulle: the symbolic phase
+ * creates the plan and the pattern of C, the numeric phase runs it, as often as values change
+ * (MAT_REUSE_MATRIX).  MPIAIJ uses it for its local products with -mat_product_algorithm backend.
  *
- *     symbolic:  C = op(A)*op(B)          one plan
- *                P^T*(A*P), R*(A*R^T)     two, with the values between kept
+ *     C = op(A)*op(B)          one plan
+ *     P^T*(A*P), R*(A*R^T)     two plans, and memory for the values of the inner product
  *
- * A product has its own copy of the patterns, because PETSc may give it other matrices of the same pattern
- * later; these are compared, and a different one is an error.
+ * A product keeps its own copy of the patterns, because PETSc may later pass other matrices of the same
+ * pattern; their patterns are compared with the copy, and a difference is an error.
  *
- * -mat_seqaijtulle_device: where tulle computes, cpu unless told otherwise; -mat_seqaijtulle_threads: 1
- * unless told otherwise, as is right for a rank a core.  Only public functions of PETSc and its matimpl.h
- * (the table of functions and the product) are used. Written against PETSc 3.18. */
+ * -mat_seqaijtulle_device: the device, by default cpu; -mat_seqaijtulle_threads: by default 1, which suits
+ * one rank per core.  Only public functions of PETSc and its matimpl.h (the table of functions and the
+ * product) are used.  Written for PETSc 3.18. */
 #include <petsc/private/matimpl.h>
 #include <tulle.h>
 
@@ -30,9 +30,9 @@
 #endif
 #define INTEGER (sizeof(PetscInt) == 8 ? TULLE_I64 : TULLE_I32)
 
-/* One for the process, made when the first product comes; PETSc works with one thread. */
+/* One for the process, created with the first product; PETSc uses a single thread. */
 static tulle_ctx *context;
-/* What SeqAIJ itself does for products that are not ours. */
+/* SeqAIJ's own function, for products that are not computed here. */
 static PetscErrorCode (*of_seqaij)(Mat);
 
 #define CALL_TULLE(call)                                                                                 \
@@ -70,7 +70,7 @@ static PetscErrorCode get_context(void)
 
 /* ---- patterns */
 
-typedef struct pattern {                /* of an operand, copied */
+typedef struct pattern {                /* a copy of an operand's pattern */
     PetscInt  rows, cols, nnz;
     PetscInt *i, *j;
 } pattern;
@@ -119,9 +119,9 @@ static tulle_csr pattern_view(const pattern *p)
 
 typedef struct product {
     pattern      a, b;
-    tulle_plan  *plan, *second;         /* the second of three factors */
-    PetscScalar *between;               /* values of the first         */
-    PetscInt     nnz;                   /* of C                        */
+    tulle_plan  *plan, *second;         /* second: only for three factors */
+    PetscScalar *between;               /* values of the inner product    */
+    PetscInt     nnz;                   /* of C                           */
 } product;
 
 static PetscErrorCode product_destroy(void *data)
@@ -138,8 +138,8 @@ static PetscErrorCode product_destroy(void *data)
     PetscFunctionReturn(0);
 }
 
-/* op_a and op_b of the first plan; of three factors, which operand stands on the left of the second, and
- * turned? */
+/* op_a and op_b of the first plan; triple: there are three factors, and op_left is the op of the left operand
+ * (P or R) of the second plan. */
 static const struct { MatProductType type; int op_a, op_b, triple, op_left; } kinds[] = {
     {MATPRODUCT_AB, TULLE_KEEP, TULLE_KEEP, 0, TULLE_KEEP},
     {MATPRODUCT_AtB, TULLE_TRANSPOSE, TULLE_KEEP, 0, TULLE_KEEP},
@@ -194,7 +194,7 @@ static PetscErrorCode product_numeric(Mat C)
     PetscCall(MatSeqAIJGetArrayRead(A, &a));
     PetscCall(MatSeqAIJGetArrayRead(B, &b));
     PetscCall(MatSeqAIJGetArray(C, &c));
-    /* An empty matrix may have no arrays at all; nothing is read then. */
+    /* An empty matrix may have no arrays; tulle does not read them then, but refuses NULL. */
     const void *none = p;
     if (p->second) {
         CALL_TULLE(tulle_plan_run(p->plan, a ? (const void *)a : none, b ? (const void *)b : none, p->between
@@ -211,7 +211,7 @@ static PetscErrorCode product_numeric(Mat C)
     PetscFunctionReturn(0);
 }
 
-/* Those of the rows of the left factor and of the columns of the right one, as they stand in the product. */
+/* C gets the row block size of the left factor and the column block size of the right one, after op. */
 static PetscErrorCode set_block_sizes(Mat C, int k)
 {
     PetscInt a_rows, a_cols, b_rows, b_cols, left, right;
@@ -264,14 +264,15 @@ static PetscErrorCode product_options(Mat C)
     PetscFunctionBegin;
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->A, MATSEQAIJ, &plain_a));
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQAIJ, &plain_b));
-    /* MAT_FORCE_DIAGONAL_ENTRIES: entries that no product makes */
+    /* MAT_FORCE_DIAGONAL_ENTRIES asks for entries that are not in the product's pattern */
     if (plain_a && plain_b && kind_of(C->product->type) >= 0 && !C->force_diagonals)
         C->ops->productsymbolic = product_symbolic;
     else if (of_seqaij) PetscCall((*of_seqaij)(C));
     PetscFunctionReturn(0);
 }
 
-/* Where PETSc finds nothing for our type and another: what it has for SeqAIJ and the other. */
+/* A product of our type with another, for which PETSc has nothing: uses what it has for SeqAIJ and the
+ * other. */
 static PetscErrorCode product_any(Mat C)
 {
     Mat_Product *of = C->product;
@@ -295,7 +296,7 @@ static PetscErrorCode product_any(Mat C)
 
 /* ---- the type */
 
-/* What SeqAIJ can be made into, under our name, too; else PETSc goes entry by entry, and for some fails. */
+/* Registers SeqAIJ's conversions for our type, too; without them PETSc converts entry by entry, or fails. */
 static PetscErrorCode conversions(Mat B, PetscBool ours)
 {
     static const char *const others[] = {"seqdense", "seqbaij", "seqsbaij", "seqsell", "is", "hypre",
@@ -367,19 +368,19 @@ static PetscErrorCode create(Mat A)
 
     PetscFunctionBegin;
     PetscCall(MatSetType(A, MATSEQAIJ));
-    /* by -mat_seqaij_type already */
+    /* it may already be ours, due to -mat_seqaij_type */
     PetscCall(PetscObjectTypeCompare((PetscObject)A, SEQAIJTULLE, &is));
     if (!is) PetscCall(from_seqaij(A, SEQAIJTULLE, MAT_INPLACE_MATRIX, &A));
     PetscFunctionReturn(0);
 }
 
-/* What PETSc calls when it has opened the library. */
+/* PETSc calls this when it has opened the library. */
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petsctulle(void);
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petsctulle(void)
 {
     PetscFunctionBegin;
     PetscCall(MatRegister(SEQAIJTULLE, create));
-    /* Of several ranks it is MPIAIJ, which has two of ours on each. */
+    /* On several ranks it is an MPIAIJ, whose two local matrices on each rank are of our type. */
     PetscCall(MatRegisterRootName("aijtulle", SEQAIJTULLE, MATMPIAIJ));
     PetscCall(MatSeqAIJRegister(SEQAIJTULLE, from_seqaij));
     PetscFunctionReturn(0);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * device.h - the words of CUDA's kernel language, for g++ or clang++: what nvrtc.c puts before every kernel.
+ * device.h - defines CUDA's kernel language for g++ or clang++; nvrtc.c puts it before every kernel.
  *
- * This file is C++ because NVRTC's language is: kernels use overloads (fma, atomicAdd) and words that have a
- * type, and how a kernel takes its arguments is found out by a template.  No header of the compiler is
- * read, so that names stay free as they are in NVRTC.
+ * This file is C++ because NVRTC's language is: kernels use overloads (fma, atomicAdd), and the argument types of
+ * a kernel are determined by a template.  No header of the compiler is included, so that the same names are free
+ * as in NVRTC.
  *
- * A warp's operation is a struct on each thread's stack and one function that does the work for all; threads wait in
- * services->meet() (run.c).  What CUDA leaves undefined is filled with GARBAGE, so that it shows.  Atomic operations
- * are plain ones: threads of a launch change places only where they say so. */
+ * An operation of a warp consists of a struct on each thread's stack and one function that does the work for all
+ * threads; they wait in services->meet() (run.c).  Results that CUDA leaves undefined are filled with GARBAGE, so
+ * that their use is noticed.  Atomic operations are plain ones, because the threads of a launch are scheduled
+ * cooperatively. */
 #include "image.h"
 
 extern "C" {
@@ -24,11 +25,11 @@ __attribute__((visibility("hidden"))) cuda_model_place cuda_model_here;
 #define __constant__
 #define __forceinline__ inline
 #define __align__(n)    __attribute__((aligned(n)))
-/* __global__, __launch_bounds__, __shared__ and asm are read by nvrtc.c. */
+/* __global__, __launch_bounds__, __shared__ and asm are handled by nvrtc.c. */
 
 #define CUDA_MODEL_GARBAGE 0xa5
 
-/* ---- vectors: loaded and stored whole, so aligned as a whole */
+/* ---- vectors, which are loaded and stored as a whole, and so must be aligned to their size */
 #define CUDA_MODEL_VECTOR2(name, type) struct __attribute__((aligned(2 * sizeof(type)))) name { type x, y; };
 #define CUDA_MODEL_VECTOR4(name, type) struct __attribute__((aligned(16))) name { type x, y, z, w; };
 CUDA_MODEL_VECTOR2(int2, int)
@@ -142,7 +143,7 @@ template <class T> static inline T __shfl_xor_sync(unsigned mask, T x, int d, in
     return cuda_model_from("__shfl_xor_sync", mask, x, from <= (lane | (width - 1)) ? from : lane);
 }
 
-/* Each gives a value and all get the same answer, or, for a match, its own. */
+/* Each thread passes a value; all get the same result, or, for match, their own. */
 template <class T> struct cuda_model_vote {
     T        give;
     unsigned get;
@@ -220,8 +221,8 @@ static inline void cuda_model_ptx_cvt_rna_tf32_f32(unsigned &to, float x)
 }
 
 /* d += a*b: a is 16x8, b 8x8, d 16x8.  With g = lane / 4 and t = lane % 4 a thread holds a(g, t), a(g+8, t), a(g, t+4),
- * a(g+8, t+4); b(t, g), b(t+4, g); d(g, 2t), d(g, 2t+1), d(g+8, 2t), d(g+8, 2t+1).  Tensor cores do not look at the lower 13
- * bits. */
+ * a(g+8, t+4); b(t, g), b(t+4, g); d(g, 2t), d(g, 2t+1), d(g+8, 2t), d(g+8, 2t+1).  Tensor cores ignore the lower 13 bits of
+ * a and b. */
 struct cuda_model_mma {
     float a[4], b[2], d[4];
     static void together(unsigned, void *const *operand)
@@ -253,7 +254,7 @@ static inline void cuda_model_ptx_mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32
     d3 = m.d[3];
 }
 
-/* ---- a kernel called with what cuLaunchKernel was given */
+/* ---- calls a kernel with the arguments of cuLaunchKernel */
 template <unsigned... I> struct cuda_model_indices {};
 template <unsigned N, unsigned... I> struct cuda_model_count : cuda_model_count<N - 1, N - 1, I...> {};
 template <unsigned... I> struct cuda_model_count<0, I...> { typedef cuda_model_indices<I...> type; };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * driver.c - libcuda of the CUDA model: the functions that tulle looks up (src/gpu/cuda.h), and no others.
+ * driver.c - libcuda of the CUDA model: only the functions that tulle uses (src/gpu/cuda.h).
  *
- * Copies, fills and launches are done when they are asked for, in the thread that asks, so streams keep their order and
- * events are marks of time.  One lock guards the tables; it is not held while a kernel runs, so that several devices work
- * at once.  A module has one set of static shared memory: its launches exclude each other.
+ * Copies, fills and launches are executed immediately, in the calling thread, so streams keep their order and events
+ * only record the time.  One lock guards the tables; it is not held while a kernel runs, so that several devices can
+ * work at the same time.  A module has only one instance of its static shared memory, so its launches exclude each
+ * other.
  *
- * A kernel that fails breaks the context of its device, as in CUDA: the launch itself was accepted, and every
- * call after it has the error, until nobody holds the primary context any more. */
+ * A kernel that fails breaks the context of its device, as in CUDA: the launch itself succeeds, and every later call
+ * returns the error, until the primary context has been released by all its users. */
 #define _GNU_SOURCE
 #include "model.h"
 #include <dlfcn.h>
@@ -25,19 +26,19 @@ enum { DEPTH = 16, DEFAULT_SHARED = 48 << 10, FUNC_DYNAMIC_SHARED = 8, NON_BLOCK
 
 typedef enum { STREAM = 0x51, EVENT, MODULE, FUNCTION, GONE } kind;
 
-/* All that has a handle; a list, so that a handle that was never given out is not read. */
+/* All objects with a handle, in a list: a handle is compared with these, and never dereferenced if it is invalid. */
 typedef struct handle {
     kind            kind;
     int             device;
     struct handle  *next;
-    double          time;               /* events: when, in ms; < 0: not recorded                   */
+    double          time;               /* events: recorded at, in ms; < 0: not recorded            */
     unsigned        flags;
     void           *library;            /* modules                                                  */
     const cuda_model_image_t *image;
     pthread_mutex_t running;
     struct handle  *module;             /* functions                                                */
     const cuda_model_kernel *kernel;
-    int             allowed;            /* dynamic shared bytes                                     */
+    int             allowed;            /* dynamic shared memory, in bytes                          */
 } handle;
 
 typedef struct device { int users, error; unsigned flags; } device;
@@ -72,7 +73,7 @@ long setting_number(const char *name, long otherwise, long least, long most)
     abort();
 }
 
-/* ---- every call: under the lock, and most of them in a context that is not broken */
+/* ---- at the beginning of a call: takes the lock; most calls also need a context that is not broken */
 
 static int here(void) { return (int)(stack[depth - 1] - devices); }
 
@@ -256,7 +257,7 @@ CU cuDevicePrimaryCtxRetain(void **out, int index)
     LEAVE(CUDA_OK);
 }
 
-/* The last one takes all that is left with it. */
+/* The last release frees all remaining objects. */
 CU cuDevicePrimaryCtxRelease_v2(int index)
 {
     ENTER(in_device(index))
@@ -314,7 +315,7 @@ CU cuMemAlloc_v2(uint64_t *out, size_t bytes)
     LEAVE(CUDA_OK);
 }
 
-/* A write behind the end of the block is found out now at the latest. */
+/* A write after the end of the block is detected here at the latest. */
 static int freed(memory_kind k, const void *p)
 {
     int result = memory_free(k, here(), p);
@@ -350,7 +351,7 @@ CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
     LEAVE(CUDA_OK);
 }
 
-/* ---- copies: at once.  A range that no block of the right kind holds is refused. */
+/* ---- copies, executed at once.  A range that is not within a block of the right kind is an error. */
 
 static bool on_device(uint64_t p, size_t bytes) { return memory_holds(DEVICE_MEMORY, here(), (void *)(uintptr_t)p, bytes); }
 static bool on_host(const void *p) { return p && !memory_holds(DEVICE_MEMORY, -1, p, 1); }
@@ -414,7 +415,7 @@ CU cuStreamDestroy_v2(void *stream)
     LEAVE(destroyed(stream, STREAM));
 }
 
-/* The moment to see what a kernel wrote close behind a block, where no page guards it. */
+/* Here writes of a kernel just after a block, before its guard page, are detected. */
 CU cuStreamSynchronize(void *stream)
 {
     ENTER(in_context())
@@ -473,7 +474,7 @@ CU cuEventElapsedTime(float *ms, void *from, void *to)
 
 /* ---- modules */
 
-/* An image does not come with its length; 0: it is none. */
+/* The length of an image, which CUDA does not pass; 0: it is no image. */
 static size_t image_bytes(const void *image)
 {
     const Elf64_Ehdr *h = image;
@@ -584,8 +585,8 @@ CU cuFuncSetAttribute(void *function, int attribute, int value)
 
 /* ---- launches */
 
-/* A pointer that a kernel is given is none, or points into memory of its device.  What the host or another device has
- * would be read without a fault here, and nowhere else. */
+/* Checks that a kernel's pointer arguments are NULL or point to memory of its device.  Host memory, or memory of
+ * another device, could be read without a fault in this model, but not on a real device. */
 static bool pointers_are_ours(const cuda_model_kernel *k, void **arguments)
 {
     for (int i = 0; i < k->arguments; i++) {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * image.h - what an image of the CUDA model and the model itself know of each other; C11 and C++17.
+ * image.h - the interface between an image of the CUDA model and the model itself; C11 and C++17.
  *
- * An image is a shared object that nvrtc.c made.  It exports one thing, cuda_model_image: a list of its kernels, where it
- * wants to find the services below, and where it reads which thread is running. */
+ * An image is a shared object made by nvrtc.c.  It exports one symbol, cuda_model_image: a list of its kernels, and the
+ * addresses of the variables for the services below and for the current thread. */
 #ifndef CUDA_MODEL_IMAGE_H
 #define CUDA_MODEL_IMAGE_H
 
 enum { CUDA_MODEL_VERSION = 1, CUDA_MODEL_ARGS = 64 };
 
-/* What a warp does together: done once, by the last thread that comes, for all of the mask.  operand[j] is lane j's. */
+/* An operation of a warp: executed once, by the last thread that arrives, for all of the mask.  operand[j] is lane j's. */
 typedef void cuda_model_together(unsigned mask, void *const *operand);
 
 typedef struct cuda_model_services {
-    /* Comes back when all threads of the mask have come to the same operation with the same mask. */
+    /* Returns when all threads of the mask have arrived at the same operation with the same mask. */
     void  (*meet)(const char *name, cuda_model_together *together, unsigned mask, void *operand);
-    void  (*barrier)(void);             /* ... when all threads of the block that have not ended have come       */
-    void  (*give_way)(void);            /* another thread may go on here; at every atomic operation              */
+    void  (*barrier)(void);             /* ... when all threads of the block that have not ended have arrived    */
+    void  (*give_way)(void);            /* may switch to another thread; called at every atomic operation        */
     void  (*copy_later)(void *to, const void *from, unsigned bytes);
-    void  (*copy_wait)(void);           /* the copies of this thread are made only here                          */
-    void *(*shared)(unsigned low);      /* the address in shared memory that has these lower 32 bits             */
+    void  (*copy_wait)(void);           /* executes the asynchronous copies of this thread                       */
+    void *(*shared)(unsigned low);      /* the address in shared memory with these lower 32 bits                 */
     void *(*dynamic)(void);             /* dynamic shared memory of the block                                    */
 } cuda_model_services;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * memory.c - memory of the CUDA model: host memory that looks like a device's.
+ * memory.c - device memory of the CUDA model, which is host memory.
  *
- * Each block has pages before and behind it that nobody may touch, and begins at a multiple of 512 bytes, as CUDA's do at
- * least 256.  What lies between its end and the page behind it is filled with garbage, and looked at when the block is
- * freed.  A new block is full of garbage; a freed one is gone, so that touching it is a fault. */
+ * Each block has inaccessible guard pages before and after it, and is aligned to 512 bytes (CUDA guarantees 256).  The
+ * bytes between its end and the guard page are filled with garbage, which is compared when the block is freed.  A new
+ * block is filled with garbage; a freed one is unmapped, so that accessing it is a fault. */
 #define _GNU_SOURCE
 #include "model.h"
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 65536, ALIGN = 512 };     /* PAGE: what nobody may touch, a page at least */
+enum { PAGE = 65536, ALIGN = 512 };     /* PAGE: the size of the guards, at least a page */
 
 typedef struct block {
     memory_kind   kind;
     int           device;
     char         *p, *area;
-    size_t        bytes, mapped;        /* mapped: with the pages around it */
+    size_t        bytes, mapped;        /* mapped: including the guards */
     struct block *next;
 } block;
 
@@ -110,7 +110,7 @@ bool memory_holds(memory_kind kind, int device, const void *p, size_t bytes)
     return false;
 }
 
-/* Called where a kernel has touched what it may not; the lock is not held, but the launch that holds its stream is over. */
+/* Called after a kernel accessed invalid memory; the lock is not held, but the launch has ended. */
 void memory_describe(const void *p, char *text, size_t bytes)
 {
     const char *at = p;

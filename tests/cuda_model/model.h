@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * model.h - a CUDA device made for tests: what its files share, and how it is used.
+ * model.h - a simulated CUDA device for tests: declarations shared by its files, and its documentation.
  *
- * Two libraries stand in for NVIDIA's where there is no GPU:
+ * Two libraries replace NVIDIA's on machines without a GPU:
  *
  *   cuda_model         libcuda: devices, memory, streams (driver.c, memory.c); a launch runs at once, on fibers (run.c)
- *   cuda_model_nvrtc   libnvrtc: kernels by the system's C++ compiler, into a shared object (nvrtc.c, device.h)
+ *   cuda_model_nvrtc   libnvrtc: compiles kernels to a shared object with the system's C++ compiler (nvrtc.c, device.h)
  *
- * TULLE_LIBCUDA and TULLE_LIBNVRTC point to them; run.sh sets both and starts a program.  It is slow and strict, not
- * exact: it has warps of 32 and their operations, shared memory of one block, launch limits and sticky errors, and no notion
- * of time.  What CUDA leaves undefined is an error or garbage here.  Not seen: races between blocks, which run after one
- * another, and a copy or kernel that the host or another stream should have waited for, since streams run at once.
+ * TULLE_LIBCUDA and TULLE_LIBNVRTC point to them; run.sh sets both and starts a program.  The model is slow and strict.  It
+ * has warps of 32 threads and their operations, shared memory of one block, launch limits and sticky errors, but does not
+ * model time.  What CUDA leaves undefined is an error or garbage here.  It does not detect races between blocks, because
+ * blocks run one after another, nor missing synchronisation with a copy or kernel, because these are executed immediately.
  *
- * Environment, read when the library starts to be used:
+ * Environment, read at the first use of the library:
  *
- *   CUDA_MODEL_DEVICES      how many there are, 1 to 8 (1)
- *   CUDA_MODEL_CAPABILITY   75, 80 or 90, with the limits of such chips (90); kernels for 75 have no PTX and sum up over a
+ *   CUDA_MODEL_DEVICES      number of devices, 1 to 8 (1)
+ *   CUDA_MODEL_CAPABILITY   75, 80 or 90, with the limits of such chips (90); kernels for 75 use no PTX and sum over a
  *                           warp by shuffles, which takes far longer here
  *   CUDA_MODEL_MEMORY       bytes of each device (1 GiB)
- *   CUDA_MODEL_PROCESSORS   multiprocessors that it claims to have (4)
- *   CUDA_MODEL_ORDER        in which order threads and blocks run: forward, backward, or a number: by chance, from that
- *                           seed, and threads change places at atomic operations, too (forward)
- *   CUDA_MODEL_TRACE        every launch is told on stderr
+ *   CUDA_MODEL_PROCESSORS   number of multiprocessors that it reports (4)
+ *   CUDA_MODEL_ORDER        the order in which threads and blocks run: forward, backward, or a number, the seed of a random
+ *                           order, with which threads are also switched at atomic operations (forward)
+ *   CUDA_MODEL_TRACE        prints every launch to stderr
  *   CUDA_MODEL_CXX          the compiler (CXX, or c++)
  *
- * A sentence on stderr that begins with "cuda model: " says what a kernel did wrong: kernel, block, thread. */
+ * A message on stderr that begins with "cuda model: " describes an error of a kernel: kernel, block, thread. */
 #ifndef CUDA_MODEL_H
 #define CUDA_MODEL_H
 #include "image.h"
@@ -39,14 +39,14 @@ enum {
 };
 enum { GARBAGE = 0xa5, THREADS_MOST = 1024, DEVICES_MOST = 8 };
 
-/* ---- memory.c: device memory and pinned memory, each block between pages that nobody may touch.  Callers hold the lock. */
+/* ---- memory.c: device memory and pinned memory, each block between guard pages.  Callers hold the lock. */
 typedef enum { DEVICE_MEMORY, PINNED_MEMORY } memory_kind;
 
 int    memory_new(memory_kind kind, int device, size_t bytes, void **p);       /* filled with garbage      */
 int    memory_free(memory_kind kind, int device, const void *p);               /* INVALID_VALUE: no block; a write behind it */
 void   memory_free_all(int device);
 size_t memory_used(int device);
-/* Does a block of the kind hold all of the range?  device < 0: of any device. */
+/* Whether the range is within one block of this kind.  device < 0: of any device. */
 bool   memory_holds(memory_kind kind, int device, const void *p, size_t bytes);
 bool   memory_damaged(int device);                      /* bytes behind the end of a block were written; says so   */
 void   memory_describe(const void *p, char *text, size_t bytes);        /* "12 bytes behind a block of 64" */
@@ -59,7 +59,7 @@ typedef struct launch {
     void                     **arguments;
 } launch;
 
-/* All threads of all blocks; CUDA_OK, LAUNCH_FAILED or ILLEGAL_ADDRESS, after a sentence on stderr. */
+/* Runs all threads of all blocks.  CUDA_OK; LAUNCH_FAILED or ILLEGAL_ADDRESS after a message on stderr. */
 int  run_launch(const launch *l);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * nvrtc.c - libnvrtc of the CUDA model: kernels become a shared object of this machine, by the system's C++ compiler.
+ * nvrtc.c - libnvrtc of the CUDA model: compiles kernels to a shared object with the system's C++ compiler.
  *
- * The compiler runs twice.  What comes out of its preprocessor, with device.h before it, is read once, and the words that no
- * header can define are replaced:
+ * The compiler runs twice.  The output of its preprocessor, with device.h at the beginning, is rewritten: constructs that
+ * cannot be defined in a header are replaced:
  *
- *   __global__, __launch_bounds__(n, m)   go; the kernel's name and n come into the image's list
+ *   __global__, __launch_bounds__(n, m)   removed; the kernel's name and n are added to the image's list
  *   __shared__ T x[N]                     static, in a section that is named after the kernel
  *   extern __shared__ T x[]               a pointer to the block's dynamic shared memory
  *   asm("op.a.b ..." : ... : ...)         a call of cuda_model_ptx_op_a_b with the operands, outputs first
  *
- * Then the list of kernels is put behind it and all of it is compiled, without fused multiply-adds.  Messages have the
- * kernel file's name and line, since those come with the text.  Nothing is kept: tulle has a cache of its own. */
+ * Then the list of kernels is appended and the result is compiled, without fused multiply-adds.  Error messages have the
+ * kernel file's name and line, because the line markers of the preprocessor are kept.  Nothing is cached: tulle has its
+ * own cache. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ typedef struct nvrtcProgram_st *nvrtcProgram;
 static const int archs[] = {75, 80, 90};
 enum { ARCHS = sizeof archs / sizeof *archs };
 
-/* ---- texts that grow; memory that is missing ends the test */
+/* ---- growing buffers; running out of memory ends the test */
 
 static void put(text *t, const char *from, size_t bytes)
 {
@@ -94,7 +95,7 @@ static size_t word_at(const char *p)
 
 static bool is_word(const char *p, size_t n, const char *word) { return strlen(word) == n && memcmp(p, word, n) == 0; }
 
-/* Behind the quotation that starts here. */
+/* The position after the string literal that starts here. */
 static const char *skip_quote(const char *p)
 {
     const char mark = *p++;
@@ -102,7 +103,7 @@ static const char *skip_quote(const char *p)
     return *p ? p + 1 : p;
 }
 
-/* Behind the bracket that closes the one here; with `stop`, at that letter outside of inner brackets. */
+/* The position after the closing bracket of the one here; with `stop`, at that character outside of inner brackets. */
 static const char *skip_brackets(const char *p, const char *stop)
 {
     int depth = 0;
@@ -119,9 +120,9 @@ static const char *skip_brackets(const char *p, const char *stop)
     return p;
 }
 
-/* ---- the words that are replaced; each takes the text at a word and returns where it goes on */
+/* ---- the replacements; each function gets the text at a keyword and returns the position after what it replaced */
 
-/* "void __launch_bounds__(n, m) name(": what comes before the name is put out, the bounds are kept. */
+/* "void __launch_bounds__(n, m) name(": writes what precedes the name, without the bounds, and records n. */
 static const char *take_kernel(const char *p, text *out, kernel *k)
 {
     *k = (kernel){.bound = "0"};
@@ -146,7 +147,7 @@ static const char *take_kernel(const char *p, text *out, kernel *k)
     return p;
 }
 
-/* "attributes T name[];" behind extern __shared__ */
+/* "attributes T name[];" after extern __shared__ */
 static const char *take_dynamic(const char *p, text *out)
 {
     char type[NAME] = "", name[NAME] = "";
@@ -194,7 +195,7 @@ static const char *take_asm(const char *p, text *out)
     return end;
 }
 
-/* Reads all of the text; how many kernels there are. */
+/* Rewrites the whole text; returns the number of kernels. */
 static int rewrite(const char *p, text *out, kernel *kernels)
 {
     int count = 0, depth = 0;
@@ -261,7 +262,7 @@ static const char *compiler(void)
     return names[i];
 }
 
-/* Its messages go to the log; false: it did not end with 0. */
+/* Its messages are written to the log; false: its exit status was not 0. */
 static bool run(const char *const *words, const char *log_path, text *log)
 {
     posix_spawn_file_actions_t files;
@@ -293,7 +294,7 @@ static bool write_file(const char *path, const char *data, size_t bytes)
     return fclose(f) == 0 && fine;
 }
 
-/* In a folder of its own: kernel.cu, preprocessed to kernel.i, rewritten to kernel.ii, compiled to image.so. */
+/* In a temporary folder: kernel.cu, preprocessed to kernel.i, rewritten to kernel.ii, compiled to image.so. */
 static int compile(nvrtcProgram program, int capability)
 {
     static const char *const names[] = {"kernel.cu", "kernel.i", "kernel.ii", "image.so", "log"};
@@ -383,7 +384,7 @@ API int nvrtcDestroyProgram(nvrtcProgram *program)
     return SUCCESS;
 }
 
-/* Options that the model keeps anyway are taken; it must be told for which device. */
+/* Accepts options that the model satisfies anyway; the architecture of the device is required. */
 API int nvrtcCompileProgram(nvrtcProgram program, int options, const char *const *option)
 {
     static const char *const known[] = {"--std=c++17", "--fmad=false", "-default-device", "--ptxas-options=-v"};
@@ -416,7 +417,7 @@ static int copy_of(const text *t, size_t more, char *to)
     return SUCCESS;
 }
 
-/* What stands for PTX is the same image. */
+/* In place of PTX it returns the same image. */
 API int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) { return p ? size_of(&p->image, 0, bytes) : INVALID_PROGRAM; }
 API int nvrtcGetCUBIN(nvrtcProgram p, char *to) { return p ? copy_of(&p->image, 0, to) : INVALID_PROGRAM; }
 API int nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes) { return p ? size_of(&p->image, 0, bytes) : INVALID_PROGRAM; }

@@ -2,18 +2,19 @@
  *
  * run.c - one launch of the CUDA model: the threads of a block are fibers of the host thread that launches.
  *
- * A fiber has a stack of its own with a guard page, and gives way only where it waits: at barriers and at operations of
- * a warp, and by chance at atomic ones.  Then the next fiber that can go on does; when there is none the block is done
- * or everybody waits in vain, and the sentence names the first who does.  Blocks run after one another.
+ * A fiber has its own stack with a guard page, and switches to another fiber only where it waits: at barriers and at
+ * operations of a warp, and randomly at atomic operations.  Then the next fiber that can continue runs; if there is none,
+ * either the block is finished, or there is a deadlock, and the message names the first fiber that waits.  Blocks run one
+ * after another.
  *
- * An operation of a warp is done by the last thread of its mask that comes.  Everybody's operands lie on their
- * stacks, which stand still meanwhile, so nothing is copied.
+ * An operation of a warp is executed by the last thread of its mask that arrives.  The operands are on the stacks of the
+ * waiting threads, so nothing is copied.
  *
- * A memory fault or a division by zero in a fiber comes as a signal, and its handler leaves the launch: the fiber is
- * simply never continued.  Kernels own nothing that would have to be freed.
+ * A memory fault or a division by zero in a fiber raises a signal, and its handler ends the launch: the fiber is never
+ * continued, which leaks nothing, because kernels own no resources.
  *
- * Memory: 64 KiB of addresses a fiber, touched as needed, once for each host thread that launches; dynamic shared memory ends
- * at a guard page. */
+ * Memory: 64 KiB of address space per fiber, touched as needed, for each host thread that launches; dynamic shared memory
+ * ends at a guard page. */
 #define _GNU_SOURCE
 #include "model.h"
 #include <pthread.h>
@@ -29,7 +30,7 @@ enum { PAGE = 65536, STACK = 65536, SIGNAL_STACK = 65536, SHARED_MOST = 256 << 1
 typedef enum { READY, AT_BARRIER, AT_MEETING, ENDED } thread_state;
 
 typedef struct fiber {
-    void        *sp;                    /* where it goes on                     */
+    void        *sp;                    /* where it will continue               */
     char        *stack;                 /* lowest address, above its guard      */
     thread_state state;
     /* AT_MEETING */
@@ -37,21 +38,21 @@ typedef struct fiber {
     cuda_model_together *together;
     unsigned             mask;
     void                *operand;
-    /* copies that are made when they are waited for */
+    /* asynchronous copies, executed when they are waited for */
     int          copies;
     struct { void *to; const void *from; unsigned bytes; } copy[COPIES];
 } fiber;
 
 typedef struct machine {
     const launch *l;
-    unsigned      block, now;           /* now: the thread that runs            */
+    unsigned      block, now;           /* now: the current thread              */
     bool          running;              /* a fiber, not the launch itself       */
     unsigned      alive, waiting;       /* threads not ended; at the barrier    */
-    unsigned      first, count;         /* the ring of those that can go on     */
+    unsigned      first, count;         /* the ring of those that can continue  */
     unsigned      ready[THREADS_MOST];
-    void         *home;                 /* where the launch goes on             */
+    void         *home;                 /* where the launch will continue       */
     int           result;
-    uint64_t      chance, seed;         /* 0: no chance                         */
+    uint64_t      chance, seed;         /* of the random order; 0: not random   */
     bool          backward;
     char         *area, *shared;        /* dynamic shared memory                */
     size_t        shared_bytes;         /* up to the guard                      */
@@ -149,7 +150,7 @@ static unsigned pop(machine *m)
     return t;
 }
 
-/* Threads of [first, end) that are in `state`, and of the mask where there is one, go on. */
+/* Lets the threads of [first, end) that are in `state`, and in the mask if there is one, continue. */
 static void release(machine *m, unsigned first, unsigned end, unsigned mask, thread_state state)
 {
     for (unsigned i = 0; i < end - first; i++) {
@@ -158,7 +159,7 @@ static void release(machine *m, unsigned first, unsigned end, unsigned mask, thr
     }
 }
 
-/* The running fiber stops here until somebody switches to it. */
+/* The current fiber stops here until another one switches to it. */
 static void next(machine *m)
 {
     fiber *from = &m->thread[m->now];
@@ -174,7 +175,7 @@ static void next(machine *m)
     }
 }
 
-/* The launch ends; the fiber never goes on. */
+/* Ends the launch; the fiber is never continued. */
 static void give_up(machine *m, int result)
 {
     void *nowhere;
@@ -203,7 +204,7 @@ static void meet(const char *name, cuda_model_together *together, unsigned mask,
     me->together = together;
     me->mask = mask;
     me->operand = operand;
-    for (unsigned i = 1; i <= WARP && all; i++) {       /* first whoever is likely to come last */
+    for (unsigned i = 1; i <= WARP && all; i++) {       /* beginning with the thread that is likely to arrive last */
         const unsigned j = (m->backward ? lane + WARP - i : lane + i) % WARP;
         const fiber *f = &m->thread[base + j];
         operands[j] = mask >> j & 1u ? f->operand : NULL;
@@ -254,7 +255,7 @@ static void copy_wait(void)
     me->copies = 0;
 }
 
-/* Until it is waited for, the place has garbage: a read that comes too early shows. */
+/* Until the copy is waited for, its destination has garbage, so that reading it too early is noticed. */
 static void copy_later(void *to, const void *from, unsigned bytes)
 {
     machine *m = mine;
@@ -291,7 +292,7 @@ static const cuda_model_services services = {
     .dynamic = dynamic
 };
 
-/* What a fiber runs: the kernel, once; it is reset for the next block. */
+/* The main function of a fiber: runs the kernel once; the fiber is reset for the next block. */
 static void body(void)
 {
     machine *m = mine;
@@ -304,9 +305,9 @@ static void body(void)
     abort();
 }
 
-/* ---- what went wrong */
+/* ---- error messages */
 
-/* Nobody can go on: the first who waits, for whom, and what that one does. */
+/* A deadlock: names the first thread that waits, the thread that it waits for, and the state of that one. */
 static void tell_deadlock(const machine *m)
 {
     unsigned t = 0, other = 0;
@@ -343,7 +344,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
     machine *m = mine;
     char where[128];
-    if (!m || !m->running) {            /* not ours: as it was, and the instruction comes again */
+    if (!m || !m->running) {            /* not in a fiber: restores the old handler and repeats the instruction */
         sigaction(number, &before[number], NULL);
         (void)context;
         return;
@@ -395,7 +396,7 @@ static void *map(size_t bytes, int protection)
     return p;
 }
 
-/* Faults are handled on a stack of their own: the fiber's may be what is too small. */
+/* Signals are handled on an alternate stack, because a fault may be an overflow of the fiber's stack. */
 static void signal_stack(void)
 {
     stack_t now;
@@ -424,7 +425,7 @@ static machine *machine_get(void)
 
 /* ---- blocks */
 
-/* Up to its guard the block's dynamic shared memory is a multiple of 16 bytes: what is more than asked for must stay as it is. */
+/* The dynamic shared memory before the guard is rounded up to 16 bytes; the bytes beyond the requested size must not change. */
 static bool shared_kept(const machine *m)
 {
     for (size_t i = m->l->shared; i < m->shared_bytes; i++)
@@ -463,7 +464,7 @@ static void run_block(machine *m, unsigned block)
     }
 }
 
-/* A number is a seed; chance goes on from launch to launch, until another is given. */
+/* A number is a seed; the random sequence continues from launch to launch, until another seed is given. */
 static void set_order(machine *m)
 {
     const char *order = setting("CUDA_MODEL_ORDER", "forward");

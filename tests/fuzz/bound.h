@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bound.h - how long inputs are tried: SECONDS, or SECONDS:TRIES.  With TRIES they are the same on every machine,
- * however fast it is; the seconds only keep a slow one from going on for ever, which is told and no failure. */
+ * bound.h - how long to test: SECONDS, or SECONDS:TRIES.  With TRIES the same inputs are tested on every machine,
+ * however fast it is; the seconds only bound the time on a slow one, which is reported but is no failure. */
 #ifndef TULLE_FUZZ_BOUND_H
 #define TULLE_FUZZ_BOUND_H
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 typedef struct fuzz_bound {
     time_t   end;
-    uint64_t tries;                     /* 0: as many as there is time for */
+    uint64_t tries;                     /* 0: limited by time only */
 } fuzz_bound;
 
 static inline fuzz_bound fuzz_bound_begin(const char *text)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * fuzz.h - what the fuzzers share: a context that cannot take more than 64 MiB, a file for the bytes, and a
- * main for compilers without libFuzzer:
+ * fuzz.h - what the fuzzers share: a context that cannot allocate more than 64 MiB, a file for the input, and a
+ * main() for compilers without libFuzzer:
  *
- *     fuzz_x SECONDS[:MUTATIONS] CORPUS       every file of the corpus, then mutations of them until time is up,
- *                                             or there were so many (bound.h)
+ *     fuzz_x SECONDS[:MUTATIONS] CORPUS       every file of the corpus, then mutations of them, until the time or
+ *                                             the number of mutations is reached (bound.h)
  *
- * The mutations come from a fixed seed, so a failure comes again; the input that broke is left in
- * fuzz-PID.input.  With libFuzzer compile with -DTULLE_LIBFUZZER -fsanitize=fuzzer. */
+ * Mutations use a fixed seed, so failures are reproducible; the input that failed is left in fuzz-PID.input.
+ * With libFuzzer compile with -DTULLE_LIBFUZZER -fsanitize=fuzzer. */
 #ifndef TULLE_FUZZ_H
 #define TULLE_FUZZ_H
 #include <dirent.h>
@@ -74,7 +74,7 @@ static inline void fuzz_put(const char *path, const void *data, size_t bytes)
     fuzz_expect(f && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0, "a file could not be written");
 }
 
-/* Reads path; a failure must have a sentence, a matrix must be one, and nothing may leak. */
+/* Reads path; a failure must have a message, a matrix must be valid, and nothing may leak. */
 static inline tulle_matrix *fuzz_read(const char *path)
 {
     tulle_ctx *ctx = fuzz_context();
@@ -92,7 +92,7 @@ static inline tulle_matrix *fuzz_read(const char *path)
     return NULL;
 }
 
-/* ---- a main of our own */
+/* ---- main() without libFuzzer */
 
 #if !defined(TULLE_LIBFUZZER)
 
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
     uint64_t runs = 0;
     const char *folder = argc > 2 ? argv[2] : ".";
     struct dirent **list = NULL;
-    int files = scandir(folder, &list, NULL, alphasort);        /* in order, so that runs are alike */
+    int files = scandir(folder, &list, NULL, alphasort);        /* sorted, so that runs are reproducible */
     fuzz_expect(files >= 0, "there is no corpus");
     for (int i = 0; i < files; i++) {
         char path[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * fuzz_dense.c - any bytes as a .npy file or an array of Matrix Market.  What is read must be a matrix, and writing
- * it as .npy and reading it again must give the same bytes of values. */
+ * fuzz_dense.c - reads any bytes as a .npy file or a Matrix Market array.  If that succeeds, the matrix must be
+ * valid, and writing it as .npy and reading it again must give the same bytes of values. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * fuzz_gz.c - packed files and archives.  The first byte of the input says what is done with the rest:
- * taken as a file; packed first; or taken as an archive whose headers get right checksums, plain or packed.
- * So damage is tried both where gzip notices it and behind its back. */
+ * fuzz_gz.c - compressed files and archives.  The first byte of the input determines how the rest is used: as a
+ * file; compressed by gzip; or as a tar archive whose headers get correct checksums, plain or compressed.  So
+ * damage is tested both where gzip detects it and where gzip does not. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz.h"
 #include "matrix/files.h"
 
 enum { BLOCK = 512 };
 
-/* Every block that could be a header becomes one. */
+/* Gives every block that could be a header the correct checksum. */
 static void sign(uint8_t *d, size_t bytes)
 {
     for (size_t at = 0; at + BLOCK <= bytes; at += BLOCK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * fuzz_mtx.c - any bytes as a Matrix Market file.  What is read must be a matrix, the same on one thread and
- * on two, and writing and reading it again must give the same matrix. */
+ * fuzz_mtx.c - reads any bytes as a Matrix Market file.  If that succeeds, the matrix must be valid and the same
+ * with one thread and with two, and writing it and reading it again must give the same matrix. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz.h"
 
@@ -15,7 +15,7 @@ static int same(const tulle_csr *a, const tulle_csr *b)
     if (memcmp(a->col_idx, b->col_idx, idx * (size_t)a->nnz) != 0) return 0;
     const double *x = a->values, *y = b->values;
     for (size_t k = 0; k < val * (size_t)a->nnz; k++) {
-        if (x[k] != x[k] && y[k] != y[k]) continue;             /* the bits of a nan are not kept */
+        if (x[k] != x[k] && y[k] != y[k]) continue;             /* the bits of a NaN are not preserved */
         if (memcmp(&x[k], &y[k], 8) != 0) return 0;
     }
     return 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * fuzz_tulle.c - .tulle files.  An input that begins with the magic is a file, read as it is and then with
- * its header's checksum made right, so that the checks behind it are tried too.  Any other input is taken as
- * sizes, types and arrays of a matrix, mostly a wrong one, and written with right checksums: only the check of
- * the pattern stands between that and the caller. */
+ * fuzz_tulle.c - .tulle files.  An input that begins with the magic number is a file: it is read unchanged, and
+ * again with a correct header checksum, so that the later checks are tested, too.  Any other input provides the
+ * sizes, types and arrays of a usually invalid matrix, which is written with correct checksums, so that only the
+ * check of the pattern can detect it. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz.h"
 #include "matrix/files.h"
@@ -35,7 +35,7 @@ static void write_wrong(const char *path, const uint8_t *data, size_t bytes)
     A.row_ptr = room[0];
     A.col_idx = room[1];
     A.values = data[6] % 8 ? room[2] : NULL;
-    if (data[7] % 2) tl_put(room[0], A.ptr_type, 0, 0);         /* a chance to come further */
+    if (data[7] % 2) tl_put(room[0], A.ptr_type, 0, 0);         /* so that later checks are reached, too */
     if (data[7] % 4 > 1) tl_put(room[0], A.ptr_type, A.rows, A.nnz);
     tl_base *b = (tl_base *)(void *)fuzz_context();
     fuzz_expect(tl_binary_write(b, path, &A) == TULLE_OK, b->error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * random.h - what random calls of the library share: one number decides all of a trial, contexts stay from
- * trial to trial, operands of every shape, pattern, type and kind of view, with the plain matrices that they
- * stand for. */
+ * random.h - for tests with random calls of the library: one number determines a whole trial; contexts are
+ * reused by later trials; operands of every shape, pattern, type and kind of view, each with the simple matrix
+ * that it represents. */
 #ifndef TULLE_RANDOM_H
 #define TULLE_RANDOM_H
 #define _POSIX_C_SOURCE 200809L
@@ -17,8 +17,8 @@ typedef struct trial {
     ref_rng       r;
     tulle_ctx    *ctx;
     const char   *device;
-    bool          gpu;                  /* one of the devices is: sums may have any order, values are whole   */
-    bool          few_types;            /* a device that compiles for long: doubles and 32-bit indices alone  */
+    bool          gpu;                  /* a device is a GPU: sums have any order, so values are integers     */
+    bool          few_types;            /* the device compiles slowly: only double and 32-bit indices         */
     bool          dense;                /* sparse times dense                                                 */
     bool          failed;
     char          what[512];            /* what is tried, for sentences                                       */
@@ -29,7 +29,7 @@ typedef struct trial {
 static inline int64_t pick(trial *t, int64_t n) { return ref_below(&t->r, n); }
 static inline bool once_in(trial *t, int64_t n) { return pick(t, n) == 0; }
 
-/* ---- failures: the first one ends the program; it comes again with its number */
+/* ---- failures: the first one ends the program; its number reproduces it */
 
 static inline void fails(trial *t, const char *why)
 {
@@ -62,7 +62,7 @@ static inline int64_t size_at(trial *t)
     return pick(t, bounds[pick(t, sizeof bounds / sizeof *bounds)]);
 }
 
-/* Values that are no ordinary numbers, here and there. */
+/* Replaces some values by special ones. */
 static inline void put_odd_values(trial *t, ref *A)
 {
     static const double odd[] = {INFINITY, -INFINITY, NAN, -0.0, 0.0, 1e-310, 1e308, -1e308, 1e-45};
@@ -70,7 +70,7 @@ static inline void put_odd_values(trial *t, ref *A)
         ref_set_val(A, pick(t, A->view.nnz), (ref_value){odd[pick(t, 9)], odd[pick(t, 9)]});
 }
 
-/* A matrix in order, of one of many patterns. */
+/* A valid sorted matrix with one of many patterns. */
 static inline ref any_matrix(trial *t, int64_t rows, int64_t cols, ref_types types)
 {
     const ref_kind kind = kind_of(t);
@@ -96,7 +96,7 @@ static inline ref any_matrix(trial *t, int64_t rows, int64_t cols, ref_types typ
     return A;
 }
 
-/* ---- operands: what the library is given, and what it means */
+/* ---- operands: the view for the library, and the matrix that it represents */
 
 typedef struct operand {
     ref       given;                    /* the arrays; of a slice those of the larger matrix            */
@@ -116,7 +116,7 @@ static inline bool rows_in_order(const tulle_csr *A)
     return true;
 }
 
-/* The matrix as rows of a larger one, all else of which is wrong. */
+/* The matrix as a slice of rows of a larger one, which is invalid outside of the slice. */
 static inline void embed(trial *t, operand *x, ref *A)
 {
     const ref_types types = {A->view.val_type, A->view.ptr_type, A->view.idx_type};
@@ -136,7 +136,7 @@ static inline void embed(trial *t, operand *x, ref *A)
     ref_free(A);
 }
 
-/* What the arrays of an operand mean, values as they are now. */
+/* The simple matrix that an operand represents, with its current values. */
 static inline void settle_plain(operand *x)
 {
     ref rows = ref_new(x->view.rows, x->view.cols, x->view.nnz,
@@ -189,7 +189,7 @@ static inline void operand_free(operand *x)
     ref_free(&x->plain);
 }
 
-/* Other values in the same places. */
+/* New values for the same pattern. */
 static inline void operand_refill(trial *t, operand *x)
 {
     ref_fill(&x->given, kind_of(t), ref_next(&t->r) >> 8);
@@ -197,13 +197,13 @@ static inline void operand_refill(trial *t, operand *x)
     keep_before(x);
 }
 
-/* Arrays as before, whatever was done with them. */
+/* Whether the arrays are unchanged. */
 static inline bool operand_untouched(const operand *x)
 {
     return ref_untouched(&x->given.view, &x->before);
 }
 
-/* ---- contexts: kept, for a device loads its kernels again in each */
+/* ---- contexts, which are kept, because each new one loads the kernels again */
 
 static inline tulle_ctx *context_of(const char *device)
 {

@@ -4,15 +4,16 @@
  *
  *     random_products SECONDS[:TRIALS] SEED DEVICE...
  *
- * Each trial has a number of its own, from SEED on, which decides all of it: the device (names with commas are
- * several, one with a slash is a choice), shapes, patterns, types and widths, slices of rows, rows out of order, values that are missing,
- * every option, limits from 1 byte to more than there is, and the way: a product, blocks, a plan with values
- * that change, an estimate, a check, sparse times dense, a plan of that.  The answer must be the plain product
- * bit for bit, or the refusal that the arguments deserve; a limit may be refused with a number, which must then
- * do; nothing that was given may have changed.  SECONDS 0 is one trial, that of SEED.  With TRIALS there are so many,
- * the same on every machine, unless SECONDS are over before.
+ * Each trial has a number, from SEED on, which determines everything: the device (names with commas are several
+ * devices, one with a slash is a choice), shapes, patterns, types, slices of rows, unsorted rows, missing values,
+ * every option, memory limits from 1 byte to more than the machine has, and the function: a product, blocks, a plan
+ * with changing values, an estimate, a check, sparse times dense, a plan of that.  The result must be equal to the
+ * plain product bit for bit, or the call must fail with the status that the arguments require.  If a memory limit is
+ * too small, the limit that the message names must be sufficient.  Operands must be unchanged.  With SECONDS 0 there
+ * is one trial, that of SEED.  With TRIALS there are this many, the same on every machine, unless SECONDS are over
+ * before.
  *
- * Where a device is a GPU, values are whole numbers: any order of sums gives the same. */
+ * If a device is a GPU, values are integers, so that every order of summation gives the same result. */
 #include "random.h"
 #include "bound.h"
 #include "blocks_help.h"
@@ -22,9 +23,9 @@
 typedef struct product {
     operand       a, b;
     tulle_options o;
-    bool          pattern, half;        /* neither operand has values; one has none, which products refuse */
-    unsigned      errors;               /* statuses that it deserves, bit -status; 0: none           */
-    ref           want;                 /* C as the options want it                                  */
+    bool          pattern, half;        /* neither operand has values; only one has, which products reject */
+    unsigned      errors;               /* bit -status for each error that is possible; 0: must succeed */
+    ref           want;                 /* the expected C, according to the options                  */
 } product;
 
 static unsigned bit_of(tulle_status status) { return 1u << -(int)status; }
@@ -36,7 +37,7 @@ static const char *any_name(trial *t, const char *(*name)(int))
     return once_in(t, 40) ? "no such name" : name((int)pick(t, n));
 }
 
-/* Whether every device of the context has the accumulator; one of both where the name is a choice, with a slash. */
+/* Whether every device of the context has the accumulator; if the name is a choice, with a slash: one of the two. */
 static bool has_accumulator(const trial *t, const char *name)
 {
     const char *at = t->device;
@@ -71,12 +72,12 @@ static void choose_options(trial *t, product *p)
     o->c_place = once_in(t, 4);
     if (once_in(t, 2)) o->policy = any_name(t, tulle_policy_name);
     if (once_in(t, 3)) o->accumulator = any_name(t, tulle_accumulator_name);
-    if (o->accumulator && strchr(t->device, '/')) o->c_place = TULLE_HOST;      /* there it wants one of the GPU's */
+    if (o->accumulator && strchr(t->device, '/')) o->c_place = TULLE_HOST;      /* else it must be one of the GPU's */
     if (o->policy && strcmp(o->policy, "no such name") == 0) p->errors |= bit_of(TULLE_EINVAL);
     if (o->accumulator && !has_accumulator(t, o->accumulator)) p->errors |= bit_of(TULLE_EINVAL);
 }
 
-/* The arguments of a product, and what it should give. */
+/* The arguments of a product, and its expected result. */
 static product product_new(trial *t)
 {
     product p = {.o = {.op_a = (int)pick(t, 3) % 3 * (int)pick(t, 2), .op_b = (int)pick(t, 3) * (int)pick(t, 2)}};
@@ -88,7 +89,7 @@ static product product_new(trial *t)
     const bool unsorted = once_in(t, 6);
     p.o.sort_inputs = unsorted ? !once_in(t, 3) : once_in(t, 8);
     p.a = operand_new(t, rows, inner, value, p.o.op_a, unsorted);
-    if (once_in(t, 6) && rows == inner && p.o.op_a == p.o.op_b) {         /* A*A, by the very same arrays */
+    if (once_in(t, 6) && rows == inner && p.o.op_a == p.o.op_b) {         /* A*A, with the same arrays */
         p.b = p.a;
         p.b.plain = p.b.before = (ref){0};
         settle_plain(&p.b);
@@ -100,7 +101,7 @@ static product product_new(trial *t)
     const bool in_order = p.a.in_order && p.b.in_order;
     if (in_order && !p.o.sort_inputs) p.o.trust_inputs = once_in(t, 4);
     if (!in_order && !p.o.sort_inputs) p.errors |= bit_of(TULLE_EPATTERN);
-    p.pattern = once_in(t, 8) && (p.a.view.nnz > 0 || p.b.view.nnz > 0);        /* what is empty needs no values */
+    p.pattern = once_in(t, 8) && (p.a.view.nnz > 0 || p.b.view.nnz > 0);        /* an empty matrix needs no values */
     if (p.pattern) p.a.view.values = p.b.view.values = NULL;
     if (once_in(t, 40)) {
         operand *which = once_in(t, 2) ? &p.a : &p.b;
@@ -147,9 +148,9 @@ static void describe(trial *t, const product *p, const char *way)
              o->accumulator ? o->accumulator : "-");
 }
 
-/* ---- answers */
+/* ---- results */
 
-/* The number of bytes that a refused limit asks for. */
+/* The limit that the error message of a limit that is too small names. */
 static uint64_t bytes_wanted(const char *sentence)
 {
     const char *at = strstr(sentence, "need");
@@ -157,8 +158,8 @@ static uint64_t bytes_wanted(const char *sentence)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* Whether the status is one that the arguments deserve.  *again: the limit was refused, and is now the one that
- * was asked for. */
+/* Whether the status is one that the arguments allow.  *again: the limit was too small, and was set to the one that
+ * the message names. */
 static bool deserved(trial *t, tulle_status status, unsigned errors, uint64_t *limit, int tries, bool *again)
 {
     *again = false;
@@ -170,7 +171,7 @@ static bool deserved(trial *t, tulle_status status, unsigned errors, uint64_t *l
     }
     if (status == TULLE_ELIMIT && *limit) {
         const uint64_t wanted = bytes_wanted(tulle_ctx_error(t->ctx));
-        if (t->dense && strchr(t->device, ',')) return false;           /* the sentence is one device's, of its share */
+        if (t->dense && strchr(t->device, ',')) return false;           /* the message is of one device, for its share */
         EXPECT(t, wanted > *limit);
         EXPECT(t, tries < (t->gpu ? 12 : 3));
         *limit = wanted;
@@ -187,11 +188,11 @@ static void limit_kept(trial *t, uint64_t limit)
     tulle_ctx_stats(t->ctx, &s);
     if (getenv("TULLE_RANDOM_PEAKS") && limit && s.peak_bytes > limit)
         printf("seed %" PRIu64 ": peak %" PRIu64 ", limit %" PRIu64 "\n", t->seed, s.peak_bytes, limit);
-    if (strchr(t->device, ',')) return;         /* several devices take more than small limits */
+    if (strchr(t->device, ',')) return;         /* several devices need more than small limits */
     EXPECT(t, !limit || s.peak_bytes <= limit);
 }
 
-/* C, wherever it lies, is what it should be. */
+/* Checks C, on the host or on the device. */
 static void is_wanted(trial *t, const product *p, const tulle_matrix *C)
 {
     tulle_csr c = tulle_matrix_view(C);
@@ -207,7 +208,7 @@ static void is_wanted(trial *t, const product *p, const tulle_matrix *C)
     tulle_matrix_free(home);
 }
 
-/* Products need values of both operands or of none, and of none no zeros can be dropped. */
+/* Products need values of both operands or of neither, and drop_zeros needs values. */
 static void refuse_values(product *p)
 {
     if (p->half || (p->pattern && p->o.drop_zeros)) p->errors |= bit_of(TULLE_EINVAL);
@@ -248,7 +249,7 @@ static void try_blocks(trial *t, product *p)
     }
 }
 
-/* Values that change between the runs of one plan. */
+/* A plan whose values change between runs. */
 static void run_plan(trial *t, product *p, tulle_plan *plan)
 {
     const tulle_csr c = tulle_plan_pattern(plan);
@@ -301,7 +302,7 @@ static void try_estimate(trial *t, product *p)
     EXPECT(t, f.nnz_lower <= f.nnz_estimate && f.nnz_estimate <= f.nnz_upper);
 }
 
-/* The largest of all values; not finite where one of them is not. */
+/* The largest magnitude of all values; not finite if any value is not. */
 static double largest_value(const tulle_csr *A)
 {
     double most = 0;
@@ -313,14 +314,14 @@ static double largest_value(const tulle_csr *A)
     return most;
 }
 
-/* The product is found right, and wrong when one entry is. */
+/* The check must accept the product, and reject it after one entry was changed. */
 static void try_check(trial *t, product *p)
 {
     double error = -1;
     describe(t, p, "check");
     if (p->errors || p->pattern || p->half || p->want.view.nnz == 0) return;
     EXPECT(t, tulle_product_check(t->ctx, &p->a.view, &p->b.view, &p->want.view, &p->o, &error) == TULLE_OK);
-    /* wrong by more than rounding can be, and not too large for the type */
+    /* change it by more than any rounding error, but within the range of the type */
     const double size = largest_value(&p->a.plain.view) * largest_value(&p->b.plain.view) * (double)(p->a.plain.view.cols + 1);
     if (t->failed || !(size < 1e30)) return;
     const int64_t k = pick(t, p->want.view.nnz);
@@ -408,7 +409,7 @@ static void plain_want(dense_product *p)
     spmm_plain(&p->a.plain.view, &p->X.view, p->alpha, p->beta, &old, &p->want.view);
 }
 
-/* Y as it was before the product. */
+/* Restores Y as it was before the product. */
 static void reset(den *d) { memcpy(d->memory, d->before, d->bytes); }
 
 static void run_spmm_plan(trial *t, dense_product *p, tulle_spmm_plan *plan)
@@ -416,7 +417,7 @@ static void run_spmm_plan(trial *t, dense_product *p, tulle_spmm_plan *plan)
     for (int run = 0; run < 2 && !t->failed; run++) {
         plain_want(p);
         const tulle_status status = tulle_spmm_plan_run(plan, p->alpha_value, &p->X.view, p->beta_value, &p->Y.view);
-        if (status == TULLE_ELIMIT && p->o.memory_limit) {      /* a plan does not know how wide X will be */
+        if (status == TULLE_ELIMIT && p->o.memory_limit) {      /* a plan does not know the width of X */
             EXPECT(t, den_untouched(&p->Y));
             return;
         }
@@ -434,7 +435,7 @@ static void dense_trial(trial *t)
     const bool by_plan = once_in(t, 3);
     const bool no_alpha = p.alpha.re == 0 && p.alpha.im == 0;
     bool again = true;
-    /* without alpha the arrays of A are not read, and what is wrong with them is not found */
+    /* with alpha 0 the arrays of A are not read, and errors in them not detected */
     if (no_alpha && !by_plan) p.errors &= ~(bit_of(TULLE_EPATTERN) | (p.o.policy ? 0 : bit_of(TULLE_EINVAL)));
     if (by_plan) p.errors &= ~bit_of(TULLE_ESHAPE);
     if (by_plan && (p.X.view.rows != p.a.plain.view.cols || p.Y.view.cols != p.X.view.cols)) goto done;
@@ -447,7 +448,7 @@ static void dense_trial(trial *t)
         if (good && by_plan) run_spmm_plan(t, &p, plan);
         else if (good) dense_is_wanted(t, &p);
         else if (status != TULLE_EPATTERN || p.beta.re != 0 || p.beta.im != 0) EXPECT(t, den_untouched(&p.Y));
-        else reset(&p.Y);               /* rows of A are checked as they are multiplied */
+        else reset(&p.Y);               /* rows of A are checked just before they are multiplied */
         tulle_spmm_plan_free(plan);
     }
     EXPECT(t, operand_untouched(&p.a));
@@ -457,7 +458,7 @@ done:
     den_free(&p.X), den_free(&p.Y), den_free(&p.want);
 }
 
-/* ---- all of it */
+/* ---- trials */
 
 static bool run_trial(uint64_t seed, const char *device)
 {
@@ -474,7 +475,7 @@ static bool run_trial(uint64_t seed, const char *device)
     t.dense = once_in(&t, 3);
     if (t.dense) dense_trial(&t);
     else sparse_trial(&t);
-    if (threads) EXPECT(&t, tulle_ctx_set_threads(t.ctx, 0) == TULLE_OK);       /* the next trial begins as this one */
+    if (threads) EXPECT(&t, tulle_ctx_set_threads(t.ctx, 0) == TULLE_OK);       /* the default, for the next trial */
     return !t.failed;
 }
 
