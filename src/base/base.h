@@ -63,6 +63,9 @@ tulle_status tl_reserved_check(tl_base *b, const char *name, const uint64_t *res
 /* *p = count * size bytes, uninitialised.  `what` names the block in the message of TULLE_ENOMEM.  A count of
  * zero gives a valid pointer. */
 tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
+/* The same for arrays of matrices that are read many times: it asks for huge pages even while they are slow
+ * (mem.c says when), because small ones make every product with the matrix some percent slower. */
+tulle_status tl_alloc_lasting(tl_base *b, void *p, int64_t count, size_t size, const char *what);
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what);
 /* Whether a new block comes directly from the system and so is zero already: clearing it would only cause
  * page faults. */

@@ -9,8 +9,10 @@
  *   map    anonymous mappings, large ones aligned to 2 MiB with huge pages requested.  Page faults of fresh
  *          memory in 4 KiB pages cost more than computing what is written there (measured in a virtual
  *          machine: 1.7 s per GiB, against 0.1 s with huge pages).  But where the virtual machine returned
- *          its free memory to the host, a huge page takes 2 ms, and the same 2 MiB in small pages, which the
- *          guest still has in the gaps between huge ones, only 0.6 ms: see tl_small_pages().
+ *          its free memory to the host, a huge page takes 2 to 5 ms, and as much in small pages, which the
+ *          guest still has in the gaps between huge ones, 0.6 to 1.1 ms.  So once a huge page has taken
+ *          longer than 1 ms, workspace and results get small pages for a second.  Products that use small
+ *          pages are some percent slower, so a block that is used again and again gets huge ones after all.
  * A reserved block is a map (or, when small, from the heap) of which only the touched part is counted.  Freed
  * maps stay in the context's pool, up to an eighth of the machine's memory, and are reused by the next
  * product. */
@@ -32,14 +34,20 @@ static const uint64_t page = 4u << 10, huge = 2u << 20;
 static const uint64_t huge_from = 1u << 20;     /* from here on one huge page is faster than 4 KiB pages */
 static const uint64_t plain_tail = 256u << 10;  /* a tail up to this size after the huge pages: 4 KiB pages */
 static const uint64_t ask_from = 1u << 30;      /* larger blocks are compared with the free memory first */
+static const double slow_page = 1e-3;           /* seconds for a huge page; 0.1 ms is usual */
+static const double slow_for = 1;               /* seconds until huge pages are tried again */
+enum { small_uses = 64 };                       /* of a block with small pages, before it gets huge ones */
 
 typedef enum { HOOK, HEAP, MAP } block_kind;
+typedef enum { WORK, RESERVED, LASTING } block_use;     /* LASTING: huge pages, whatever they take */
 
 typedef struct block {
     block_kind  kind;
     bool        zero;                   /* MAP: not written to yet             */
-    atomic_bool small;                  /* MAP: its next pages will not be huge */
+    atomic_bool small;                  /* MAP: from some place on its pages are not huge */
+    bool        lasting;                /* MAP: they all are, whatever that takes */
     void       *raw;                    /* HOOK, HEAP: what to free            */
+    int         uses;                   /* MAP: from the pool, with small pages */
     uint64_t    counted;                /* bytes counted in base->held         */
     uint64_t    mapped;                 /* MAP: bytes of address space         */
     uint64_t    touched;                /* MAP: bytes that may have pages      */
@@ -51,6 +59,7 @@ typedef struct block {
 
 struct tl_pool {
     pthread_mutex_t lock;
+    _Atomic double  small_until;        /* tl_now(): until then new blocks get small pages */
     int             users;              /* the context and every live map block */
     bool            open;               /* the context is alive                 */
     uint64_t        kept_bytes, kept_limit;
@@ -96,7 +105,7 @@ static uint64_t map_size(uint64_t bytes)
     return (bytes + unit - 1) & ~(unit - 1);
 }
 
-static block *map_new(uint64_t mapped)
+static block *map_new(uint64_t mapped, bool small)
 {
     uint64_t align = mapped < huge ? page : huge, ask = mapped + align;
     char *raw = mmap(NULL, ask, PROT_READ | PROT_WRITE,
@@ -106,9 +115,9 @@ static block *map_new(uint64_t mapped)
     if (at > raw) munmap(raw, (size_t)(at - raw));
     uint64_t tail = (uint64_t)(raw + ask - (at + mapped));
     if (tail > 0) munmap(at + mapped, tail);
-    if (mapped >= huge) madvise(at, mapped, MADV_HUGEPAGE);
+    if (mapped >= huge) madvise(at, mapped, small ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     block *h = (block *)(void *)at;
-    *h = (block){.kind = MAP, .zero = true, .raw = at, .mapped = mapped};
+    *h = (block){.kind = MAP, .zero = true, .small = small, .raw = at, .mapped = mapped};
     return h;
 }
 
@@ -136,7 +145,7 @@ static void map_advise(const block *h, uint64_t from, bool small)
 }
 #else
 static uint64_t map_size(uint64_t bytes) { return bytes; }
-static block *map_new(uint64_t mapped) { (void)mapped; return NULL; }
+static block *map_new(uint64_t mapped, bool small) { (void)mapped; (void)small; return NULL; }
 static void   map_delete(block *h) { (void)h; }
 static void   map_cut(block *h, uint64_t keep) { (void)h; (void)keep; }
 static void   map_advise(const block *h, uint64_t from, bool small) { (void)h; (void)from; (void)small; }
@@ -171,18 +180,23 @@ static void pool_drop(tl_pool *pool, int i)
 }
 
 /* The smallest kept block that is large enough, so that a repeated product gets the same blocks again.  A
- * block that is not reserved should not hold much more memory than was asked for. */
-static block *pool_take(tl_pool *pool, uint64_t bytes, bool reserved)
+ * block that is not reserved should not hold much more memory than was asked for.  *renew: the block had
+ * small pages, was used often and has been freed; a new one with huge pages is to take its place. */
+static block *pool_take(tl_pool *pool, uint64_t bytes, block_use use, bool *renew)
 {
     pthread_mutex_lock(&pool->lock);
     int best = -1;
     for (int i = 0; i < pool->kept; i++) {
         block *h = pool->free[i];
-        if (h->mapped < bytes || (!reserved && h->touched > 2 * bytes + huge)) continue;
+        if (h->mapped < bytes || (use != RESERVED && h->touched > 2 * bytes + huge)) continue;
+        if (use == LASTING && atomic_load(&h->small)) continue;
         if (best < 0 || h->mapped < pool->free[best]->mapped) best = i;
     }
     block *h = NULL;
-    if (best >= 0) {
+    if (best >= 0 && atomic_load(&pool->free[best]->small) && ++pool->free[best]->uses == small_uses) {
+        pool_drop(pool, best);
+        *renew = true;
+    } else if (best >= 0) {
         h = pool->free[best];
         pool->kept_bytes -= h->touched;
         pool->free[best] = pool->free[--pool->kept];
@@ -230,19 +244,34 @@ void tl_pool_share(tl_base *b, tl_base *from)
     pthread_mutex_unlock(&b->pool->lock);
 }
 
-static block *map_take(tl_base *b, uint64_t bytes, bool reserved)
+/* Huge pages are slow now: the map gets small ones from this byte on, and so do new blocks for a while. */
+static void small_from(block *h, uint64_t from)
+{
+    atomic_store(&h->pool->small_until, tl_now() + slow_for);
+    if (!atomic_exchange(&h->small, true)) map_advise(h, from, true);
+}
+
+static block *map_take(tl_base *b, uint64_t bytes, block_use use)
 {
     if (!b->pool) return NULL;
     uint64_t mapped = map_size(bytes);
-    block *h = pool_take(b->pool, mapped, reserved);
+    bool renew = false;
+    block *h = pool_take(b->pool, mapped, use, &renew);
     if (h) return h;
-    h = map_new(mapped);
+    if (renew) use = LASTING;
+    const bool small = mapped >= huge && use != LASTING && tl_now() < atomic_load(&b->pool->small_until);
+    double start = tl_cpu_now();
+    h = map_new(mapped, small);         /* writes to its first page */
+    const bool slow = mapped >= huge && !small && tl_cpu_now() - start > slow_page;
     if (!h) {
         tl_pool_trim(b->pool);
-        h = map_new(mapped);
+        h = map_new(mapped, small);
     }
     if (!h) return NULL;
     h->pool = b->pool;
+    h->lasting = use == LASTING;
+    if (slow) atomic_store(&b->pool->small_until, tl_now() + slow_for);
+    if (slow && use != LASTING) small_from(h, huge);
     pthread_mutex_lock(&b->pool->lock);
     b->pool->users++;
     pthread_mutex_unlock(&b->pool->lock);
@@ -287,7 +316,7 @@ static bool there_is_room(tl_base *b, uint64_t bytes, uint64_t *have)
     return bytes <= *have;
 }
 
-tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what)
+static tulle_status alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what, block_use use)
 {
     void **out = p;
     uint64_t bytes = 0, have = 0;
@@ -303,7 +332,7 @@ tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const cha
     if (b->mem.alloc) {
         h = hook_new(&b->mem, total);
     } else {
-        if (bytes >= map_from) h = map_take(b, total, false);
+        if (bytes >= map_from) h = map_take(b, total, use);
         if (h) map_cut(h, total);
         else h = heap_new(total);
     }
@@ -313,6 +342,16 @@ tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const cha
     count_in(b, h, bytes);
     *out = (char *)h + HEADER;
     return TULLE_OK;
+}
+
+tulle_status tl_alloc(tl_base *b, void *p, int64_t count, size_t size, const char *what)
+{
+    return alloc(b, p, count, size, what, WORK);
+}
+
+tulle_status tl_alloc_lasting(tl_base *b, void *p, int64_t count, size_t size, const char *what)
+{
+    return alloc(b, p, count, size, what, LASTING);
 }
 
 tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const char *what)
@@ -335,7 +374,7 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
     if (b->mem.alloc || count < 0 || !tl_mul_fits((uint64_t)count, size, &bytes)
         || bytes > (uint64_t)1 << 46)
         return TULLE_ENOMEM;
-    block *h = bytes < map_from ? heap_new(bytes + HEADER) : map_take(b, bytes + HEADER, true);
+    block *h = bytes < map_from ? heap_new(bytes + HEADER) : map_take(b, bytes + HEADER, RESERVED);
     if (!h) return TULLE_ENOMEM;
     h->counted = 0;
     *out = (char *)h + HEADER;
@@ -345,8 +384,7 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
 void tl_small_pages(void *p, uint64_t from)
 {
     block *h = header_of(p);
-    if (h->kind == MAP && h->mapped >= huge && !atomic_exchange(&h->small, true))
-        map_advise(h, from + HEADER, true);
+    if (h->kind == MAP && h->mapped >= huge && !h->lasting) small_from(h, from + HEADER);
 }
 
 void tl_commit(tl_base *b, void *p, uint64_t used)
@@ -356,7 +394,7 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
     if (h->kind == MAP) {
         if (h->touched < used + HEADER) h->touched = map_size(used + HEADER);
         map_cut(h, used + HEADER);
-        if (atomic_exchange(&h->small, false)) map_advise(h, 0, false);   /* the system may merge them now */
+        if (atomic_load(&h->small)) map_advise(h, 0, false);   /* the system may merge them now */
     }
     count_in(b, h, used);
 }

@@ -6,7 +6,8 @@
  * So a thread computes a piece into a slot of its own that stays in cache, publishes the count, and
  * copies the slot to C as soon as its place is known; meanwhile it goes on with the next piece in
  * another slot.  The exact symbolic pass over all products is saved for one copy from cache, which
- * passes the cache on its way out (non-temporal stores), so C is not read before it is written.
+ * bypasses the cache on its way out (non-temporal stores) unless C's memory is new, so C is not read before
+ * it is written.
  * One thread alone writes straight into C, and so do several when the places are known beforehand.
  *
  * Memory: SLOTS results of one piece a thread (at most 4 MiB unless single rows are larger), 16 bytes a
@@ -36,7 +37,8 @@ typedef struct queue {
     const int64_t   *place;             /* of each piece in C, when known     */
     int64_t          step, count;       /* pieces taken: 0, step, 2 step, ... */
     slot            *slots;             /* SLOTS a thread                     */
-    bool             staged, stream;
+    bool             staged;
+    bool             fresh;             /* C's pages are new: cleared, and so cached, as they are written */
     atomic_llong     next;
     atomic_llong    *length;            /* of each piece, -1 before it is known */
     int64_t         *offset;            /* count + 1; valid up to `known`       */
@@ -103,14 +105,15 @@ static void add_lengths(queue *q)
 }
 
 /* Copies to C.  A slot is copied, and a huge page cleared, in 0.1 ms each.  If the thread works much longer
- * than that, the system had to get a huge page back from the host of a virtual machine, and the rest of C
- * gets small pages.  CPU time, because a thread that waits for the processor says nothing about pages. */
+ * than that on new memory, the system had to get a huge page back from the host of a virtual machine, and the
+ * rest of C gets small pages.  CPU time, because a thread that waits for the processor says nothing about
+ * pages. */
 static void copy_to_c(queue *q, void *array, int64_t offset, const void *from, int64_t count, size_t size)
 {
     static const double slow = 1e-3;
-    double start = tl_cpu_now();
-    copy_out((char *)array + (size_t)offset * size, from, (size_t)count * size, q->stream);
-    if (tl_cpu_now() - start > slow) tl_small_pages(array, (uint64_t)(offset + count) * size);
+    double start = q->fresh ? tl_cpu_now() : 0;
+    copy_out((char *)array + (size_t)offset * size, from, (size_t)count * size, !q->fresh);
+    if (q->fresh && tl_cpu_now() - start > slow) tl_small_pages(array, (uint64_t)(offset + count) * size);
 }
 
 /* Writes a slot to its place if that is known. */
@@ -271,7 +274,7 @@ tulle_status tl_queue_run(tl_base *b, const tl_job *job, tl_piece_fn fn, const t
                .adding = ATOMIC_FLAG_INIT};
     q.place = target->col ? place : NULL;
     q.staged = target->col && crew->threads > 1 && !place;
-    q.stream = !target->col || !tl_is_zero(target->col);    /* new pages were just cleared: they are cached */
+    q.fresh = target->col && tl_is_zero(target->col);
     TRY(tl_alloc(b, &q.offset, q.count + 1, sizeof *q.offset, "offsets of the pieces"));
     TRY(tl_alloc(b, &q.length, q.count + 1, sizeof *q.length, "lengths of the pieces"));
     for (int64_t i = 0; i < q.count; i++) atomic_init(&q.length[i], -1);

@@ -285,7 +285,8 @@ static tulle_status copy_arrays(tl_source *s, const header *h, tulle_matrix *A)
         char zeros[ALIGN];
         u.at[i] = h->array[i].at;
         u.bytes[i] = h->array[i].bytes;
-        if (i != VALUES || h->val_type) TRY(tl_alloc(b, own[i], (int64_t)u.bytes[i], 1, array_names[i]));
+        if (i != VALUES || h->val_type)
+            TRY(tl_alloc_lasting(b, own[i], (int64_t)u.bytes[i], 1, array_names[i]));
         u.data[i] = *own[i];
         if (!plain || rest == 0) continue;
         if (pread(s->fd, zeros, rest, (off_t)(u.at[i] + u.bytes[i])) != (ssize_t)rest) TRY(ends_early(s));

@@ -278,11 +278,11 @@ static tulle_status put_into_blocks(tl_base *b, build *u, int threads)
     tl_team_run(b->team, threads, count_work, u);
     places(u, threads);
     if (all->head.field != TL_PATTERN) {
-        TRY(tl_alloc(b, &u->val, u->nnz, val, "values of a matrix"));
+        TRY(tl_alloc_lasting(b, &u->val, u->nnz, val, "values of a matrix"));
         tl_team_run(b->team, threads, values_work, u);
         drop(b, &all->val);
     }
-    TRY(tl_alloc(b, &u->col_idx, u->nnz, idx, "column indices of a matrix"));
+    TRY(tl_alloc_lasting(b, &u->col_idx, u->nnz, idx, "column indices of a matrix"));
     tl_team_run(b->team, threads, columns_work, u);
     if (!u->folded) drop(b, &all->col);
     drop(b, &u->col_ptr);

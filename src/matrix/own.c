@@ -9,10 +9,10 @@ tulle_status tl_matrix_create(tl_base *b, int64_t rows, int64_t cols, int64_t nn
     tulle_matrix *A = NULL;
     *out = NULL;
     TRY(tl_calloc(b, &A, 1, sizeof *A, "a matrix"));
-    TRY(tl_alloc(b, &A->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of a matrix"));
-    TRY(tl_alloc(b, &A->col_idx, nnz, tl_index_size(idx_type), "column indices of a matrix"));
+    TRY(tl_alloc_lasting(b, &A->row_ptr, rows + 1, tl_index_size(ptr_type), "row pointers of a matrix"));
+    TRY(tl_alloc_lasting(b, &A->col_idx, nnz, tl_index_size(idx_type), "column indices of a matrix"));
     if (val_type)
-        TRY(tl_alloc(b, &A->values, nnz, tl_type_size((tulle_type)val_type), "values of a matrix"));
+        TRY(tl_alloc_lasting(b, &A->values, nnz, tl_type_size((tulle_type)val_type), "values of a matrix"));
     A->view = (tulle_csr){.rows = rows, .cols = cols, .nnz = nnz, .row_ptr = A->row_ptr,
                           .col_idx = A->col_idx, .values = A->values, .ptr_type = ptr_type,
                           .idx_type = idx_type, .val_type = val_type ? (tulle_type)val_type : TULLE_F64};
