@@ -12,7 +12,7 @@
 #   make figures    the table and the picture of README.md, from docs/records/
 #   make bench-python   the Python package against SciPy, MKL, GraphBLAS and PyTorch
 #   make wheel      the Python package as one file for every Python, into build/wheel
-#   make bench-mpi  products over ranks against PETSc, hypre (needs both, and Open MPI) and CombBLAS
+#   make bench-mpi  products over ranks against PETSc, hypre and CombBLAS (it installs them and Open MPI)
 #   make gpu-check  on a machine with a GPU: its tests and measurements, into docs/records/
 #   make install    into PREFIX (/usr/local), below DESTDIR where that is set
 #   make clean      removes build/
@@ -60,6 +60,7 @@ wheel:
 	@scripts/wheel.sh
 
 bench-mpi:
+	@scripts/install-deps.sh bench-mpi
 	@scripts/build.sh bench_mpi
 	@bench/mpi/run.sh
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh [--look] build|check|check-more - sees that what a build or the tests need is there.
+# install-deps.sh [--look] build|check|check-more|bench-mpi - sees that what a build or the tests need is there.
 #
 # What is missing is installed with apt where that can be done without a question (root, or sudo without a
 # password); else the commands to type are printed and the exit status is 1.  With --look nothing is ever
@@ -10,10 +10,10 @@ set -euo pipefail
 
 look=no
 if [ "${1:-}" = --look ]; then look=yes; shift; fi
-goal=${1:?usage: install-deps.sh [--look] build|check|check-more}
+goal=${1:?usage: install-deps.sh [--look] build|check|check-more|bench-mpi}
 case $goal in
-    build | check | check-more) ;;
-    *) echo "install-deps.sh: $goal is not one of build, check, check-more" >&2; exit 2 ;;
+    build | check | check-more | bench-mpi) ;;
+    *) echo "install-deps.sh: $goal is not one of build, check, check-more, bench-mpi" >&2; exit 2 ;;
 esac
 cc=${CC:-cc}
 cxx=${CXX:-c++}
@@ -54,7 +54,7 @@ find_missing() {
     if ! includes "$cc" zlib.h c; then
         if [ "$look" = yes ]; then wished=(zlib1g-dev); else missing+=(zlib1g-dev); fi
     fi
-    if [ "$goal" != build ]; then
+    if [ "$goal" = check ] || [ "$goal" = check-more ]; then
         has "$cxx" || missing+=(g++)
         has pkg-config || missing+=(pkg-config)
         includes "$cc" GraphBLAS.h c || includes "$cc" suitesparse/GraphBLAS.h c ||
@@ -80,6 +80,14 @@ find_missing() {
         has_petsc petsc64-3.18 real || missing+=(libpetsc64-real3.18-dev)
         [ -d /usr/share/petsc/3.18/share/petsc/examples/src ] || missing+=(libpetsc3.18-dev-examples)
         if ! has mpicc.mpich || ! has mpirun.mpich; then missing+=(libmpich-dev mpich); fi
+    fi
+    if [ "$goal" = bench-mpi ]; then
+        has "$cxx" || missing+=(g++)
+        has pkg-config || missing+=(pkg-config)
+        if ! has mpicc.openmpi || ! has mpirun.openmpi; then missing+=(libopenmpi-dev openmpi-bin); fi
+        has_petsc petsc3.18 real || missing+=(libpetsc-real3.18-dev)
+        includes "$cc" hypre/HYPRE_config.h c || missing+=(libhypre-dev)
+        [ -f /usr/include/CombBLAS/CombBLAS.h ] || missing+=(libcombblas-dev)
     fi
 }
 
