@@ -21,15 +21,15 @@
 /* ---- message.c: how a run can end.  The man page repeats this table. */
 
 #define END_LIST(X)                                                         \
-    X(OK,          0, "all went well")                                      \
-    X(FAILED,      1, "the work failed, or a file could not be written")    \
-    X(USAGE,       2, "the command line makes no sense")                    \
+    X(OK,          0, "success")                                            \
+    X(FAILED,      1, "the computation failed, or a file could not be written") \
+    X(USAGE,       2, "the command line is invalid")                        \
     X(INPUT,       3, "an input is missing, damaged or of the wrong shape") \
     X(MEMORY,      4, "too little memory, or a limit or index type too small") \
     X(CHECK,       5, "the product was verified and is wrong")              \
     X(HANGUP,    129, "the terminal was closed (SIGHUP); no half-written file is left") \
     X(INTERRUPT, 130, "interrupted (Ctrl-C); no half-written file is left") \
-    X(TERMINATE, 143, "told to end (SIGTERM); no half-written file is left")
+    X(TERMINATE, 143, "terminated (SIGTERM); no half-written file is left")
 
 enum {
 #define END_ENUM(name, code, text) END_##name = code,

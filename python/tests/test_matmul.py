@@ -29,14 +29,14 @@ def test_types_and_widths(dtype, index_a, index_b):
 
 @pytest.mark.parametrize("b", ("csr", "csc"))
 @pytest.mark.parametrize("a", ("csr", "csc"))
-def test_widths_of_indices_meet_as_in_scipy(a, b):
+def test_indices_are_as_wide_as_the_widest_of_the_operands(a, b):
     A, B = whole((9, 9), fmt=a), whole((9, 9), fmt=b, seed=2)
     for M in (A, B):
         for name in ("indptr", "indices"):
             narrow = getattr(M, name)
             setattr(M, name, narrow.astype("int64"))
             C, expected = tulle.matmul(A, B), A @ B
-            assert C.indices.dtype == C.indptr.dtype == expected.indices.dtype == "int64"
+            assert C.indices.dtype == C.indptr.dtype == "int64"      # older SciPys narrow them
             same(C, A.toarray() @ B.toarray())
             assert tulle.verify(A, B, expected) < 1e-14
             D = tulle.Plan(A, B)()
