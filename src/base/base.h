@@ -80,7 +80,8 @@ void         tl_peak_raise(tl_base *b, uint64_t bytes);
  * TULLE_ENOMEM without a message where the system cannot do that, or with memory hooks: use tl_alloc then. */
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
 /* For a reserved block whose page faults have become slow: from this byte on it gets 4 KiB pages instead of
- * huge ones, until it is committed. */
+ * huge ones, until it is committed, and so do new blocks of its pool for a second.  Not if it took the place
+ * of a block with small pages that was used often: then its pages stay huge. */
 void         tl_small_pages(void *p, uint64_t from);
 /* Ends the filling of a reserved block: the first `used` bytes are kept and counted, the rest is released. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);
