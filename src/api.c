@@ -574,6 +574,28 @@ tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *option
     return tl_merge_trial(ctx, options, result);
 }
 
+tulle_status tulle_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
+                               tulle_delta_sample *sample)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(sample);
+    memset(sample, 0, sizeof *sample);
+    return tl_delta_trial(ctx, A, B, runs, sample);
+}
+
+tulle_status tulle_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count, const char *path,
+                               tulle_delta_report *report)
+{
+    NEED_CTX;
+    NEED(samples);
+    NEED(path);
+    NEED(report);
+    memset(report, 0, sizeof *report);
+    return tl_delta_train(ctx, samples, count, path, report);
+}
+
 /* ---- SpMM */
 
 tulle_status tulle_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,

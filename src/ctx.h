@@ -160,6 +160,11 @@ tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_v
 tulle_status tl_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C);
 /* trial.c */
 tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_merge_result *result);
+/* delta_trial.c */
+tulle_status tl_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
+                            tulle_delta_sample *sample);
+tulle_status tl_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count, const char *path,
+                            tulle_delta_report *report);
 
 struct tulle_plan {
     tulle_ctx    *ctx;

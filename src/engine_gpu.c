@@ -41,6 +41,7 @@ static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
     if (want & TL_LOOK) TRY(tl_look_make(ctx, s, want & TL_VALUES));
     s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
     tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, s->device, s->stats.isa);
+    if (s->recipe.delta) TRY(tl_delta_ready(&ctx->base, ctx->gpu));
 done:
     return status;
 }
@@ -307,6 +308,12 @@ static tulle_status merge(tulle_ctx *ctx, tl_merge_request *r, tulle_merge_resul
     return tl_gpu_merge(&ctx->base, ctx->gpu, r, result);
 }
 
+static tulle_status schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES])
+{
+    tl_gpu_schedule(ctx->gpu, force, was, seen);
+    return TULLE_OK;
+}
+
 static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
     return tl_gpu_move(&ctx->base, ctx->gpu, A, place, out);
@@ -366,6 +373,7 @@ const tl_engine tl_engine_gpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
+    .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
     .memory = memory, .threads = threads, .close = close,
 };

@@ -143,7 +143,7 @@ if wanted cpu; then
 fi
 
 first_ones() {                  # those that say the most, then those that take the longest, then the others
-    local first="small engine bands product larger budget spmm bhsparse"
+    local first="small engine delta motifs bands product larger budget spmm bhsparse"
     { printf 'test_gpu_%s\n' $first; printf '%s\n' "$@"; } |
         awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
 }
@@ -293,7 +293,7 @@ if wanted measures; then
     fi
     anchors=()
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
-    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
         "${matrices[@]}" || wrong=1
     say "sparse times dense"
     anchors=()

@@ -162,6 +162,9 @@ static void options_with_words_that_are_not_known(void)
     s.lab = &lab;
     EACH(lab, "lab", tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, &s), tulle_ctx_error(ctx));
     EACH(m, "merge options", tulle_merge_trial(ctx, &m, &result), tulle_ctx_error(ctx));
+    tulle_delta_sample sample = {.seconds = {{1, 1}, {1, 1}}};
+    tulle_delta_report report;
+    EACH(sample, "a sample", tulle_delta_train(ctx, &sample, 1, "never written", &report), tulle_ctx_error(ctx));
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH
     CHECK(!C && !plan && !other, "a result and an error");
@@ -225,6 +228,8 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_kernels, kernels, tulle_cache_warm(ctx, TULLE_F64, TULLE_I32, &kernels));
     const tulle_merge_options merge = {.algorithm = tulle_merge_name(0)};
     COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &merge, &merged));
+    COMES(tulle_delta_sample, sample, tulle_delta_trial(ctx, &A.view, &A.view, 1, &sample));
+    COMES(tulle_delta_report, report, tulle_delta_train(ctx, &sample, 1, "never written", &report));
     COMES(tulle_csr, arrays, tulle_matrix_release(C, &arrays));
 #undef COMES
 #undef ZEROS

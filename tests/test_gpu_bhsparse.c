@@ -6,6 +6,7 @@
 #include "ctx.h"
 #include "gpu.h"
 #include "gpu/engine.h"
+#include "powers.h"
 
 static const tulle_options ways[] = {{.policy = "bhsparse"}, {.accumulator = "heap"}, {.accumulator = "esc"},
                                      {.accumulator = "merge"}};
@@ -16,44 +17,6 @@ static const char *way_name(int w)
     return ways[w].policy ? ways[w].policy : ways[w].accumulator;
 }
 
-/* ---- rows of exactly so many products.  Row 2k + 1 of B has 2^k entries, the others none; a row of A names those whose
- * lengths sum up, and empty ones between them. */
-
-enum { POWERS = 14, B_ROWS = 2 * POWERS + 1 };
-typedef enum same { NONE, SOME, ALL } same;     /* do rows of B share columns? */
-
-static ref powers(same s, int64_t cols, ref_kind kind, ref_types t)
-{
-    ref B = ref_new(B_ROWS, cols, ((int64_t)1 << POWERS) - 1, t);
-    int64_t at = 0;
-    for (int k = 0; k < POWERS; k++) {
-        int64_t n = (int64_t)1 << k, first = s == NONE ? n : s == SOME ? n / 2 : 0, step = s == SOME && k < POWERS - 1 ? 2 : 1;
-        ref_set_ptr(&B, 2 * k + 1, at);
-        for (int64_t j = 0; j < n; j++) ref_set_col(&B, at++, cols - 2 * ((int64_t)1 << POWERS) + first + j * step);
-        ref_set_ptr(&B, 2 * k + 2, at);
-    }
-    ref_set_ptr(&B, B_ROWS, at);
-    ref_fill(&B, kind, 41);
-    return B;
-}
-
-static ref sums(const int64_t *sizes, int rows, ref_kind kind, ref_types t)
-{
-    int64_t nnz = 0, at = 0;
-    for (int i = 0; i < rows; i++)
-        for (int k = 0; k < POWERS; k++) nnz += 1 + (sizes[i] >> k & 1);
-    ref A = ref_new(rows, B_ROWS, nnz, t);
-    for (int i = 0; i < rows; i++) {
-        for (int k = 0; k < POWERS; k++) {
-            ref_set_col(&A, at++, 2 * k);
-            if (sizes[i] >> k & 1) ref_set_col(&A, at++, 2 * k + 1);
-        }
-        ref_set_ptr(&A, i + 1, at);
-    }
-    ref_fill(&A, kind, 42);
-    return A;
-}
-
 static int bin_sizes(int64_t *sizes)
 {
     static const int64_t edges[] = {48, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257, 400, 511, 512, 513, 700};
@@ -62,13 +25,6 @@ static int bin_sizes(int64_t *sizes)
         for (int64_t n = 0; n <= 34; n++) sizes[rows++] = n;
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) sizes[rows++] = edges[i];
     return rows;
-}
-
-static int64_t share_rows(const tulle_stats *s, const char *name)
-{
-    for (int i = 0; i < s->shares; i++)
-        if (strcmp(s->share[i].name, name) == 0) return s->share[i].rows;
-    return 0;
 }
 
 /* Sizes go where they should: which method took how many rows. */
@@ -240,23 +196,6 @@ static pair mixed(void)
     sizes[rows++] = 5000;
     sizes[rows++] = 1500;
     return (pair){sums(sizes, rows, REF_INTEGERS, f64), powers(SOME, 40000, REF_INTEGERS, f64), "mixed"};
-}
-
-typedef struct joined { const tulle_csr *want; int64_t rows, blocks; bool good; } joined;
-
-static int join(void *user, int64_t row0, const tulle_csr *c)
-{
-    joined *j = user;
-    j->good = j->good && row0 == j->rows;
-    for (int64_t i = 0; j->good && i < c->rows; i++) {
-        int64_t from = ref_ptr(c, i), at = ref_ptr(j->want, row0 + i), n = ref_ptr(c, i + 1) - from;
-        j->good = n == ref_ptr(j->want, row0 + i + 1) - at;
-        for (int64_t k = 0; j->good && k < n; k++)
-            j->good = ref_col(c, from + k) == ref_col(j->want, at + k) && ref_val(c, from + k).re == ref_val(j->want, at + k).re;
-    }
-    j->rows += c->rows;
-    j->blocks++;
-    return 0;
 }
 
 /* The limit that an error asks for is tried next, until it is kept; then in blocks with less. */

@@ -137,7 +137,7 @@ static void search(job *j, job_fn fn, int steps, bool exact)
 /* Roads and conversions: the tiny one, lists, hash maps and positions in global memory, areas, wide and narrow indices. */
 static void products_keep_their_limit(void)
 {
-    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort"};
+    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort", "delta"};
     static const int pairs[] = {0, 6, 9, 15, 19, 21, GPU_PAIR(5)};
     const ref_types narrow = f64, wide = f64_i64;
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
@@ -147,9 +147,10 @@ static void products_keep_their_limit(void)
             pair p = gpu_pair(pairs[n], REF_INTEGERS, narrow, way == 5 ? wide : narrow);
             job j = {.ctx = ctx, .A = &p.A.view, .B = &p.B.view};
             char name[96];
-            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policies[way % 4], way);
+            const char *policy = policies[(way + n) % 5];
+            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policy, way);
             j.name = name;
-            j.o = (tulle_options){.policy = policies[way % 4], .drop_zeros = way == 4 || way == 6,
+            j.o = (tulle_options){.policy = policy, .drop_zeros = way == 4 || way == 6,
                                   .c_ptr_type = way == 5 ? TULLE_I64 : 0, .c_idx_type = way == 7 ? TULLE_I64 : 0,
                                   .c_place = way % 2 ? TULLE_DEVICE : TULLE_HOST};
             ref full = ref_product(&p.A.view, &p.B.view), want = j.o.drop_zeros ? ref_without_zeros(&full.view) : full;
@@ -187,6 +188,43 @@ static void plans_keep_their_limit(void)
         ref want = ref_product(&p.A.view, &p.B.view);
         job j = {.ctx = ctx, .A = &p.A.view, .B = &p.B.view, .want = &want.view, .name = p.name};
         search(&j, plan_and_run, 2, true);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
+/* A plan whose operands and C are on the device; the limit is the plan's, C of a run is the caller's. */
+static tulle_status plan_there(job *j)
+{
+    tulle_plan *plan = NULL;
+    tulle_status status = tulle_plan_create(j->ctx, j->A, j->B, &j->o, &plan);
+    if (status == TULLE_OK) {
+        tulle_csr c = tulle_plan_pattern(plan);
+        tulle_matrix *host = gpu_moved(j->ctx, &c, TULLE_HOST);
+        tulle_csr h = tulle_matrix_view(host), want = *j->want;
+        h.values = want.values = NULL;
+        j->good = ref_same(&h, &want, j->name);
+        tulle_matrix_free(host);
+    }
+    tulle_plan_free(plan);
+    return status;
+}
+
+static void plans_there_keep_their_limit(void)
+{
+    static const int pairs[] = {9, 19, GPU_PAIR(5)};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
+    for (int n = 0; n < (int)(sizeof pairs / sizeof *pairs); n++) {
+        pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        tulle_matrix *A = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *B = gpu_moved(ctx, &p.B.view, TULLE_DEVICE);
+        tulle_csr a = tulle_matrix_view(A), b = tulle_matrix_view(B);
+        job j = {.ctx = ctx, .A = &a, .B = &b, .want = &want.view, .name = p.name,
+                 .o = {.c_place = TULLE_DEVICE, .c_ptr_type = n == 1 ? TULLE_I64 : 0}};
+        search(&j, plan_there, 2, true);
+        tulle_matrix_free(A);
+        tulle_matrix_free(B);
         ref_free(&want);
         pair_free(&p);
     }
@@ -287,6 +325,6 @@ static void what_others_free_is_not_counted(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit),
+TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit), TEST(plans_there_keep_their_limit),
           TEST(blocks_keep_their_limit), TEST(kept_memory_has_an_end), TEST(kept_memory_goes_back_before_a_request_fails),
           TEST(what_others_free_is_not_counted))

@@ -44,6 +44,32 @@ static void plans_run_with_new_values(void)
     tulle_ctx_free(ctx);
 }
 
+static void count_analyses(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "analysis:") != NULL;
+}
+
+/* Making a plan goes one way: operands travel once, rows are looked at once. */
+static void plans_analyse_once(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = gpu_pair(GPU_PAIR(5), REF_INTEGERS, f64, f64);
+    int analyses = 0;
+    tulle_ctx_set_trace(ctx, count_analyses, &analyses);
+    tulle_plan *plan = NULL;
+    REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan", analyses);
+    tulle_csr c = tulle_plan_pattern(plan);
+    double *values = malloc(((size_t)c.nnz + 1) * sizeof *values);
+    CHECK(tulle_plan_run(plan, p.A.values, p.B.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan and a run", analyses);
+    tulle_ctx_set_trace(ctx, NULL, NULL);
+    free(values);
+    tulle_plan_free(plan);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* Without values, to the host and to the device. */
 static void patterns_alone_are_multiplied(void)
 {
@@ -297,10 +323,10 @@ static void a_view_of_a_with_other_columns_is_not_a(void)
     const tulle_csr A = tulle_csr_f64_i32(3, 3, ptr, col, val);
     tulle_matrix *there = gpu_moved(ctx, &A, TULLE_DEVICE);
     for (int64_t cols = 0; cols <= 5; cols++)
-        for (int w = 0; w < 6; w++) {
-            static const char *const policies[] = {"auto", "speck", "bhsparse"};
-            tulle_options o = {.policy = policies[w % 3]};
-            tulle_csr a = w < 3 ? A : tulle_matrix_view(there), b = a, plain = A;
+        for (int w = 0; w < 8; w++) {
+            static const char *const policies[] = {"auto", "speck", "bhsparse", "delta"};
+            tulle_options o = {.policy = policies[w % 4]};
+            tulle_csr a = w < 4 ? A : tulle_matrix_view(there), b = a, plain = A;
             tulle_matrix *C = NULL, *want = NULL;
             tulle_plan *plan = NULL;
             blocks_seen seen = {.good = true};
@@ -481,6 +507,56 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     tulle_matrix_free(C);
     CHECK(done && (failed > 0) == !goes_on, "%s: %d allocations failed, done %d", name, failed, done);
     tulle_matrix_free(want);
+    pair_free(&p);
+}
+
+/* The device's driver, which tells of lanes between fork and join. */
+static struct { const tl_driver *real; int open, forks, failures; } lanes;
+
+static tulle_status counted_fork(tl_base *b, tl_device *d, int count)
+{
+    if (count > 1) lanes.open++, lanes.forks++;
+    return lanes.real->fork(b, d, count);
+}
+
+static tulle_status counted_join(tl_base *b, tl_device *d, int count)
+{
+    lanes.open = 0;
+    return lanes.real->join(b, d, count);
+}
+
+/* Where one of several kernels side by side cannot be started, the queue goes on after the others: their memory goes to
+ * whoever asks next. */
+static void a_failure_leaves_no_lane_open(void)
+{
+    const ref_kind k = REF_INTEGERS;
+    const char *const policies[] = {"auto", "speck", "delta", "bhsparse"};
+    pair p = {ref_power(24, 1000, 1000, 300, k, f64), ref_power(25, 1000, 1000, 300, k, f64), "power law"};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
+    tl_driver counted = *ctx->gpu->driver;
+    lanes.real = ctx->gpu->driver;
+    lanes.forks = lanes.open = lanes.failures = 0;
+    counted.fork = counted_fork;
+    counted.join = counted_join;
+    ctx->gpu->driver = &counted;
+    for (int i = 0; i < 4; i++) {
+        bool done = false;
+        for (int n = 1; !done && n < 300; n++) {
+            tulle_plan *plan = NULL;
+            const tulle_options o = {.policy = policies[i]};
+            gpu_fail_at(ctx, n);
+            tulle_status status = tulle_plan_create(ctx, &p.A.view, &p.B.view, &o, &plan);
+            done = ctx->gpu->requests < (uint64_t)n;
+            lanes.failures += status != TULLE_OK;
+            CHECK(lanes.open == 0, "%s: allocation %d left lanes open", policies[i], n);
+            lanes.open = 0;
+            tulle_plan_free(plan);
+        }
+        CHECK(done, "%s: too many allocations", policies[i]);
+    }
+    CHECK(lanes.forks > 4 && lanes.failures > 4, "%d forks, %d failures", lanes.forks, lanes.failures);
+    ctx->gpu->driver = lanes.real;
+    tulle_ctx_free(ctx);
     pair_free(&p);
 }
 
@@ -760,11 +836,11 @@ static void estimates_and_checks(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(plans_run_with_new_values), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
+TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_analyse_once), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
           TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
-          TEST(every_allocation_fails_once), TEST(a_warm_product_allocates_nothing),
+          TEST(every_allocation_fails_once), TEST(a_failure_leaves_no_lane_open), TEST(a_warm_product_allocates_nothing),
           TEST(a_warm_product_waits_at_most_twice), TEST(statistics_add_up),
           TEST(stages_have_names_and_fit_into_the_whole), TEST(names_of_devices),
           TEST(matrices_outlive_their_context), TEST(kept_memory_goes_back_and_comes_again),

@@ -120,6 +120,31 @@ static void nearly_full_rows(void)
     tulle_ctx_free(ctx);
 }
 
+/* DeltaSPARSE: keys that collide, rows that fill their table or the columns, both sorts, windows; with bins
+ * and without. */
+static void hash_or_dense(void)
+{
+    for (int off = 0; off < 2; off++) {
+        setenv("TULLE_GPU_BALANCE", off ? "off" : "on", 1);
+        setenv("TULLE_DELTA_SORT", "20", 1);
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", off ? "3072" : "12288");
+        unsetenv("TULLE_GPU_BALANCE");
+        unsetenv("TULLE_DELTA_SORT");
+        const tulle_options o = {.policy = "delta"};
+        const ref_kind kind = REF_INTEGERS;
+        pair p[] = {{staircase(9, 40, 8, 1, kind, f64), staircase(40, 90000, 20, 4096, kind, f64), "collide"},
+                    {staircase(9, 40, 30, 1, kind, f64), ref_random(24, 40, 9000, 20, kind, f64), "wide"},
+                    {staircase(9, 40, 12, 1, kind, f64), ref_random(25, 40, 150, 4, kind, f64), "full"}};
+        for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
+            ref want = ref_product(&p[i].A.view, &p[i].B.view);
+            gpu_product_is(ctx, &p[i].A.view, &p[i].B.view, &o, 0, &want.view, p[i].name);
+            ref_free(&want);
+            pair_free(&p[i]);
+        }
+        tulle_ctx_free(ctx);
+    }
+}
+
 /* bhSPARSE: a thread, a crew and a block a row, and rows that outgrow scratchpads on the way to global memory. */
 static void one_step(void)
 {
@@ -176,6 +201,27 @@ static void bad_operands(void)
     ref_free(&A);
     ref_free(&B);
     tulle_ctx_free(ctx);
+}
+
+/* Rows of a band repeat each other: short ones, long ones, with some that do not between them; all hashes alike, too. */
+static void motifs(void)
+{
+    static const char *const ways[] = {"on", "collide-classes", "collide-motifs", "2"};
+    for (int i = 0; i < 4; i++) {
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", ways[i]);
+        for (int64_t wide = 1; wide <= 9; wide += 8) {
+            ref A = ref_band(90, wide, REF_INTEGERS, i == 1 ? ref_types_at(15) : f64), B = ref_copy(&A.view, i == 1 ? ref_types_at(15) : f64);
+            ref_set_col(&B, ref_ptr(&B.view, 41) - 1, 60);      /* one row of B is another */
+            ref want = ref_product(&A.view, &B.view), square = ref_product(&A.view, &A.view);
+            gpu_product_is(ctx, &A.view, &B.view, NULL, 0, &want.view, ways[i]);
+            gpu_product_is(ctx, &A.view, &A.view, NULL, PLACES - 1, &square.view, ways[i]);
+            ref_free(&A);
+            ref_free(&B);
+            ref_free(&want);
+            ref_free(&square);
+        }
+        tulle_ctx_free(ctx);
+    }
 }
 
 static void a_plan(void)
@@ -317,9 +363,9 @@ static void times_dense_by_nothing(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(one_step),
-          TEST(indices_of_two_widths),
-          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
+          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows),
+          TEST(hash_or_dense), TEST(one_step), TEST(indices_of_two_widths),
+          TEST(single_entries_and_nothing), TEST(motifs), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
           TEST(times_dense_two_strips_staged), TEST(times_dense_one_strip_by_eights), TEST(times_dense_two_strips_by_eights),
           TEST(times_dense_in_ellpack), TEST(times_dense_in_tf32), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))

@@ -5,9 +5,11 @@
  *     bench_gpu [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash and
+ *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash, delta; speck+hash and
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
- *                         balancing always, never
+ *                         balancing always, never; auto+plain: motifs never; auto+twins: bundles of rows with
+ *                         the same columns where most are in some; delta+balance, delta+plain: bins always,
+ *                         never
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least this many (7), after 2 warm-ups
  *     --anchors FILE      recorded times of other codes, to compare with: lines
@@ -53,6 +55,11 @@ static const struct { const char *name, *policy, *accumulator, *variable, *value
     {"reghash", "reghash", NULL, NULL, NULL},    {"speck+dense", "speck", "dense", NULL, NULL},
     {"speck+balance", "speck", NULL, "TULLE_GPU_BALANCE", "on"},
     {"speck+plain", "speck", NULL, "TULLE_GPU_BALANCE", "off"},
+    {"auto+plain", "auto", NULL, "TULLE_GPU_MOTIFS", "off"},
+    {"auto+twins", "auto", NULL, "TULLE_GPU_TWINS", "auto"},
+    {"delta", "delta", NULL, NULL, NULL},
+    {"delta+balance", "delta", NULL, "TULLE_GPU_BALANCE", "on"},
+    {"delta+plain", "delta", NULL, "TULLE_GPU_BALANCE", "off"},
 };
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };

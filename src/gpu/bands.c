@@ -2,24 +2,27 @@
  *
  * bands.c - sparse times dense where A is on the host and the device has no room for all of it.
  *
- * A is cut into bands of rows.  Each is brought to the device (its row_ptr made to begin at 0 on the way), made ready like a
- * whole A, multiplied into its rows of Y, and let go.  The columns of X that a band needs are all of them, so X comes first,
- * as many columns as half of the memory holds, and stays while the bands go by:
+ * A is cut into bands of rows.  Each is brought to the device (its row_ptr made to begin at 0 on the way),
+ * made ready like a whole A, multiplied into its rows of Y, and let go.  The columns of X that a band needs
+ * are all of them, so X comes first, as many columns as half of the memory holds, and stays while the bands
+ * go by:
  *
  *     for some columns of X:  bring them        (nothing to do where X lies on the device by rows)
  *         for each band of A:  bring it, Y of these rows and columns = alpha * band * X + beta * Y
  *
- * Where X fits, A, X and Y travel once; else A travels once for each part of X, and more memory for one is less for the other.
- * While kernels take a band, the arrays of the next are on their way in a lane of their own (parcels.c), where there is room for
- * two; chunks.c calls send_next() whenever it has put more of its work into the queue.  TULLE_SPMM_OVERLAP=off: one after the
- * other.
+ * Where X fits, A, X and Y travel once; else A travels once for each part of X, and more memory for one is
+ * less for the other. While kernels take a band, the arrays of the next are on their way in a lane of their
+ * own (parcels.c), where there is room for two; chunks.c calls send_next() whenever it has put more of its
+ * work into the queue.  TULLE_SPMM_OVERLAP=off: one after the other.
  *
- * A is checked as a whole by the host, before the first band.  How much a band takes at most is known from its rows and
- * entries alone (band_bytes()), so bands are cut beforehand by bisection in row_ptr; one that cannot be had in spite of that is
- * cut in two, as long as none of its Y was written.  TULLE_SPMM_BAND=n: bands of at most n rows, whatever the memory.
+ * A is checked as a whole by the host, before the first band.  How much a band takes at most is known from
+ * its rows and entries alone (band_bytes()), so bands are cut beforehand by bisection in row_ptr; one that
+ * cannot be had in spite of that is cut in two, as long as none of its Y was written.  TULLE_SPMM_BAND=n:
+ * bands of at most n rows, whatever the memory.
  *
- * Device memory: the limit, or three fourths of what is free.  Of that X takes up to a half, and bands three fourths of the rest,
- * two at a time if they can (less where ELLPACK-R is to be beside them); chunks.c has what is left for Y. */
+ * Device memory: the limit, or three fourths of what is free.  Of that X takes up to a half, and bands three
+ * fourths of the rest, two at a time if they can (less where ELLPACK-R is to be beside them); chunks.c has
+ * what is left for Y. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,16 +72,18 @@ static uint64_t up(uint64_t bytes)      /* as the pool counts them */
 /* Of the arrays of so many rows and entries. */
 static uint64_t array_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
 {
-    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8)) + up(nnz * tl_type_size(s->type));
+    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8))
+           + up(nnz * tl_type_size(s->type));
 }
 
-/* The most that they take on the device: also what rows.c makes of them, a column of Y and of the sums of parts. */
+/* The most that they take on the device: also what rows.c makes of them, a column of Y and of the sums of
+ * parts. */
 static uint64_t band_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
 {
     const uint64_t value = tl_type_size(s->type), parts = nnz / PART;
     return array_bytes(s, rows, nnz) + up((rows / TL_PIECE_ROWS + 1) * TL_PIECE_CLASSES * 4)
-           + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN + up((rows + parts) * TL_PIECE_BYTES) + up(parts * JOIN_BYTES)
-           + up(parts * value) + up(rows * value);
+           + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN + up((rows + parts) * TL_PIECE_BYTES)
+           + up(parts * JOIN_BYTES) + up(parts * value) + up(rows * value);
 }
 
 static int64_t forced_rows(void)
@@ -92,7 +97,8 @@ bool tl_bands_needed(tl_base *b, const tl_gpu_spmm *s, const tulle_csr *A)
 {
     if (A->place != TULLE_HOST || A->rows == 0) return false;
     if (forced_rows()) return true;
-    uint64_t need = band_bytes(s, (uint64_t)A->rows, (uint64_t)A->nnz) + up((uint64_t)A->cols * tl_type_size(A->val_type));
+    uint64_t need = band_bytes(s, (uint64_t)A->rows, (uint64_t)A->nnz)
+                    + up((uint64_t)A->cols * tl_type_size(A->val_type));
     uint64_t has = s->limit ? s->limit : s->gpu->caps.memory_free / 16;
     if (need <= has) return false;
     if (!s->limit) {                    /* asking takes time */
@@ -100,7 +106,9 @@ bool tl_bands_needed(tl_base *b, const tl_gpu_spmm *s, const tulle_csr *A)
         has -= has / 16;
         if (need <= has) return false;
     }
-    tl_trace(b, "sparse times dense: A needs up to %" PRIu64 " bytes on the device, with one column of X and Y; %" PRIu64 " %s",
+    tl_trace(b,
+             "sparse times dense: A needs up to %" PRIu64
+             " bytes on the device, with one column of X and Y; %" PRIu64 " %s",
              need, has, s->limit ? "are allowed" : "can be had");
     return true;
 }
@@ -113,7 +121,8 @@ tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     tl_bands *bands = &s->bands;
     double start = tl_now();
     if (request->ellr)
-        TRY(tl_ellr_check(b, s->gpu, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
+        TRY(tl_ellr_check(
+            b, s->gpu, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
     if (!request->trusted) TRY(tl_csr_check(b, request->A, "A", 0));
     *bands = (tl_bands){.on = true, .request = *request, .A = *request->A};
     bands->request.A = NULL;
@@ -140,7 +149,9 @@ static int64_t band_end(const walk *w, int64_t row0)
     if (high - row0 > w->rows_most) high = row0 + w->rows_most;
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
-        if (band_bytes(w->s, (uint64_t)(middle - row0), (uint64_t)(tl_row_begin(A, middle) - first)) <= w->aim) low = middle;
+        if (band_bytes(w->s, (uint64_t)(middle - row0), (uint64_t)(tl_row_begin(A, middle) - first))
+            <= w->aim)
+            low = middle;
         else high = middle - 1;
     }
     return low;
@@ -168,13 +179,16 @@ static tulle_status choose(walk *w)
 {
     const tl_bands *bands = &w->s->bands;
     const bool travels = tl_columns_travel(w->X);
-    const uint64_t row = band_bytes(w->s, 1, bands->longest), column = travels ? up(tl_columns_bytes(w->X, 1)) : 0;
+    const uint64_t row = band_bytes(w->s, 1, bands->longest),
+                   column = travels ? up(tl_columns_bytes(w->X, 1)) : 0;
     const int64_t forced = forced_rows();
     w->has = w->s->limit ? w->s->limit : tl_dmem_left(w->s->gpu) / 4 * 3;
     if (row + column > w->has)
-        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM, "a band of one row needs %" PRIu64 " bytes on the "
-                       "device: row %" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64 ", and one column of X takes %" PRIu64
-                       "; %" PRIu64 " %s", row + column, bands->longest_row, bands->longest, row, column, w->has,
+        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM,
+                       "a band of one row needs %" PRIu64 " bytes on the "
+                       "device: row %" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64
+                       ", and one column of X takes %" PRIu64 "; %" PRIu64 " %s",
+                       row + column, bands->longest_row, bands->longest, row, column, w->has,
                        w->s->limit ? "is the limit" : "can be had");
     w->width = w->X->cols;
     if (travels) {
@@ -185,7 +199,8 @@ static tulle_status choose(walk *w)
     return TULLE_OK;
 }
 
-/* X has its place: one band at a time where that is all of A, or where two would hold few of its longest rows. */
+/* X has its place: one band at a time where that is all of A, or where two would hold few of its longest
+ * rows. */
 static void choose_bands(walk *w)
 {
     const tl_bands *bands = &w->s->bands;
@@ -206,7 +221,8 @@ static tulle_status make_room_for_x(walk *w)
 {
     tulle_status status = TULLE_OK;
     if (!w->x_bytes) return TULLE_OK;
-    while ((status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM && w->width > 1) {
+    while ((status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM
+           && w->width > 1) {
         w->b->error[0] = 0;
         w->width = columns_in(w, w->x_bytes / 2);
         w->x_bytes = up(tl_columns_bytes(w->X, w->width));
@@ -228,8 +244,14 @@ static void set_band(const walk *w, band *k, int64_t row0, int64_t row1)
         k->A.col_idx = (const char *)A->col_idx + (size_t)k->first * tl_index_size(A->idx_type);
         k->A.values = (const char *)A->values + (size_t)k->first * tl_type_size(A->val_type);
     }
-    k->part = (tl_gpu_spmm){.gpu = s->gpu, .types = s->types, .rows = k->A.rows, .cols = A->cols, .nnz = k->A.nnz, .type = s->type,
-                            .limit = w->has - w->x_bytes, .forced = s->forced};
+    k->part = (tl_gpu_spmm){.gpu = s->gpu,
+                            .types = s->types,
+                            .rows = k->A.rows,
+                            .cols = A->cols,
+                            .nnz = k->A.nnz,
+                            .type = s->type,
+                            .limit = w->has - w->x_bytes,
+                            .forced = s->forced};
 }
 
 /* Memory for the next band.  Where there is none it comes when its turn is. */
@@ -256,17 +278,6 @@ static tulle_status send_next(void *user, double share)
     }
 done:
     return status;
-}
-
-/* After a failure: what is under way comes to its end, before its memory goes. */
-static void come_to_rest(walk *w)
-{
-    const tl_gpu *gpu = w->s->gpu;
-    char said[TL_ERROR_MAX];
-    memcpy(said, w->b->error, sizeof said);
-    gpu->driver->join(w->b, gpu->device, TL_LANES);
-    gpu->driver->wait(w->b, gpu->device);
-    memcpy(w->b->error, said, sizeof said);
 }
 
 /* Columns col..col+x->cols of its rows of Y, while the next one comes.  Without handles next has no rows. */
@@ -300,7 +311,7 @@ static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *
     if (w->workspace < took) w->workspace = took;
 done:
     if (status != TULLE_OK) {
-        come_to_rest(w);
+        tl_gpu_rest(w->b, w->s->gpu);
         tl_spmm_leave(&next->part);
         next->ahead = 0;
     }
@@ -308,7 +319,8 @@ done:
     return status;
 }
 
-/* Bands of one height, or less after one could not be had while Y was as it was.  The trace of the first stands for all. */
+/* Bands of one height, or less after one could not be had while Y was as it was.  The trace of the first
+ * stands for all. */
 static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
 {
     tulle_status status = TULLE_OK;
@@ -319,11 +331,13 @@ static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
         int64_t end = w->two && now->row1 < rows ? band_end(w, now->row1) : now->row1;
         set_band(w, next, now->row1, end);
         status = one_band(w, now, next, x, col);
-        bool again = (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !now->part.begun && now->A.rows > 1;
+        bool again =
+            (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !now->part.begun && now->A.rows > 1;
         w->b->trace = again ? trace : NULL;
         if (again) {
             w->rows_most = now->A.rows / 2;
-            tl_trace(w->b, "sparse times dense: %s; bands of at most %" PRId64 " rows", w->b->error, w->rows_most);
+            tl_trace(w->b, "sparse times dense: %s; bands of at most %" PRId64 " rows", w->b->error,
+                     w->rows_most);
             w->b->error[0] = 0;
             set_band(w, now, now->row0, now->row0 + w->rows_most);
             continue;
@@ -340,8 +354,8 @@ static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
 
 /* ---- all of them */
 
-tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                          tulle_stats *stats)
+tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                          const tulle_dense *Y, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     walk w = {.b = b, .s = s, .alpha = alpha, .beta = beta, .X = X, .Y = Y};
@@ -351,9 +365,12 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
     TRY(make_room_for_x(&w));
     TRY(tl_parcels_room(b, s->gpu));
     choose_bands(&w);
-    tl_trace(b, "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64 " bytes, %" PRId64
-             " columns of X at a time%s; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width,
-             w.two ? ", the next band comes while one is multiplied" : "", w.has, s->limit ? "are allowed" : "can be had");
+    tl_trace(b,
+             "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64
+             " bytes, %" PRId64 " columns of X at a time%s; %" PRIu64 " bytes %s",
+             w.count, w.count == 1 ? "" : "s", w.aim, w.width,
+             w.two ? ", the next band comes while one is multiplied" : "", w.has,
+             s->limit ? "are allowed" : "can be had");
     for (int64_t col = 0; col < Y->cols; col += w.width) {
         tulle_dense x = *X;
         if (w.x.handle) {

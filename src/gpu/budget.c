@@ -2,10 +2,10 @@
  *
  * budget.c - how much a product needs, told where its memory limit is too small.
  *
- * The pool (pool.c) refuses the request that would pass the limit; by then it is known only what the product has and what
- * it asked for.  The sentence is to name a number that helps, so what is still to come is added up here: all of it once C is
- * counted; at most so much once rows are analyzed; before that, what it takes to get so far.  Whoever raises the limit to
- * that number gets a product, or one more number. */
+ * The pool (pool.c) refuses the request that would pass the limit; by then it is known only what the product
+ * has and what it asked for.  The sentence is to name a number that helps, so what is still to come is added
+ * up here: all of it once C is counted; at most so much once rows are analyzed; before that, what it takes to
+ * get so far.  Whoever raises the limit to that number gets a product, or one more number. */
 #include "gpu/product.h"
 #include <inttypes.h>
 
@@ -59,21 +59,28 @@ static uint64_t of_c(const tl_product *p, int64_t nnz, tl_step_need numeric)
     tl_types end = tl_product_c_types(p, nnz);
     uint64_t c = columns_of(nnz, p->types.idx) + values_of(p, nnz), again = 0, drop = 0;
     if (end.ptr != p->types.ptr) again = pointers_of(p, end.ptr);
-    if (end.idx != p->types.idx) again = larger(again, columns_of(nnz, end.idx)
-                                                + (end.ptr > p->types.ptr ? pointers_of(p, 64) - pointers_of(p, 32) : 0));
+    if (end.idx != p->types.idx)
+        again = larger(again, columns_of(nnz, end.idx)
+                                  + (end.ptr > p->types.ptr ? pointers_of(p, 64) - pointers_of(p, 32) : 0));
     if (r->drop_zeros) drop = pointers_of(p, p->types.ptr) + c;
     return c + numeric.lists + larger(numeric.scratch, larger(again, drop));
 }
 
-/* A plan of this pattern, between runs and in them. */
+/* A plan of this pattern: while it is made, values that runs will be given are beside it for once, then a
+ * copy of the pattern, which stays where it is on the device. */
 static uint64_t of_plan(const tl_product *p, int64_t nnz, tl_step_need numeric)
 {
     const tl_gpu_request *r = &p->request;
-    uint64_t size = tl_type_size(r->A->val_type), bytes = columns_of(nnz, p->types.idx) + TL_ALIGN;
-    if (r->A->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)r->A->nnz * size);
-    if (r->B->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)r->B->nnz * size);
-    if (r->place == TULLE_HOST) bytes += tl_dmem_round((uint64_t)nnz * size);
-    return bytes + numeric.lists + numeric.scratch;
+    const uint64_t size = tl_type_size(r->A->val_type), pattern = tl_result_pattern_bytes(p, nnz);
+    const struct { bool host; int64_t nnz;
+    } values[] = {{r->A->place == TULLE_HOST, r->A->nnz},
+                  {r->B->place == TULLE_HOST, r->B->nnz},
+                  {r->place == TULLE_HOST, nnz}};
+    uint64_t kept = columns_of(nnz, p->types.idx) + numeric.lists, spare = 0;
+    for (int i = 0; i < TL_COUNT(values); i++)
+        *(values[i].host ? &kept : &spare) += tl_dmem_round((uint64_t)values[i].nnz * size);
+    uint64_t runs = TL_ALIGN + numeric.scratch + (r->place == TULLE_DEVICE ? pattern : 0);
+    return kept + larger(larger(spare + numeric.scratch, pattern), runs);
 }
 
 static int64_t most_entries(const tl_product *p)
@@ -82,25 +89,39 @@ static int64_t most_entries(const tl_product *p)
     return (int64_t)(tl_mul_fits(p->rows, cols, &all) && all < products ? all : products);
 }
 
-tulle_status tl_product_refused(tl_product *p, const tl_once *once)
+uint64_t tl_product_most(tl_product *p)
 {
+    const tl_step_need numeric = p->road->most(p), symbolic = p->road->needs(p, 0);
+    const uint64_t of = (p->request.plan ? of_plan : of_c)(p, most_entries(p), numeric);
+    return p->begun + pointers_of(p, p->types.ptr)
+           + larger(of, larger(symbolic.lists, numeric.lists) + symbolic.scratch);
+}
+
+tulle_status tl_product_refused(tl_product *p)
+{
+    const tl_once *once = p->once;
     uint64_t need = larger(tl_dmem_refused(p->gpu), tl_dmem_most(p->gpu)), limit = p->request.memory_limit;
     if (p->known == TL_NOTHING)
-        return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device before it is known how large C is, "
-                       "the limit is %" PRIu64, larger(need, to_begin(p)), limit);
+        return tl_fail(p->b, TULLE_ELIMIT,
+                       "the product needs %" PRIu64 " bytes on the device before it is known how large C is, "
+                       "the limit is %" PRIu64,
+                       larger(need, to_begin(p)), limit);
     bool row = p->rows == 1 && p->request.row_most > 0, counted = p->known == TL_COUNTED && !row;
     uint64_t rows = p->begun + pointers_of(p, p->types.ptr);
     int64_t nnz = counted ? p->c_nnz : row ? p->request.row_most : most_entries(p);
     tl_step_need numeric = {0, 0};
-    if (!once && nnz) numeric = counted ? tl_step_needs(p, 1) : tl_step_most(p);
+    if (!once && nnz) numeric = counted ? p->road->needs(p, 1) : p->road->most(p);
     if (!once && !counted) {
-        tl_step_need symbolic = tl_step_needs(p, 0);
+        tl_step_need symbolic = p->road->needs(p, 0);
         need = larger(need, rows + symbolic.lists + symbolic.scratch);
     }
-    need = larger(need, rows + of_c(p, nnz, numeric));
-    if (p->request.plan) need = larger(need, rows + of_plan(p, nnz, numeric));
-    if (once) need = larger(need, rows + tl_once_bytes(p, once) + columns_of(nnz, p->types.idx) + values_of(p, nnz));
-    return tl_fail(p->b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes%s on the device (%s has %s%" PRId64
-                   " entries), the limit is %" PRIu64, need, counted ? "" : " at most", row ? "a row of C" : "C",
-                   counted ? "" : "at most ", nnz, limit);
+    need = larger(need, rows + (p->request.plan ? of_plan : of_c)(p, nnz, numeric));
+    if (once)
+        need =
+            larger(need, rows + tl_once_bytes(p, once) + columns_of(nnz, p->types.idx) + values_of(p, nnz));
+    return tl_fail(p->b, TULLE_ELIMIT,
+                   "the product needs %" PRIu64 " bytes%s on the device (%s has %s%" PRId64
+                   " entries), the limit is %" PRIu64,
+                   need, counted ? "" : " at most", row ? "a row of C" : "C", counted ? "" : "at most ", nnz,
+                   limit);
 }

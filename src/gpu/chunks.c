@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by row on the
- * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
+ * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by
+ * row on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
  *   on the device, row by row    used as it lies
  *   on the device, by columns    a chunk is turned into workspace and, of Y, back
- *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent; Y comes
+ *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent;
+ *   Y comes
  *                                back the same way
  *   on the host, by columns      the same of columns, and the device turns them
  *
- * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the parts pass
- * through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is over, unpacks what came
- * back when its turn comes, and never waits for more than that.  So the host's gathering, copies in both directions and kernels
- * go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane, one thing after the other (Algorithm 2); 1 to 3: so many
- * lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if memory allows.
+ * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the
+ * parts pass through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is
+ * over, unpacks what came back when its turn comes, and never waits for more than that.  So the host's
+ * gathering, copies in both directions and kernels go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane,
+ * one thing after the other (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns,
+ * if memory allows.
  *
- * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from the host, for
- * each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
+ * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from
+ * the host, for each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept
+ * with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
 #include "gpu/spmm.h"
 #include "matrix/parts.h"
@@ -29,7 +32,8 @@ enum {
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
     SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
     VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
-    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where they are fewer */
+    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where
+                                         * they are fewer */
     LINK = 64,                          /* how much faster device memory is than the way to the host */
     CHUNKS = 16,                        /* that the columns are cut into, where there are enough    */
     CHUNK_MOST = 1 << 30,               /* bytes of X and Y in a chunk from the host                */
@@ -48,8 +52,8 @@ typedef struct side {
     tl_dmem     chunk[WAYS_MOST];
 } side;
 
-/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a column where it lies
- * by columns. */
+/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a
+ * column where it lies by columns. */
 typedef struct part {
     int64_t line, lines, at, length;
 } part;
@@ -74,7 +78,7 @@ typedef struct run {
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
     bool             staged;            /* something comes from the host                            */
-    bool             overlap, forked;
+    bool             overlap;
     slot             slot[SLOTS];
     int              slots, next;
     uint64_t         slot_bytes;
@@ -96,7 +100,8 @@ static bool is_turned(const side *m)
     return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
 }
 
-/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
+/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at
+ * such a multiple. */
 static int64_t pitch_of(const side *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
@@ -119,7 +124,8 @@ static bool has_two(const side *m, int64_t cols)
 static tl_dmem as_it_came(const side *m, int way, int64_t cols)
 {
     if (!has_two(m, cols)) return m->chunk[way];
-    return (tl_dmem){m->chunk[way].handle, m->chunk[way].offset + (seen_bytes(m, cols) + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
+    return (tl_dmem){m->chunk[way].handle,
+                     m->chunk[way].offset + (seen_bytes(m, cols) + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
 }
 
 static int lane_of(const run *r, int way)
@@ -147,17 +153,10 @@ static uint32_t threads_for(const tl_gpu *gpu)
     return gpu->caps.threads_block < THREADS ? gpu->caps.threads_block : THREADS;
 }
 
-static uint32_t log2_of(uint64_t x)     /* rounded up */
-{
-    uint32_t n = 0;
-    while (n < 63 && (uint64_t)1 << n < x) n++;
-    return n;
-}
-
 /* Lines of a tile: 32, more where lines are short, fewer where there are few. */
 static uint32_t tile_lines(uint64_t lines, uint64_t length)
 {
-    uint32_t high = log2_of(lines), wide = log2_of(length);
+    uint32_t high = tl_log2_up(lines), wide = tl_log2_up(length);
     if (wide < 5) high = TILE_LOG2 - (wide < 2 ? 2 : wide);
     else if (high > 5) high = 5;
     return high < 2 ? 2 : high;
@@ -170,12 +169,15 @@ static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, 
 {
     uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
     uint64_t tiles = ((((uint64_t)count - 1) >> high) + 1) * ((((uint64_t)length - 1) >> wide) + 1);
-    const tl_arg args[] = {TL_U64(count), TL_U64(length), TL_U32(high), TL_MEM(from.mem), TL_U64(from.at), TL_U64(from.ld),
-                           TL_MEM(to.mem), TL_U64(to.at), TL_U64(to.ld)};
+    const tl_arg args[] = {TL_U64(count),   TL_U64(length), TL_U32(high),  TL_MEM(from.mem), TL_U64(from.at),
+                           TL_U64(from.ld), TL_MEM(to.mem), TL_U64(to.at), TL_U64(to.ld)};
     if (count == 0 || length == 0) return TULLE_OK;
     return r->driver->launch(r->b, r->device, tl_gpu_kernel(r->gpu, r->types, TL_K_TURN),
-                             &(tl_launch){.blocks = blocks_for(r->gpu, tiles), .threads = threads_for(r->gpu), .lane = lane,
-                                          .count = TL_COUNT(args), .args = args});
+                             &(tl_launch){.blocks = blocks_for(r->gpu, tiles),
+                                          .threads = threads_for(r->gpu),
+                                          .lane = lane,
+                                          .count = TL_COUNT(args),
+                                          .args = args});
 }
 
 /* ---- between host matrices and slots, by all threads */
@@ -197,7 +199,8 @@ static void carry_work(void *arg, int thread, int threads)
 {
     const carry *c = arg;
     const part *p = &c->in->part;
-    const int64_t size = (int64_t)c->r->size, length = p->length, end = tl_part(p->lines * length, thread + 1, threads);
+    const int64_t size = (int64_t)c->r->size, length = p->length,
+                  end = tl_part(p->lines * length, thread + 1, threads);
     for (int64_t v = tl_part(p->lines * length, thread, threads); v < end;) {
         int64_t line = v / length, at = v % length, n = least(length - at, end - v);
         char *there = host_at(c->r, c->of, p->line + line, p->at + at), *here = c->in->p + v * size;
@@ -227,7 +230,7 @@ done:
     return status;
 }
 
-/* Flag and all; without overlap the host sees to it at once. */
+/* The slot is busy until its flag is reached; without overlap the host waits for that here. */
 static tulle_status give(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;
@@ -239,13 +242,14 @@ done:
     return status;
 }
 
-/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one that is longer
- * than a slot. */
+/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one
+ * that is longer than a slot. */
 static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
 {
     tulle_status status = TULLE_OK;
     const bool by_cols = m->M.order == TULLE_BY_COLS;
-    const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols, room = (int64_t)(r->slot_bytes / r->size);
+    const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols,
+                  room = (int64_t)(r->slot_bytes / r->size);
     const int64_t most = length > 0 && length <= room ? room / length : 1, piece = least(length, room);
     for (int64_t line = 0, at = 0; line < count && length > 0;) {
         int i = r->next;
@@ -273,15 +277,18 @@ done:
 
 /* ---- one chunk */
 
-/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came. */
+/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came.
+ */
 static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
 {
     if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
-    return (lines){{(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
+    return (lines){
+        {(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
 }
 
 /* Where the kernels find the columns of a matrix, and the columns there where they are read. */
-static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read, lines *place)
+static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read,
+                          lines *place)
 {
     tulle_status status = TULLE_OK;
     const tulle_dense *M = &m->M;
@@ -293,7 +300,8 @@ static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col,
     if (!read) return TULLE_OK;
     if (m->road == FROM_HOST)
         TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), false));
-    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
+    if (m->road == TURNED || has_two(m, cols))
+        TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
 done:
     return status;
 }
@@ -302,7 +310,8 @@ static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t co
 {
     tulle_status status = TULLE_OK;
     const side *m = &r->Y;
-    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
+    if (m->road == TURNED || has_two(m, cols))
+        TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
     if (m->road == FROM_HOST)
         TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), true));
 done:
@@ -333,7 +342,6 @@ static tulle_status all_chunks(run *r)
     double share = r->s->share > 0 ? r->s->share : 1;
     r->s->begun = true;
     if (r->ways > 1) TRY(r->driver->fork(r->b, r->device, 1 + r->ways));
-    r->forked = r->ways > 1;
     for (int64_t i = 0; i < chunks; i++) {
         if (tl_progress(r->b, "numeric", r->s->before + share * (double)i / (double)chunks)) {
             status = tl_fail(r->b, TULLE_ECANCEL, "the product was cancelled");
@@ -342,20 +350,9 @@ static tulle_status all_chunks(run *r)
         TRY(one_chunk(r, i));
     }
     for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
-    if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
-    r->forked = false;
+    if (r->ways > 1) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
 done:
     return status;
-}
-
-/* After a failure: what is still under way comes to its end, before its memory goes. */
-static void come_to_rest(run *r)
-{
-    char said[TL_ERROR_MAX];
-    memcpy(said, r->b->error, sizeof said);
-    if (r->forked) r->driver->join(r->b, r->device, 1 + r->ways);
-    if (r->staged) r->driver->wait(r->b, r->device);
-    memcpy(r->b->error, said, sizeof said);
 }
 
 /* ---- how many columns, how many lanes, and the memory for them */
@@ -366,7 +363,8 @@ static uint64_t side_bytes(const side *m, int64_t cols)
     const side none = {.M = m->M, .road = m->road};
     if (m->road == AS_IT_LIES) return 0;
     if (!has_two(m, cols)) return seen_bytes(m, cols);
-    return as_it_came(&none, 0, cols).offset + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
+    return as_it_came(&none, 0, cols).offset
+           + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
 }
 
 /* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
@@ -399,7 +397,8 @@ static int64_t even(const run *r, int64_t width)
 
 static double staged_bytes(const run *r)
 {
-    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0) + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
+    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0)
+                  + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
     return rows * (double)r->cols * (double)r->size;
 }
 
@@ -408,8 +407,8 @@ static bool comes_in(const side *m, tulle_order order)
     return m->road == FROM_HOST && m->M.order == order;
 }
 
-/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took to come; the
- * host gathers long stretches of its rows, and fills a slot with columns. */
+/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took
+ * to come; the host gathers long stretches of its rows, and fills a slot with columns. */
 static int64_t least_width(const run *r)
 {
     double bytes = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
@@ -444,7 +443,8 @@ static uint64_t free_bytes(const run *r, uint64_t wanted)
 
 static tulle_status choose(run *r)
 {
-    uint64_t each = column_bytes(r), all = r->s->limit, taken = r->s->taken, limit = all > taken ? all - taken : 0;
+    uint64_t each = column_bytes(r), all = r->s->limit, taken = r->s->taken,
+             limit = all > taken ? all - taken : 0;
     const char *overlap = tl_env("TULLE_SPMM_OVERLAP");
     int ways = overlap ? atoi(overlap) : 0;
     r->overlap = !overlap || strcmp(overlap, "off") != 0;
@@ -453,8 +453,9 @@ static tulle_status choose(run *r)
     int64_t width = best_width(r, each);
     if (chunks_of(&(run){.cols = r->cols, .width = width}) < r->ways) r->ways = 1;
     if (all && chunk_bytes(r, 1, 1) > limit)
-        return tl_fail(r->b, TULLE_ELIMIT, "one column of X and Y needs %" PRIu64 " bytes on the device%s, the limit is %"
-                       PRIu64, chunk_bytes(r, 1, 1) + taken, taken ? ", with A and what was made of it" : "", all);
+        return tl_fail(r->b, TULLE_ELIMIT,
+                       "one column of X and Y needs %" PRIu64 " bytes on the device%s, the limit is %" PRIu64,
+                       chunk_bytes(r, 1, 1) + taken, taken ? ", with A and what was made of it" : "", all);
     if (!all) limit = free_bytes(r, chunk_bytes(r, width, r->ways)) / 2;
     if (chunk_bytes(r, 1, r->ways) > limit) r->ways = 1;
     if (each) width = at_least_one(limit / each / (uint64_t)r->ways, width);
@@ -523,7 +524,8 @@ static tulle_status make_slots(run *r)
         bytes /= 2;
         r->b->error[0] = 0;
     }
-    for (int i = 0; i < r->slots && status == TULLE_OK; i++) r->slot[i].p = (char *)gpu->staging + (uint64_t)i * r->slot_bytes;
+    for (int i = 0; i < r->slots && status == TULLE_OK; i++)
+        r->slot[i].p = (char *)gpu->staging + (uint64_t)i * r->slot_bytes;
     return status;
 }
 
@@ -546,14 +548,24 @@ static tl_types dense_types(tulle_type type)
     return (tl_types){.ptr = 32, .idx = 32, .key = 32, .val = (int)type};
 }
 
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                           uint64_t y_at, tulle_stats *stats)
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                           const tulle_dense *Y, uint64_t y_at, tulle_stats *stats)
 {
     enum { BEGIN = TL_EVENTS - 2, END };
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
-    run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s, .alpha = alpha, .beta = beta,
-             .types = dense_types(Y->val_type), .X = side_of(X, 0), .Y = side_of(Y, y_at), .size = tl_type_size(Y->val_type), .cols = Y->cols};
+    run r = {.b = b,
+             .gpu = gpu,
+             .driver = gpu->driver,
+             .device = gpu->device,
+             .s = s,
+             .alpha = alpha,
+             .beta = beta,
+             .types = dense_types(Y->val_type),
+             .X = side_of(X, 0),
+             .Y = side_of(Y, y_at),
+             .size = tl_type_size(Y->val_type),
+             .cols = Y->cols};
     double start = tl_gpu_now(gpu), compiling = 0;
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
@@ -564,8 +576,10 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     TRY(make_chunks(&r));
     TRY(make_slots(&r));
     held = tl_dmem_held(gpu) - held;
-    tl_trace(b, "columns: %" PRId64 " chunk%s of %" PRId64 ", %d lane%s, %" PRIu64 " bytes on the device, %d parts of %" PRIu64
-             " bytes on the host", chunks_of(&r), chunks_of(&r) == 1 ? "" : "s", r.width, r.ways, r.ways == 1 ? "" : "s", held,
+    tl_trace(b,
+             "columns: %" PRId64 " chunk%s of %" PRId64 ", %d lane%s, %" PRIu64
+             " bytes on the device, %d parts of %" PRIu64 " bytes on the host",
+             chunks_of(&r), chunks_of(&r) == 1 ? "" : "s", r.width, r.ways, r.ways == 1 ? "" : "s", held,
              r.slots, r.slot_bytes);
     compiling = tl_gpu_compiling(gpu);
     if (timed) TRY(r.driver->mark(b, r.device, BEGIN));
@@ -573,12 +587,14 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     if (timed) TRY(r.driver->mark(b, r.device, END));
     if (ends_here && Y->place == TULLE_DEVICE) TRY(r.driver->wait(b, r.device));
     stats->sec_numeric = tl_gpu_now(gpu) - start;
-    timed = timed && tl_gpu_compiling(gpu) == compiling;        /* else the device waited for its kernels between the marks */
+    timed =
+        timed
+        && tl_gpu_compiling(gpu) == compiling; /* else the device waited for its kernels between the marks */
     if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
     stats->waits += (int)(r.driver->waits(r.device) - waits);
     if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     free_chunks(&r);
     return status;
 }
@@ -596,7 +612,8 @@ uint64_t tl_columns_bytes(const tulle_dense *M, int64_t cols)
     return side_bytes(&s, cols);
 }
 
-tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols, tl_dmem to, int64_t *ld)
+tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols,
+                              tl_dmem to, int64_t *ld)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
@@ -613,14 +630,15 @@ tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, 
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     return status;
 }
 
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
-    int64_t count = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows, length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols;
+    int64_t count = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows,
+            length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols;
     tl_types types = dense_types(Y->val_type);
     if (count == 0 || length == 0 || (beta.re == 1 && beta.im == 0)) return TULLE_OK;
     if (Y->place == TULLE_HOST) return tl_spmm_scale(b, &(tl_spmm_request){.Y = Y, .beta = beta});
@@ -634,8 +652,10 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
                            TL_F64(beta.re), TL_F64(beta.im)};
     uint64_t values = (uint64_t)count * (uint64_t)length, each = 4 * (uint64_t)threads_for(gpu);
     TRY(gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, types, TL_K_SCALE),
-                            &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1), .threads = threads_for(gpu),
-                                         .count = TL_COUNT(args), .args = args}));
+                            &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1),
+                                         .threads = threads_for(gpu),
+                                         .count = TL_COUNT(args),
+                                         .args = args}));
     if (!gpu->foreign) TRY(gpu->driver->wait(b, gpu->device));
 done:
     return status;

@@ -2,8 +2,8 @@
  *
  * driver.h - what the GPU engine needs of a device, as one table.
  *
- * Two drivers fill it in: driver_cuda.c (CUDA driver API and NVRTC) and driver_opencl.c (OpenCL 1.2).  Both open
- * their libraries at run time; nothing of either is needed to build.  All work of a device goes to one
+ * Two drivers fill it in: driver_cuda.c (CUDA driver API and NVRTC) and driver_opencl.c (OpenCL 1.2).  Both
+ * open their libraries at run time; nothing of either is needed to build.  All work of a device goes to one
  * queue, in order; side lanes exist only between fork and join.  Every failure leaves a sentence in the
  * base: which call, which kernel, how many bytes. */
 #ifndef TL_DRIVER_H
@@ -66,8 +66,8 @@ typedef struct tl_driver {
      * engine frees only what the queue is done with or what is freed in its order. */
     tulle_status (*alloc)(tl_base *b, tl_device *d, uint64_t bytes, uint64_t *handle);
     void         (*free)(tl_device *d, uint64_t handle);
-    uint64_t     (*left)(tl_device *d);                     /* bytes that are free now, as far as the driver tells */
-    tulle_status (*pinned)(tl_base *b, tl_device *d, uint64_t bytes, void **p);     /* host memory for copies */
+    uint64_t     (*left)(tl_device *d);         /* bytes that are free now, as far as the driver tells */
+    tulle_status (*pinned)(tl_base *b, tl_device *d, uint64_t bytes, void **p); /* host memory for copies */
     void         (*unpin)(tl_device *d, void *p);
 
     /* Copies and fills, in queue order.  upload has taken the host's bytes when it returns; download is
@@ -83,11 +83,12 @@ typedef struct tl_driver {
     void         (*unload)(tl_device *d, tl_module *module);
     tulle_status (*kernel)(tl_base *b, tl_device *d, tl_module *module, const char *name, tl_kernel **kernel);
     tulle_status (*launch)(tl_base *b, tl_device *d, tl_kernel *kernel, const tl_launch *launch);
-    tulle_status (*fork)(tl_base *b, tl_device *d, int lanes);      /* lanes 1..lanes-1 start after the queue */
-    tulle_status (*join)(tl_base *b, tl_device *d, int lanes);      /* the queue goes on after them           */
-    /* Copies from and to pinned memory in the order of a lane; the host goes on, and leaves those bytes alone until a flag
-     * behind the copy is settled.  flag puts flag i (0 .. TL_FLAGS-1) behind all that the lane has; settle waits
-     * until it is reached, and is counted as a wait. */
+    tulle_status (*fork)(tl_base *b, tl_device *d, int lanes);      /* lanes 1..lanes-1 start after the
+                                                                     * queue */
+    tulle_status (*join)(tl_base *b, tl_device *d, int lanes);      /* the queue goes on after them */
+    /* Copies from and to pinned memory in the order of a lane; the host goes on, and leaves those bytes alone
+     * until a flag behind the copy is settled.  flag puts flag i (0 .. TL_FLAGS-1) behind all that the lane
+     * has; settle waits until it is reached, and is counted as a wait. */
     tulle_status (*send)(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes);
     tulle_status (*fetch)(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes);
     tulle_status (*flag)(tl_base *b, tl_device *d, int lane, int flag);

@@ -402,8 +402,9 @@ static tulle_status cuda_kernel(tl_base *b, tl_device *d, tl_module *m, const ch
             return TULLE_OK;
         }
     if (m->count == KERNELS || strlen(name) >= NAME)
-        return tl_fail(b, TULLE_EDRIVER, "kernel %s: a module has at most %d kernels with names of %d letters",
-                       name, KERNELS, NAME - 1);
+        return tl_fail(b, TULLE_EDRIVER,
+                       "kernel %s: a module has at most %d kernels with names of %d letters", name, KERNELS,
+                       NAME - 1);
     tl_kernel *k = &m->kernel[m->count];
     snprintf(call, sizeof call, "cuModuleGetFunction(%s)", name);
     bool entered = enter(d);
@@ -443,7 +444,8 @@ static tulle_status cuda_launch(tl_base *b, tl_device *d, tl_kernel *k, const tl
         return tl_fail(b, TULLE_EDRIVER, "kernel %s: %" PRIu64 " blocks and %d arguments; a launch has at "
                        "most %d and %d", k->name, l->blocks, l->count, INT32_MAX, ARGS);
     if (l->shared > d->caps.shared_block)
-        return tl_fail(b, TULLE_EDRIVER, "kernel %s cannot be started with %u bytes of shared memory: %s has %u", k->name,
+        return tl_fail(b, TULLE_EDRIVER,
+                       "kernel %s cannot be started with %u bytes of shared memory: %s has %u", k->name,
                        l->shared, d->caps.name, d->caps.shared_block);
     for (int i = 0; i < l->count; i++) {
         const tl_arg *a = &l->args[i];
@@ -501,7 +503,8 @@ static tulle_status cuda_join(tl_base *b, tl_device *d, int lanes)
     return answer(b, d, result, call, 0);
 }
 
-static tulle_status cuda_send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes)
+static tulle_status cuda_send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from,
+                              uint64_t bytes)
 {
     int result;
     if (bytes == 0) return TULLE_OK;
@@ -534,7 +537,8 @@ static tulle_status cuda_flag(tl_base *b, tl_device *d, int lane, int flag)
 static tulle_status cuda_settle(tl_base *b, tl_device *d, int flag)
 {
     int result;
-    if (!d->flag[flag]) return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
+    if (!d->flag[flag])
+        return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
     WITHIN(d, result, EventSynchronize(d->flag[flag]));
     d->waits++;
     return answer(b, d, result, "cuEventSynchronize", 0);
@@ -592,14 +596,34 @@ static void *cuda_native(tl_device *d, tl_native what)
     }
 }
 
-const tl_driver tl_driver_cuda = {
-    .name = "cuda",
-    .list = cuda_list, .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .compiler = cuda_compiler,
-    .alloc = cuda_alloc, .free = cuda_release, .left = cuda_left, .pinned = cuda_pinned, .unpin = cuda_unpin,
-    .upload = cuda_upload, .download = cuda_download, .copy = cuda_copy, .fill = cuda_fill,
-    .wait = cuda_wait, .waits = cuda_waits,
-    .load = cuda_load, .unload = cuda_unload, .kernel = cuda_kernel, .launch = cuda_launch,
-    .fork = cuda_fork, .join = cuda_join, .send = cuda_send, .fetch = cuda_fetch, .flag = cuda_flag, .settle = cuda_settle,
-    .mark = cuda_mark, .elapsed = cuda_elapsed, .queue = cuda_queue,
-    .native = cuda_native
-};
+const tl_driver tl_driver_cuda = {.name = "cuda",
+                                  .list = cuda_list,
+                                  .open = cuda_open,
+                                  .close = cuda_close,
+                                  .caps = cuda_caps,
+                                  .compiler = cuda_compiler,
+                                  .alloc = cuda_alloc,
+                                  .free = cuda_release,
+                                  .left = cuda_left,
+                                  .pinned = cuda_pinned,
+                                  .unpin = cuda_unpin,
+                                  .upload = cuda_upload,
+                                  .download = cuda_download,
+                                  .copy = cuda_copy,
+                                  .fill = cuda_fill,
+                                  .wait = cuda_wait,
+                                  .waits = cuda_waits,
+                                  .load = cuda_load,
+                                  .unload = cuda_unload,
+                                  .kernel = cuda_kernel,
+                                  .launch = cuda_launch,
+                                  .fork = cuda_fork,
+                                  .join = cuda_join,
+                                  .send = cuda_send,
+                                  .fetch = cuda_fetch,
+                                  .flag = cuda_flag,
+                                  .settle = cuda_settle,
+                                  .mark = cuda_mark,
+                                  .elapsed = cuda_elapsed,
+                                  .queue = cuda_queue,
+                                  .native = cuda_native};

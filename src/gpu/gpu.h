@@ -8,8 +8,15 @@
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
  *   parcels.c   long arrays of the host on their way to a device
- *   product.c   analyze -> symbolic -> numeric, two waits
+ *   product.c   analyze -> symbolic -> numeric, two waits: the list of stages
+ *   analysis.c  what is known about rows; tiny.c: the short road of small products
+ *   steps.c     rows to the accumulators of the tables in accumulators.c
+ *   operands.c  A and B on the device
+ *   result.c    C as the caller wants it
+ *   motifs.c    rows of C that repeat each other: places of products found once
+ *   twins.c     rows of A and B with the same columns, multiplied in bundles
  *   budget.c    how much a product needs, where its limit is too small
+ *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins where a tree says so
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
  *   replay.c    the same product again with new values
  *   spmm.h      sparse times dense: its files
@@ -18,6 +25,7 @@
 #define TL_GPU_H
 #include "gpu/driver.h"
 #include "plan/plan.h"
+#include "plan/tree.h"
 
 typedef struct tl_gpu tl_gpu;           /* an open device with its pool and kernels; counted */
 
@@ -38,10 +46,12 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **gpu);
 bool         tl_gpu_best(tl_base *b, char *name, size_t bytes);
 tl_gpu      *tl_gpu_retain(tl_gpu *gpu);
 void         tl_gpu_release(tl_gpu *gpu);       /* the last one closes the device; NULL is fine */
-/* In a child of fork() a device is lost: its driver does not work there, and what it holds is left alone.  tl_gpu_here():
- * TULLE_EDRIVER with a sentence then; NULL is fine. */
+/* In a child of fork() a device is lost: its driver does not work there, and what it holds is left alone.
+ * tl_gpu_here(): TULLE_EDRIVER with a sentence then; NULL is fine. */
 bool         tl_gpu_lost(const tl_gpu *gpu);
 tulle_status tl_gpu_here(tl_base *b, const tl_gpu *gpu);
+/* After a failure: what is under way ends before its memory goes; the failure's sentence stays. */
+void         tl_gpu_rest(tl_base *b, const tl_gpu *gpu);
 const char  *tl_gpu_name(const tl_gpu *gpu);    /* "cuda:0"                                     */
 const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the caller's; NULL: our own */
@@ -55,22 +65,26 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
 double       tl_gpu_compiling(const tl_gpu *gpu);               /* seconds that kernels took to get, so far */
 double       tl_gpu_now(const tl_gpu *gpu);                     /* a clock that stands still meanwhile      */
 
-/* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next, up to a quarter of
- * the device's memory.  In queue order: a block freed after its last use was enqueued may be handed out at once. */
+/* ---- pool.c: blocks of device memory, aligned to TL_ALIGN, counted; freed blocks are kept for the next, up
+ * to a quarter of the device's memory.  In queue order: a block freed after its last use was enqueued may be
+ * handed out at once. */
 tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *what, tl_dmem *mem);
 void         tl_dmem_free(tl_gpu *gpu, tl_dmem mem);            /* handle 0 is fine */
 uint64_t     tl_dmem_held(const tl_gpu *gpu);
-uint64_t     tl_dmem_left(tl_gpu *gpu);                         /* what can still be had, as far as the driver tells */
+uint64_t     tl_dmem_left(tl_gpu *gpu);                         /* what can still be had, as far as the
+                                                                 * driver tells */
 uint64_t     tl_dmem_peak(tl_gpu *gpu, bool reset);             /* most bytes held since the last reset */
 uint64_t     tl_dmem_round(uint64_t bytes);                     /* what a request for so many takes */
-/* Of one product: what it takes is counted from here to the end.  `before` bytes it has already; beyond the limit (0: none)
- * a request is TULLE_ELIMIT and takes nothing, and kept blocks go back to the driver where they and the product together
- * would pass it. */
+/* Of one product: what it takes is counted from here to the end.  `before` bytes it has already; beyond the
+ * limit (0: none) a request is TULLE_ELIMIT and takes nothing, and kept blocks go back to the driver where
+ * they and the product together would pass it. */
 void         tl_dmem_begin(tl_gpu *gpu, uint64_t before, uint64_t limit);
 void         tl_dmem_end(tl_gpu *gpu);
 uint64_t     tl_dmem_taken(const tl_gpu *gpu);                  /* by the product, now */
-uint64_t     tl_dmem_most(const tl_gpu *gpu);                   /* and at most, what was refused not counted */
-uint64_t     tl_dmem_refused(const tl_gpu *gpu);                /* what it would have had with the request refused; 0: none */
+uint64_t     tl_dmem_most(const tl_gpu *gpu);                   /* and at most, what was refused not
+                                                                 * counted */
+uint64_t     tl_dmem_refused(const tl_gpu *gpu);                /* what it would have had with the request
+                                                                 * refused; 0: none */
 
 /* ---- place.c */
 
@@ -80,7 +94,8 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
 uint64_t     tl_gpu_bytes_of(const tulle_csr *A);               /* that a copy on the device takes */
 
 /* The same for a dense matrix; without gaps. */
-tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out);
+tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
+                               tulle_dense_matrix **out);
 
 /* ---- parcels.c: arrays of the host to the device.  Host bytes are taken when a call returns. */
 
@@ -98,7 +113,8 @@ tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory,
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
 /* All of an array at once, in queue order. */
-tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size, int64_t first);
+tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
+                         int64_t first);
 
 /* ---- product.c */
 
@@ -107,10 +123,12 @@ typedef struct tl_gpu_request {
     const tl_recipe *recipe;
     int              ptr_type, idx_type;/* of C; 0: as needed, as B's                   */
     tulle_place      place;             /* of C                                         */
-    uint64_t         memory_limit;      /* device bytes for copies of A and B, C and workspace; 0: what is free */
+    uint64_t         memory_limit;      /* device bytes for copies of A and B, C and workspace; 0: what is
+                                         * free */
     uint64_t         before;            /* of them: taken already                       */
     bool             plan;              /* a limit that is too small is told for a plan, */
-    int64_t          row_most;          /* and for any row of at most so many entries, where one alone is refused; 0: for this product */
+    int64_t          row_most;          /* and for any row of at most so many entries, where one alone is
+                                         * refused; 0: for this product */
     bool             values;            /* false: the pattern only                      */
     bool             drop_zeros;
     bool             trusted;           /* else the views are checked on the device     */
@@ -121,10 +139,16 @@ typedef struct tl_gpu_request {
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,
                              tulle_stats *stats);
 
+/* ---- delta.c: the decision tree of local scheduling is read, if there is one, and told of */
+tulle_status tl_delta_ready(tl_base *b, tl_gpu *gpu);
+/* Rows are sorted into bins or not (1, 0; -1: as the policy says) from now on; *was gets what it was.  seen:
+ * features of the last product, of both steps. */
+void         tl_gpu_schedule(tl_gpu *gpu, int force, int *was, double seen[2][TL_FEATURES]);
+
 /* ---- replay.c: values may be host pointers (place HOST) or device handles */
 typedef struct tl_gpu_replay tl_gpu_replay;
-tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **pattern,
-                                tl_gpu_replay **out, tulle_stats *stats);
+tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request,
+                                tulle_matrix **pattern, tl_gpu_replay **out, tulle_stats *stats);
 tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *replay, const void *a_val, const void *b_val,
                                void *c_val);
 void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
@@ -134,27 +158,31 @@ void         tl_gpu_replay_free(tl_base *b, tl_gpu_replay *replay);
 typedef struct tl_gpu_spmm tl_gpu_spmm; /* A ready on the device; counts as a user of it */
 
 typedef struct tl_gpu_spmm_request {
-    const tulle_csr *A;                 /* on the host or on this device, transposed already where that is wanted */
+    const tulle_csr *A;                 /* on the host or on this device, transposed already where that is
+                                         * wanted */
     bool             ellr;              /* in ELLPACK-R, if that is reasonable           */
     uint32_t         ellr_threads, ellr_columns, ellr_block;   /* 0: the model's choice  */
     uint64_t         memory_limit;      /* device bytes beside what lies there; 0: what is free */
-    bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with ellr */
+    bool             allow_tf32;        /* float may be rounded to 10 bits where that is faster; not with
+                                         * ellr */
     bool             trusted;           /* else A is checked                             */
-    bool             keep;              /* values are copied even where they lie on the device: the caller's may change */
+    bool             keep;              /* values are copied even where they lie on the device: the
+                                         * caller's may change */
 } tl_gpu_spmm_request;
 
 tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out,
                               tulle_stats *stats);
 /* A did not fit: its arrays on the host are read at each run, and must stay. */
 bool         tl_gpu_spmm_in_bands(const tl_gpu_spmm *spmm);
-/* New values of an A that was kept: the same pattern, transposed already where that is wanted.  In bands they are read from
- * there at each run. */
+/* New values of an A that was kept: the same pattern, transposed already where that is wanted.  In bands they
+ * are read from there at each run. */
 tulle_status tl_gpu_spmm_values(tl_base *b, tl_gpu_spmm *spmm, const tulle_csr *A);
 /* X and Y on the host or on the device, in any order; ld is never 0.  alpha is not 0. */
-tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
-                             tulle_stats *stats);
+tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *spmm, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                             tulle_dense *Y, tulle_stats *stats);
 /* Y = beta*Y. */
-bool         tl_spmm_shape_wrong(char *why, size_t bytes);      /* TULLE_SPMM_SHAPE has no shape; why gets the sentence */
+bool         tl_spmm_shape_wrong(char *why, size_t bytes);      /* TULLE_SPMM_SHAPE has no shape; why gets
+                                                                 * the sentence */
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y);
 void         tl_gpu_spmm_free(tl_base *b, tl_gpu_spmm *spmm);
 
@@ -183,9 +211,11 @@ typedef struct tl_merge_request {
     tl_merge_input input;
 } tl_merge_request;
 
-tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *request, tulle_merge_result *result);
+tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *request,
+                          tulle_merge_result *result);
 /* count entries of such a trial, and whether the result is theirs: TULLE_ECHECK says which entry is not. */
-void         tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint64_t count, uint32_t *key, void *val);
+void tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint64_t count, uint32_t *key,
+                   void *val);
 tulle_status tl_merge_check(tl_base *b, const tl_merge_request *request, uint64_t count, const uint32_t *key,
                             const uint32_t *key_to, const void *val_to);
 

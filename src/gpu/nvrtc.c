@@ -222,8 +222,8 @@ done:
 }
 
 /* ptx_too, unless NULL, gets the PTX that the machine code was made of. */
-static tulle_status compile(tl_base *b, const char *arch, const char *name, const char *source, tl_image *image,
-                            tl_image *ptx_too, char *log, size_t log_bytes)
+static tulle_status compile(tl_base *b, const char *arch, const char *name, const char *source,
+                            tl_image *image, tl_image *ptx_too, char *log, size_t log_bytes)
 {
     tulle_status status = TULLE_OK;
     nvrtc rtc = {0};
@@ -233,8 +233,10 @@ static tulle_status compile(tl_base *b, const char *arch, const char *name, cons
     double begun = tl_now();
     *image = (tl_image){0};
     if (!nvrtc_open(&rtc, why, sizeof why)) {
-        status = tl_fail(b, TULLE_ECOMPILE, "kernel file %s must be compiled, but there is no NVRTC: %s (install "
-                         "the CUDA toolkit or set CUDA_HOME)", name, why);
+        status = tl_fail(b, TULLE_ECOMPILE,
+                         "kernel file %s must be compiled, but there is no NVRTC: %s (install "
+                         "the CUDA toolkit or set CUDA_HOME)",
+                         name, why);
         goto done;
     }
     TRY(choose_arch(b, &rtc, arch, name, target, sizeof target, &ptx));
@@ -266,7 +268,8 @@ tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, co
     return compile(b, arch, name, source, image, NULL, log, log_bytes);
 }
 
-tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source, tl_image *cubin, tl_image *ptx)
+tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source,
+                                   tl_image *cubin, tl_image *ptx)
 {
     *ptx = (tl_image){0};
     tulle_status status = compile(b, arch, name, source, cubin, ptx, NULL, 0);

@@ -57,7 +57,8 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     for (uint32_t p = 0; p < platform_count; p++) {
         cl_device_id ids[TL_CL_DEVICES];
         uint32_t n = 0;
-        if (cl->GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TL_CL_DEVICES, ids, &n) != CL_SUCCESS) continue;
+        if (cl->GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TL_CL_DEVICES, ids, &n) != CL_SUCCESS)
+            continue;
         for (uint32_t i = 0; i < n && i < TL_CL_DEVICES && found < TL_CL_DEVICES; i++)
             all[found++] = (tl_cl_device){platforms[p], ids[i]};
     }
@@ -67,8 +68,8 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     return count;
 }
 
-/* PoCL makes its devices when it is first asked, and tells a second thread of them before they are ready: threads of
- * one process ask one after the other. */
+/* PoCL makes its devices when it is first asked, and tells a second thread of them before they are ready:
+ * threads of one process ask one after the other. */
 int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
 {
     static pthread_mutex_t tl_lock_devices = PTHREAD_MUTEX_INITIALIZER;
@@ -138,7 +139,8 @@ static void find_why_not(const tl_cl *cl, cl_device_id id, const char *extension
         snprintf(why, bytes, "it has no double precision (cl_khr_fp64)");
     else if (!has_word(extensions, "cl_khr_int64_base_atomics")
              || !has_word(extensions, "cl_khr_int64_extended_atomics"))
-        snprintf(why, bytes, "it has no 64-bit atomics (cl_khr_int64_base_atomics, cl_khr_int64_extended_atomics)");
+        snprintf(why, bytes,
+                 "it has no 64-bit atomics (cl_khr_int64_base_atomics, cl_khr_int64_extended_atomics)");
     else if (align > TL_ALIGN)
         snprintf(why, bytes, "parts of its memory start at multiples of %llu bytes, %d are needed",
                  (unsigned long long)align, TL_ALIGN);
@@ -182,8 +184,10 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
     if (caps->cpu && tl_memory_free() < caps->memory_free) caps->memory_free = tl_memory_free();
     caps->shared_block = at_most(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
     caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
-    if (strncmp(caps->arch, "sm_", 3) == 0) {           /* NVIDIA keeps some for itself, and kernels that name no size */
-        caps->shared_block -= 1024;                     /* may be started with 256 threads, whatever the device says   */
+    if (strncmp(caps->arch, "sm_", 3)
+        == 0) { /* NVIDIA keeps some for itself, and kernels that name no size */
+        caps->shared_block -= 1024;                     /* may be started with 256 threads, whatever the
+                                                         * device says */
         caps->threads_block = at_most(caps->threads_block, 256);
     }
     caps->shared_processor = caps->shared_block;
@@ -197,25 +201,58 @@ done:
 
 /* ---- error codes */
 
-static const struct { int code; const char *name; } errors[] = {
-    {0, "CL_SUCCESS"}, {-1, "CL_DEVICE_NOT_FOUND"}, {-2, "CL_DEVICE_NOT_AVAILABLE"},
-    {-3, "CL_COMPILER_NOT_AVAILABLE"}, {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"}, {-5, "CL_OUT_OF_RESOURCES"},
-    {-6, "CL_OUT_OF_HOST_MEMORY"}, {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"}, {-8, "CL_MEM_COPY_OVERLAP"},
-    {-11, "CL_BUILD_PROGRAM_FAILURE"}, {-12, "CL_MAP_FAILURE"}, {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
-    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"}, {-15, "CL_COMPILE_PROGRAM_FAILURE"},
-    {-16, "CL_LINKER_NOT_AVAILABLE"}, {-17, "CL_LINK_PROGRAM_FAILURE"},
-    {-30, "CL_INVALID_VALUE"}, {-31, "CL_INVALID_DEVICE_TYPE"}, {-32, "CL_INVALID_PLATFORM"},
-    {-33, "CL_INVALID_DEVICE"}, {-34, "CL_INVALID_CONTEXT"}, {-35, "CL_INVALID_QUEUE_PROPERTIES"},
-    {-36, "CL_INVALID_COMMAND_QUEUE"}, {-37, "CL_INVALID_HOST_PTR"}, {-38, "CL_INVALID_MEM_OBJECT"},
-    {-42, "CL_INVALID_BINARY"}, {-43, "CL_INVALID_BUILD_OPTIONS"}, {-44, "CL_INVALID_PROGRAM"},
-    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"}, {-46, "CL_INVALID_KERNEL_NAME"}, {-47, "CL_INVALID_KERNEL_DEFINITION"},
-    {-48, "CL_INVALID_KERNEL"}, {-49, "CL_INVALID_ARG_INDEX"}, {-50, "CL_INVALID_ARG_VALUE"},
-    {-51, "CL_INVALID_ARG_SIZE"}, {-52, "CL_INVALID_KERNEL_ARGS"}, {-53, "CL_INVALID_WORK_DIMENSION"},
-    {-54, "CL_INVALID_WORK_GROUP_SIZE"}, {-55, "CL_INVALID_WORK_ITEM_SIZE"}, {-56, "CL_INVALID_GLOBAL_OFFSET"},
-    {-57, "CL_INVALID_EVENT_WAIT_LIST"}, {-58, "CL_INVALID_EVENT"}, {-59, "CL_INVALID_OPERATION"},
-    {-61, "CL_INVALID_BUFFER_SIZE"}, {-63, "CL_INVALID_GLOBAL_WORK_SIZE"}, {-64, "CL_INVALID_PROPERTY"},
-    {-66, "CL_INVALID_COMPILER_OPTIONS"}, {-67, "CL_INVALID_LINKER_OPTIONS"},
-    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}, {-9999, "an illegal read or write in a kernel"},   /* NVIDIA's */
+static const struct { int code; const char *name;
+} errors[] = {
+    {0, "CL_SUCCESS"},
+    {-1, "CL_DEVICE_NOT_FOUND"},
+    {-2, "CL_DEVICE_NOT_AVAILABLE"},
+    {-3, "CL_COMPILER_NOT_AVAILABLE"},
+    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {-5, "CL_OUT_OF_RESOURCES"},
+    {-6, "CL_OUT_OF_HOST_MEMORY"},
+    {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
+    {-8, "CL_MEM_COPY_OVERLAP"},
+    {-11, "CL_BUILD_PROGRAM_FAILURE"},
+    {-12, "CL_MAP_FAILURE"},
+    {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {-15, "CL_COMPILE_PROGRAM_FAILURE"},
+    {-16, "CL_LINKER_NOT_AVAILABLE"},
+    {-17, "CL_LINK_PROGRAM_FAILURE"},
+    {-30, "CL_INVALID_VALUE"},
+    {-31, "CL_INVALID_DEVICE_TYPE"},
+    {-32, "CL_INVALID_PLATFORM"},
+    {-33, "CL_INVALID_DEVICE"},
+    {-34, "CL_INVALID_CONTEXT"},
+    {-35, "CL_INVALID_QUEUE_PROPERTIES"},
+    {-36, "CL_INVALID_COMMAND_QUEUE"},
+    {-37, "CL_INVALID_HOST_PTR"},
+    {-38, "CL_INVALID_MEM_OBJECT"},
+    {-42, "CL_INVALID_BINARY"},
+    {-43, "CL_INVALID_BUILD_OPTIONS"},
+    {-44, "CL_INVALID_PROGRAM"},
+    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"},
+    {-46, "CL_INVALID_KERNEL_NAME"},
+    {-47, "CL_INVALID_KERNEL_DEFINITION"},
+    {-48, "CL_INVALID_KERNEL"},
+    {-49, "CL_INVALID_ARG_INDEX"},
+    {-50, "CL_INVALID_ARG_VALUE"},
+    {-51, "CL_INVALID_ARG_SIZE"},
+    {-52, "CL_INVALID_KERNEL_ARGS"},
+    {-53, "CL_INVALID_WORK_DIMENSION"},
+    {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+    {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+    {-56, "CL_INVALID_GLOBAL_OFFSET"},
+    {-57, "CL_INVALID_EVENT_WAIT_LIST"},
+    {-58, "CL_INVALID_EVENT"},
+    {-59, "CL_INVALID_OPERATION"},
+    {-61, "CL_INVALID_BUFFER_SIZE"},
+    {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+    {-64, "CL_INVALID_PROPERTY"},
+    {-66, "CL_INVALID_COMPILER_OPTIONS"},
+    {-67, "CL_INVALID_LINKER_OPTIONS"},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    {-9999, "an illegal read or write in a kernel"}, /* NVIDIA's */
 };
 
 const char *tl_cl_error(int code)

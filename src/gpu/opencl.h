@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl.h - the part of OpenCL 1.2 that tulle uses, declared here so that no headers are needed to build, and
- * the library opened at run time.  Names of types and constants are those of the standard. */
+ * opencl.h - the part of OpenCL 1.2 that tulle uses, declared here so that no headers are needed to build,
+ * and the library opened at run time.  Names of types and constants are those of the standard. */
 #ifndef TL_OPENCL_H
 #define TL_OPENCL_H
 #include "gpu/driver.h"
@@ -50,54 +50,55 @@ typedef struct cl_buffer_region { size_t origin, size; } cl_buffer_region;
 /* result, name without cl, arguments */
 #define TL_CL_WAITS uint32_t, const cl_event *
 #define TL_CL_INFO  uint32_t, size_t, void *, size_t *
-#define TL_CL_FUNCTIONS(X)                                                                                    \
-    X(int, GetPlatformIDs, (uint32_t, cl_platform_id *, uint32_t *))                                          \
-    X(int, GetPlatformInfo, (cl_platform_id, TL_CL_INFO))                                                     \
-    X(int, GetDeviceIDs, (cl_platform_id, uint64_t, uint32_t, cl_device_id *, uint32_t *))                    \
-    X(int, GetDeviceInfo, (cl_device_id, TL_CL_INFO))                                                         \
-    X(cl_context, CreateContext, (const intptr_t *, uint32_t, const cl_device_id *,                           \
-                                  void (*)(const char *, const void *, size_t, void *), void *, int *))       \
-    X(int, RetainContext, (cl_context))                                                                       \
-    X(int, ReleaseContext, (cl_context))                                                                      \
-    X(cl_command_queue, CreateCommandQueue, (cl_context, cl_device_id, uint64_t, int *))                      \
-    X(int, RetainCommandQueue, (cl_command_queue))                                                            \
-    X(int, ReleaseCommandQueue, (cl_command_queue))                                                           \
-    X(int, GetCommandQueueInfo, (cl_command_queue, TL_CL_INFO))                                               \
-    X(int, Flush, (cl_command_queue))                                                                         \
-    X(int, Finish, (cl_command_queue))                                                                        \
-    X(cl_mem, CreateBuffer, (cl_context, uint64_t, size_t, void *, int *))                                    \
-    X(cl_mem, CreateSubBuffer, (cl_mem, uint64_t, uint32_t, const void *, int *))                             \
-    X(int, ReleaseMemObject, (cl_mem))                                                                        \
-    X(int, GetMemObjectInfo, (cl_mem, TL_CL_INFO))                                                            \
-    X(int, EnqueueReadBuffer, (cl_command_queue, cl_mem, uint32_t, size_t, size_t, void *, TL_CL_WAITS,       \
-                               cl_event *))                                                                   \
-    X(int, EnqueueWriteBuffer, (cl_command_queue, cl_mem, uint32_t, size_t, size_t, const void *, TL_CL_WAITS, \
-                                cl_event *))                                                                  \
-    X(int, EnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, TL_CL_WAITS,         \
-                               cl_event *))                                                                   \
-    X(int, EnqueueFillBuffer, (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, TL_CL_WAITS,   \
-                               cl_event *))                                                                   \
-    X(int, EnqueueMigrateMemObjects, (cl_command_queue, uint32_t, const cl_mem *, uint64_t, TL_CL_WAITS,      \
-                                      cl_event *))                                                            \
-    X(int, EnqueueNDRangeKernel, (cl_command_queue, cl_kernel, uint32_t, const size_t *, const size_t *,      \
-                                  const size_t *, TL_CL_WAITS, cl_event *))                                   \
-    X(int, EnqueueMarkerWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                            \
-    X(int, EnqueueBarrierWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                           \
-    X(int, WaitForEvents, (uint32_t, const cl_event *))                                                       \
-    X(int, ReleaseEvent, (cl_event))                                                                          \
-    X(int, GetEventProfilingInfo, (cl_event, TL_CL_INFO))                                                     \
-    X(cl_program, CreateProgramWithSource, (cl_context, uint32_t, const char **, const size_t *, int *))      \
-    X(cl_program, CreateProgramWithBinary, (cl_context, uint32_t, const cl_device_id *, const size_t *,       \
-                                            const unsigned char **, int *, int *))                            \
-    X(int, BuildProgram, (cl_program, uint32_t, const cl_device_id *, const char *,                           \
-                          void (*)(cl_program, void *), void *))                                              \
-    X(int, ReleaseProgram, (cl_program))                                                                      \
-    X(int, GetProgramInfo, (cl_program, TL_CL_INFO))                                                          \
-    X(int, GetProgramBuildInfo, (cl_program, cl_device_id, TL_CL_INFO))                                       \
-    X(cl_kernel, CreateKernel, (cl_program, const char *, int *))                                             \
-    X(int, ReleaseKernel, (cl_kernel))                                                                        \
-    X(int, GetKernelInfo, (cl_kernel, TL_CL_INFO))                                                            \
-    X(int, GetKernelWorkGroupInfo, (cl_kernel, cl_device_id, TL_CL_INFO))                                     \
+#define TL_CL_FUNCTIONS(X)                                                                                   \
+    X(int, GetPlatformIDs, (uint32_t, cl_platform_id *, uint32_t *))                                         \
+    X(int, GetPlatformInfo, (cl_platform_id, TL_CL_INFO))                                                    \
+    X(int, GetDeviceIDs, (cl_platform_id, uint64_t, uint32_t, cl_device_id *, uint32_t *))                   \
+    X(int, GetDeviceInfo, (cl_device_id, TL_CL_INFO))                                                        \
+    X(cl_context, CreateContext, (const intptr_t *, uint32_t, const cl_device_id *,                          \
+                                  void (*)(const char *, const void *, size_t, void *), void *, int *))      \
+    X(int, RetainContext, (cl_context))                                                                      \
+    X(int, ReleaseContext, (cl_context))                                                                     \
+    X(cl_command_queue, CreateCommandQueue, (cl_context, cl_device_id, uint64_t, int *))                     \
+    X(int, RetainCommandQueue, (cl_command_queue))                                                           \
+    X(int, ReleaseCommandQueue, (cl_command_queue))                                                          \
+    X(int, GetCommandQueueInfo, (cl_command_queue, TL_CL_INFO))                                              \
+    X(int, Flush, (cl_command_queue))                                                                        \
+    X(int, Finish, (cl_command_queue))                                                                       \
+    X(cl_mem, CreateBuffer, (cl_context, uint64_t, size_t, void *, int *))                                   \
+    X(cl_mem, CreateSubBuffer, (cl_mem, uint64_t, uint32_t, const void *, int *))                            \
+    X(int, ReleaseMemObject, (cl_mem))                                                                       \
+    X(int, GetMemObjectInfo, (cl_mem, TL_CL_INFO))                                                           \
+    X(int, EnqueueReadBuffer, (cl_command_queue, cl_mem, uint32_t, size_t, size_t, void *, TL_CL_WAITS,      \
+                               cl_event *))                                                                  \
+    X(int, EnqueueWriteBuffer, (cl_command_queue, cl_mem, uint32_t, size_t, size_t, const void *,            \
+                                TL_CL_WAITS,                                                                 \
+                                cl_event *))                                                                 \
+    X(int, EnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, TL_CL_WAITS,        \
+                               cl_event *))                                                                  \
+    X(int, EnqueueFillBuffer, (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, TL_CL_WAITS,  \
+                               cl_event *))                                                                  \
+    X(int, EnqueueMigrateMemObjects, (cl_command_queue, uint32_t, const cl_mem *, uint64_t, TL_CL_WAITS,     \
+                                      cl_event *))                                                           \
+    X(int, EnqueueNDRangeKernel, (cl_command_queue, cl_kernel, uint32_t, const size_t *, const size_t *,     \
+                                  const size_t *, TL_CL_WAITS, cl_event *))                                  \
+    X(int, EnqueueMarkerWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                           \
+    X(int, EnqueueBarrierWithWaitList, (cl_command_queue, TL_CL_WAITS, cl_event *))                          \
+    X(int, WaitForEvents, (uint32_t, const cl_event *))                                                      \
+    X(int, ReleaseEvent, (cl_event))                                                                         \
+    X(int, GetEventProfilingInfo, (cl_event, TL_CL_INFO))                                                    \
+    X(cl_program, CreateProgramWithSource, (cl_context, uint32_t, const char **, const size_t *, int *))     \
+    X(cl_program, CreateProgramWithBinary, (cl_context, uint32_t, const cl_device_id *, const size_t *,      \
+                                            const unsigned char **, int *, int *))                           \
+    X(int, BuildProgram, (cl_program, uint32_t, const cl_device_id *, const char *,                          \
+                          void (*)(cl_program, void *), void *))                                             \
+    X(int, ReleaseProgram, (cl_program))                                                                     \
+    X(int, GetProgramInfo, (cl_program, TL_CL_INFO))                                                         \
+    X(int, GetProgramBuildInfo, (cl_program, cl_device_id, TL_CL_INFO))                                      \
+    X(cl_kernel, CreateKernel, (cl_program, const char *, int *))                                            \
+    X(int, ReleaseKernel, (cl_kernel))                                                                       \
+    X(int, GetKernelInfo, (cl_kernel, TL_CL_INFO))                                                           \
+    X(int, GetKernelWorkGroupInfo, (cl_kernel, cl_device_id, TL_CL_INFO))                                    \
     X(int, SetKernelArg, (cl_kernel, uint32_t, size_t, const void *))
 
 typedef struct tl_cl {

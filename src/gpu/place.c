@@ -32,11 +32,14 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     array_bytes(A, bytes);
     if (place == TULLE_HOST && A->place == TULLE_HOST) return tl_csr_convert(b, A, 0, 0, 0, out);
     if (place == TULLE_HOST) {
-        TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &copy));
+        TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type,
+                             A->values ? (int)A->val_type : 0, &copy));
         copy->view.val_type = A->val_type;
         void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
         for (int i = 0; i < ARRAYS; i++)
-            if (bytes[i]) TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            if (bytes[i])
+                TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0},
+                                bytes[i]));
         TRY(d->wait(b, gpu->device));
     } else {
         tulle_csr view = *A;
@@ -59,6 +62,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     *out = copy;
     copy = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);    /* arrays may be on their way, there or back */
     tl_matrix_free(b, copy);
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
     return status;
@@ -72,7 +76,8 @@ static void disown(tulle_dense_matrix *A)
 }
 
 /* Gaps travel with the lines of a view on the host, and are closed there. */
-tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
+                               tulle_dense_matrix **out)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = gpu->driver;
@@ -88,7 +93,9 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
         else wide.cols = A->ld;
         uint64_t whole = tl_dense_bytes(A);
         TRY(tl_dense_create(b, wide.rows, wide.cols, A->order, A->val_type, &host));
-        if (lines > 0 && bytes > 0) TRY(d->download(b, gpu->device, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0}, whole));
+        if (lines > 0 && bytes > 0)
+            TRY(d->download(b, gpu->device, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0},
+                            whole));
         TRY(d->wait(b, gpu->device));
         host->view.rows = A->rows;
         host->view.cols = A->cols;
@@ -110,6 +117,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
     *out = there;
     there = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);
     tl_dense_free(b, host);
     tl_dense_free(b, there);
     tl_dmem_free(gpu, mem);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.h - one product on its way through the GPU, for product.c (the road), steps.c (symbolic and numeric), split.c
- * (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
+ * product.h - one product on its way through the GPU, for product.c (the road), operands.c and result.c (its
+ * ends), steps.c (symbolic and numeric), motifs.c (rows that repeat each other), twins.c (rows in bundles),
+ * split.c (heavy rows), once.c (both steps in one) and replay.c (the numeric step again). */
 #ifndef TL_GPU_PRODUCT_H
 #define TL_GPU_PRODUCT_H
 #include "gpu/engine.h"
+
+/* An array of the caller's on the device. */
+static inline tl_dmem tl_foreign(const void *p)
+{
+    return (tl_dmem){(uint64_t)(uintptr_t)p, 0};
+}
 
 /* One operand as the kernels want it. */
 typedef struct tl_operand {
@@ -22,72 +29,28 @@ typedef struct tl_work {
     tl_dmem  list, groups;
 } tl_work;
 
-/* Memory of a step beside C: spill maps, and positions or bits of two classes. */
-enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
+/* Rows of C that repeat each other (motifs.c); used = 0: none do. */
+typedef struct tl_motifs {
+    bool     off;                       /* there was no room                         */
+    uint32_t used, shorts;              /* motifs, the first of which are short      */
+    uint32_t short_entries, most;       /* of A, of C: the most of one, short or not */
+    int64_t  rows, short_rows, products;
+    tl_dmem  of;                        /* the motif of each row                     */
+    uint32_t others;                    /* rows with products and without a motif    */
+    tl_dmem  maps;                      /* one block: those rows (rest), then what motif_map.cl makes */
+    tl_dmem  rest, motif, columns, starts, places;
+} tl_motifs;
 
-typedef struct tl_product {
-    tl_base          *b;
-    tl_gpu           *gpu;
-    const tl_driver  *driver;
-    tl_device        *device;
-    tl_gpu_request    request;
-    tl_types          types;            /* ptr, idx, val; key is each step's own      */
-    uint32_t          rows;
-    int64_t           a_nnz;
-    enum { TL_NOTHING, TL_ANALYZED, TL_COUNTED } known;     /* of C: its products, its entries   */
-    uint64_t          begun;            /* bytes taken when rows were analyzed       */
-    tl_operand        A, B;
-    bool              same;             /* B is A, with all its rows: nothing is held or checked twice */
-    tl_dmem           meta;             /* one block: the arrays below               */
-    tl_dmem           products, longest, lo, span, tile_sum;
-    tl_dmem           limits[2], sum[2], cursors[2];   /* on the board: symbolic, numeric */
-    tl_dmem           bad;              /* the first bad row; a word that stays "none" where nothing is checked */
-    tl_sizes          sizes[2];
-    tl_work           work[2];
-    uint64_t          note[2][SUM_ALL];
-    tl_dmem           c_ptr, c_col, c_val;
-    int64_t           c_nnz;
-    tl_dmem           scratch[TL_SCRATCH];      /* of the step under way            */
-    /* stage times */
-    bool              timed;
-    bool              tiny;             /* it went the short road: cursors are not zero */
-    int               marks;
-    const char       *mark_name[TL_EVENTS];
-} tl_product;
-
-/* steps.c */
-tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
-/* Bytes of a step: lists of rows stay with the product, scratch goes back after the step.  By what is known of the rows
- * before the step; where the numeric step comes before they are counted, at most so many. */
-typedef struct tl_step_need { uint64_t lists, scratch; } tl_step_need;
-tl_step_need tl_step_needs(tl_product *p, int step);
-tl_step_need tl_step_most(const tl_product *p);
-tulle_status tl_step_symbolic(tl_product *p);
-tulle_status tl_step_numeric(tl_product *p);
-tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks, uint32_t threads,
-                               uint32_t shared, int lane, const tl_arg *args, int count);
-tulle_status tl_product_mark(tl_product *p, const char *name);
-/* Kernels loaded; where that took time, it is a stage of its own. */
-tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
-tulle_status tl_step_load(tl_product *p);                       /* those of the numeric step, ahead of it */
-
-/* split.c: heavy rows, each shared by many blocks; on the queue, not on a lane */
-bool         tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64_t span);
-tulle_status tl_split_symbolic(tl_product *p, tl_types types, uint32_t rows, tl_dmem list, uint64_t span, tl_dmem *scratch);
-tulle_status tl_split_numeric(tl_product *p, tl_types types, uint32_t rows, tl_dmem list, uint64_t span, tl_dmem *scratch);
-
-/* product.c */
-tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
-tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
-tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
-void         tl_product_done(tl_product *p);
-uint64_t     tl_wide_pointers(const tl_product *p, const tulle_csr *M, int64_t rows);    /* bytes of those that must become wider */
-uint64_t     tl_meta_bytes(const tl_product *p);                /* of what is known about rows */
-tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those that C ends with */
-tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
-/* Counts become row pointers, in place; their sum and the longest are in note[1] after a read. */
-tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
-tulle_status tl_product_read(tl_product *p, int step);          /* a wait */
+/* Rows of A and of B in bundles with the same columns (twins.c). */
+typedef struct tl_twins {
+    bool     off, used;                 /* not in this product; some rows are taken  */
+    uint32_t listed;                    /* bundles of A with products                */
+    uint32_t room[TWIN_SIZES];          /* bytes of the largest of each size, 0: there are none */
+    int64_t  rows, products;
+    uint32_t others;                    /* rows with products that are not taken     */
+    tl_dmem  bits, rows_memory;         /* two blocks: the parts below lie there     */
+    tl_dmem  a_firsts, b_firsts, of, sizes, list, rest;
+} tl_twins;
 
 /* once.c: where bhSPARSE keeps what it has before C is known */
 enum { TL_AREAS = 40 };
@@ -108,15 +71,176 @@ typedef struct tl_once {
     int      areas;
 } tl_once;
 
-/* budget.c: a request was TULLE_ELIMIT; the sentence with all that the product needs.  once: where it goes that road. */
-tulle_status tl_product_refused(tl_product *p, const tl_once *once);
+/* delta.c: what a step of DeltaSPARSE does with the rows, and its memory. */
+typedef struct tl_delta_step {
+    bool     scheduled;                 /* rows are sorted into bins                      */
+    int      only;                      /* not: the table of all rows, -1: none fits      */
+    uint64_t rows[DELTA_BINS], products[DELTA_BINS];
+} tl_delta_step;
 
-uint64_t     tl_once_bytes(const tl_product *p, const tl_once *o);      /* before C is there, at most */
-tulle_status tl_once_bins(tl_product *p, tl_once *o);           /* upper bounds and bins */
-tulle_status tl_once_rows(tl_product *p, tl_once *o);           /* all entries: c_ptr, c_col, c_val, c_nnz */
-void         tl_once_done(tl_product *p, tl_once *o);
-void         tl_once_shares(const tl_once *o, tulle_stats *stats);
+typedef struct tl_delta_work {
+    tl_dmem       mem;                  /* one block: the arrays below                    */
+    tl_dmem       board, cursors;       /* counts of 64 and of 32 bits                    */
+    tl_dmem       hard;                 /* a byte a row: its keys collided                */
+    tl_dmem       list, redo, unsorted; /* rows bin by bin; that were given up; to be sorted */
+    uint32_t      collided;
+    tl_delta_step step[2];
+} tl_delta_work;
+
+/* Memory of a step beside C: spill maps, and positions or bits of two classes. */
+enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
+
+typedef struct tl_road tl_road;
+typedef struct tl_product {
+    tl_base          *b;
+    tl_gpu           *gpu;
+    const tl_driver  *driver;
+    tl_device        *device;
+    tl_gpu_request    request;
+    const tl_road    *road;             /* as the recipe says                         */
+    tl_types          types;            /* ptr, idx, val; key is each step's own      */
+    uint32_t          rows;
+    int64_t           a_nnz;
+    enum { TL_NOTHING, TL_ANALYZED, TL_COUNTED } known;     /* of C: its products, its entries   */
+    uint64_t          begun;            /* bytes taken when rows were analyzed       */
+    tl_operand        A, B;
+    bool              same;             /* B is A, with all its rows: nothing is held or checked twice */
+    tl_dmem           meta;             /* one block: the arrays below               */
+    tl_dmem           products, longest, lo, span, tile_sum;
+    tl_dmem           limits[2], sum[2], cursors[2];   /* on the board: symbolic, numeric */
+    tl_dmem           bad;              /* the first bad row; a word that stays "none" where nothing is
+                                         * checked */
+    tl_sizes          sizes[2];
+    tl_work           work[2];
+    tl_motifs         motifs;
+    tl_twins          twins;
+    tl_delta_work     delta;
+    tl_once          *once;             /* what bhSPARSE keeps; NULL: it goes in two steps */
+    uint64_t          note[2][SUM_ALL];
+    tl_dmem           c_ptr, c_col, c_val;
+    int64_t           c_nnz;
+    tl_dmem           scratch[TL_SCRATCH];      /* of the step under way            */
+    /* stage times */
+    bool              timed;
+    int               lanes;            /* open: more than one between fork and join  */
+    bool              tiny;             /* it went the short road: cursors are not zero */
+    int               marks;
+    const char       *mark_name[TL_EVENTS];
+} tl_product;
+
+/* steps.c */
+tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
+/* Bytes of a step: lists of rows stay with the product, scratch goes back after the step.  By what is known
+ * of the rows before the step; where the numeric step comes before they are counted, at most so many. */
+typedef struct tl_step_need { uint64_t lists, scratch; } tl_step_need;
+tl_step_need tl_step_needs(tl_product *p, int step);
+tl_step_need tl_step_most(const tl_product *p);
+tulle_status tl_step_symbolic(tl_product *p);
+tulle_status tl_step_numeric(tl_product *p);
+tulle_status tl_product_launch(tl_product *p, tl_types types, tl_kernel_id id, uint64_t blocks,
+                               uint32_t threads, uint32_t shared, int lane, const tl_arg *args, int count);
+tulle_status tl_product_mark(tl_product *p, const char *name);
+/* Kernels side by side: lanes of the driver, one: none.  rest(): where a failure left lanes open, nothing is
+ * under way any more, so that their memory can be given to others. */
+tulle_status tl_product_fork(tl_product *p, int lanes);
+tulle_status tl_product_join(tl_product *p);
+void         tl_product_rest(tl_product *p);
+/* Kernels loaded; where that took time, it is a stage of its own. */
+tulle_status tl_product_need(tl_product *p, tl_types types, const tl_kernel_id *ids, int count);
+
+/* motifs.c, in the order of a product: beside the analysis; after it, *again: there was no room half way, and
+ * rows must be analyzed once more; after the symbolic step, which has counted the other rows; at the numeric
+ * step */
+bool         tl_motifs_forced(const tl_product *p);             /* looked for in small products, too */
+tulle_status tl_motifs_sample(tl_product *p);
+tulle_status tl_motifs_find(tl_product *p, bool *again);
+tulle_status tl_motifs_count(tl_product *p);
+tulle_status tl_motifs_fill(tl_product *p);
+void         tl_motifs_done(tl_product *p);
+/* twins.c, in the same order, before motifs */
+bool         tl_twins_forced(const tl_product *p);
+tulle_status tl_twins_sample(tl_product *p);
+tulle_status tl_twins_find(tl_product *p);
+tulle_status tl_twins_give(tl_product *p);
+tulle_status tl_twins_fill(tl_product *p);
+void         tl_twins_done(tl_product *p);
+/* budget.c: bytes that the product takes at most, as far as is known of analyzed rows, without motifs. */
+uint64_t     tl_product_most(tl_product *p);
+
+/* A road from operands on the device to C there: stages until C's size, or its upper bound, is known, then
+ * those that make C.  product.c has that in two steps, delta.c in two of its own, once.c in one.  Where there
+ * is a numeric step, plans run it again; where memory is short, both steps say what they need. */
+typedef tulle_status (*tl_stage)(tl_product *p);
+struct tl_road {
+    tl_stage     before[8], after[8];
+    tl_stage     fill, numeric;         /* two steps: the second one with its choices, and without */
+    tl_step_need (*needs)(tl_product *p, int step);
+    tl_step_need (*most)(const tl_product *p);
+    tulle_status (*shares)(tl_product *p, tulle_stats *stats);
+    void         (*done)(tl_product *p);        /* (optional) memory of its own goes back */
+};
+extern const tl_road tl_road_once, tl_road_delta;
+
+/* product.c */
+tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
+tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
+tulle_status tl_product_look(tl_product *p);                    /* stages of two steps: analysis, */
+tulle_status tl_product_pointers(tl_product *p);                /* row pointers of C and its size */
+tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, where wanted, c_val */
+tulle_status tl_product_c(tl_product *p);                       /* both, as a stage */
+tulle_status tl_product_fill(tl_product *p);                    /* the numeric step: columns and values of
+                                                                 * C */
+void         tl_product_done(tl_product *p);
+
+/* figures.c */
+tulle_status tl_product_shares(tl_product *p, tulle_stats *stats);      /* what each accumulator took */
+tulle_status tl_product_times(tl_product *p, tulle_stats *stats);       /* of the stages that were marked */
+
+/* analysis.c */
+uint64_t     tl_meta_bytes(const tl_product *p);                /* of what is known about rows */
+tulle_status tl_meta_make(tl_product *p);
+tulle_status tl_bad_row(tl_product *p, uint32_t row); /* the sentence about one that a check found */
+/* What each class of rows gets, and its limits on the device; rows of few products are nothing special on the
+ * short road. */
+tulle_status tl_product_sizes(tl_product *p, tl_types keys, bool numeric, bool few);
+tulle_status tl_product_analyze(tl_product *p);                 /* products, lo, span of each row; note[0] */
+tulle_status tl_first_look(tl_product *p);                      /* the same, where sizes are there already; */
+tulle_status tl_look_again(tl_product *p);                      /* and once more, where they changed        */
+/* Counts become row pointers, in place; their sum and the longest are in note[1] after a read. */
+tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
+tulle_status tl_product_read(tl_product *p, int step);          /* a wait */
+
+/* tiny.c: the short road; *done_so = false: a row was too long for it */
+bool         tl_looks_tiny(const tl_product *p);
+tulle_status tl_tiny(tl_product *p, bool *done_so);
+
+/* operands.c.  Rows row0 .. row0 + rows of a view on the device, as they came; then columns and row pointers
+ * in the widths of p->types: after the check, which wants them as they came. */
+tulle_status tl_operand_bring(tl_product *p, const tulle_csr *M, const char *name, int64_t row0, int64_t rows,
+                              tl_operand *x);
+tulle_status tl_operand_columns(tl_product *p, const tulle_csr *M, tl_operand *x);
+tulle_status tl_operand_pointers(tl_product *p, const tulle_csr *M, int64_t rows, tl_operand *x);
+void         tl_operand_done(tl_product *p, tl_operand *x);
+uint64_t tl_wide_pointers(const tl_product *p, const tulle_csr *M,
+                          int64_t rows); /* bytes of those that must become wider */
+/* count indices of 32 bits become 64 (TL_K_WIDEN), or the other way round (TL_K_NARROW). */
+tulle_status tl_product_resize(tl_product *p, tl_kernel_id id, uint64_t count, tl_dmem from, tl_dmem *to);
+
+/* result.c: zeros left out, widths as asked for, and C where it is asked for */
+tl_types     tl_product_c_types(const tl_product *p, int64_t nnz);      /* those that C ends with */
+tulle_status tl_result_drop(tl_product *p);
+tulle_status tl_result_fit(tl_product *p);
+tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out);
+tulle_status tl_result_pattern(tl_product *p,
+                               tulle_matrix **out); /* a copy of C's pattern; the product keeps its own */
+uint64_t     tl_result_pattern_bytes(const tl_product *p, int64_t nnz); /* that the copy takes on the
+                                                                         * device */
 /* Arrays on the device become a matrix that owns them; on failure they stay the caller's. */
 tulle_status tl_matrix_on_device(tl_base *b, tl_gpu *gpu, tulle_csr view, tulle_matrix **out);
 
+/* budget.c: a request was TULLE_ELIMIT; the sentence with all that the product needs. */
+tulle_status tl_product_refused(tl_product *p);
+
+uint64_t     tl_once_bytes(const tl_product *p, const tl_once *o);      /* before C is there, at most */
+void         tl_once_done(tl_product *p, tl_once *o);
 #endif

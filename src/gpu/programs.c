@@ -2,8 +2,8 @@
  *
  * programs.c - kernels by number and types, loaded when first needed.
  *
- * A file of src/kernels is one program; which defines it looks at stands in the table, so that a kernel that knows no
- * values is built once for all of them. */
+ * A file of src/kernels is one program; which defines it looks at stands in the table, so that a kernel that
+ * knows no values is built once for all of them. */
 #include "gpu/engine.h"
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +48,8 @@ void tl_program_make(const char *file, int threads, tl_types t, tl_program *p)
 {
     p->file = file;
     snprintf(p->defines, sizeof p->defines,
-             "#define PTR %d\n#define IDX %d\n#define KEY %d\n#define VAL %d\n#define THREADS_MAX %d\n", t.ptr, t.idx,
-             t.key, t.val, threads);
+             "#define PTR %d\n#define IDX %d\n#define KEY %d\n#define VAL %d\n#define THREADS_MAX %d\n",
+             t.ptr, t.idx, t.key, t.val, threads);
 }
 
 /* Double and single precision with 32-bit indices, every file. */
@@ -142,7 +142,8 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
 {
     tulle_status status = TULLE_OK;
     const int bits = idx == TULLE_I64 ? 64 : 32;
-    const tl_kernel_id resize = TL_K_NARROW;                    /* wide indices that fit 32 bits; its types are always these */
+    const tl_kernel_id resize = TL_K_NARROW;                    /* wide indices that fit 32 bits; its types
+                                                                 * are always these */
     const double start = tl_now();
     int64_t before[3];
     wanted w = {.count = 0};
@@ -153,9 +154,11 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
     }
     TRY(get(b, gpu, &w));
     if (bits == 64) TRY(tl_gpu_need(b, gpu, (tl_types){32, 32, 32, 0}, &resize, 1));
-    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64), .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
+    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64),
+                           .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
                            .cached = gpu->images[TL_CACHED] - before[TL_CACHED],
-                           .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED], .seconds = tl_now() - start};
+                           .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED],
+                           .seconds = tl_now() - start};
 done:
     return status;
 }

@@ -4,9 +4,11 @@
  *
  *   spmm.c      A made ready on the device, and which kernels take it
  *   rows.c      the CSR kernels of kernels/spmm.cl: pieces of rows, shapes, one chunk of columns
- *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time (FastSpMM)
+ *   ellr.c      ELLPACK-R and the kernels of kernels/ellr.cl: T threads a row, Lc columns at a time
+ *               (FastSpMM)
  *   tf32.c      blocks of 8x8 for tensor cores (kernels/tf32.cl), where the caller allows TF32
- *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come from the host
+ *   chunks.c    X and Y wherever they lie and in any order: chunks of columns, over two lanes where they come
+ *               from the host
  *   bands.c     A stays on the host, where the device has no room for it: bands of rows, one after the other
  *
  * Kernels see X and Y as chunks: some columns, row by row, on the device. */
@@ -40,7 +42,8 @@ typedef struct tl_ellr {
 typedef struct tl_tf32 {
     tl_dmem  at, col, val, has, list;   /* handle 0: there are none                      */
     tl_dmem  window;                    /* of each block                                 */
-    uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all windows */
+    uint64_t windows, blocks, longest, columns;         /* longest: blocks of a window; columns: of all
+                                                         * windows */
     uint64_t longs;                     /* windows of more than `many` blocks: the list  */
     uint32_t many;
     uint64_t bytes;
@@ -55,8 +58,9 @@ enum {
     TL_TWIN_ROWS = 384, TL_TWIN_WORDS = TL_TWIN_ROWS / 32, TL_TWIN_MOST = 3
 };
 
-/* Rows of very different length: pieces of at most 2^most_log2 entries, longest first, and sums of those that are parts.
- * Else, where rows after each other have the same columns (twins): bundles of up to TL_TWIN_MOST, in their order. */
+/* Rows of very different length: pieces of at most 2^most_log2 entries, longest first, and sums of those that
+ * are parts. Else, where rows after each other have the same columns (twins): bundles of up to TL_TWIN_MOST,
+ * in their order. */
 typedef struct tl_row_pieces {
     uint32_t most_log2;
     uint64_t total[TL_PIECE_TOTALS];    /* as look counts them: classes, the longest row, bundles */
@@ -70,14 +74,14 @@ typedef struct tl_row_pieces {
     uint64_t sums_bytes[TL_LANES];
 } tl_row_pieces;
 
-/* The kernels of spmm.cl: value by value where X or Y are not aligned; strips; entries of A by way of shared memory; eight
- * entries at once, whole rows one after the other; bundles of rows. */
+/* The kernels of spmm.cl: value by value where X or Y are not aligned; strips; entries of A by way of shared
+ * memory; eight entries at once, whole rows one after the other; bundles of rows. */
 typedef enum tl_rows_way {
     TL_BY_VALUES, TL_BY_STRIPS, TL_STAGED, TL_BY_EIGHTS, TL_IN_BUNDLES, TL_ROWS_WAYS
 } tl_rows_way;
 
-/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a thread; and how
- * many rows it takes, one after the other (TL_BY_EIGHTS). */
+/* How the threads of a team lie: 2^c_log2 strips of columns, 2^k_log2 pieces of entries, `strips` strips a
+ * thread; and how many rows it takes, one after the other (TL_BY_EIGHTS). */
 typedef struct tl_rows_shape {
     uint32_t    c_log2, k_log2, strips, block, turns;
     tl_rows_way way;
@@ -108,27 +112,32 @@ struct tl_gpu_spmm {
     tl_ellr       ellr;
     tl_tf32       tf32;
     tl_bands      bands;                /* on: of the above only sizes and types count   */
-    double        before, share;        /* one band: how much of the product it is, and was done before; share 0: it is all */
+    double        before, share;        /* one band: how much of the product it is, and was done before;
+                                         * share 0: it is all */
     bool          begun;                /* a run may have written to Y                   */
     /* (optional) What the host does when the kernels of so much of a run are in the queue. */
     tulle_status (*meanwhile)(void *user, double share);
     void         *user;
 };
 
-/* A, or a band of it whose row_ptr begins with `first`, brought (if it was not already), looked at and made ready. */
-tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats);
+/* A, or a band of it whose row_ptr begins with `first`, brought (if it was not already), looked at and made
+ * ready. */
+tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first,
+                           tulle_stats *stats);
 /* Memory for the arrays of A, and what is to go there; s->taken counts it. */
 tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[3]);
-/* Bytes that may be made of A: of the limit, or half of what is free; the driver is asked only where it matters. */
+/* Bytes that may be made of A: of the limit, or half of what is free; the driver is asked only where it
+ * matters. */
 uint64_t     tl_spmm_room(const tl_gpu_spmm *s, double need);
 /* All that A takes on the device goes. */
 void         tl_spmm_leave(tl_gpu_spmm *s);
 /* Is there no room for A?  A trace line says why. */
 bool         tl_bands_needed(tl_base *b, const tl_gpu_spmm *s, const tulle_csr *A);
 /* A stays where it is; checked, unless it is trusted. */
-tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, tulle_stats *stats);
-tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                          tulle_stats *stats);
+tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request,
+                           tulle_stats *stats);
+tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                          const tulle_dense *Y, tulle_stats *stats);
 
 /* Is A in order, unless it is trusted, and how long are its rows?  A wait. */
 tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool trusted);
@@ -140,7 +149,8 @@ tulle_status tl_rows_room(tl_base *b, tl_gpu_spmm *s, int lane, uint64_t cols);
 void         tl_rows_done(tl_gpu_spmm *s);
 /* Is such a shape possible? */
 tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape wanted);
-/* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line says why. */
+/* Where ELLPACK-R would blow A up beyond reason or memory, s->ellr stays without handles and a trace line
+ * says why. */
 tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted);
 /* The same from CSR that was brought again, with other values. */
 tulle_status tl_ellr_fill(tl_base *b, tl_gpu_spmm *s);
@@ -148,7 +158,8 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
 void         tl_ellr_done(tl_gpu_spmm *s);
 /* The shape of a product of so many columns. */
 tl_ellr_shape tl_ellr_choice(const tl_gpu_spmm *s, uint32_t cols);
-/* After tl_rows_make().  Where blocks are not worth it, or there is no memory for them, a trace line says so. */
+/* After tl_rows_make().  Where blocks are not worth it, or there is no memory for them, a trace line says so.
+ */
 tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s);
 /* The values of CSR once more into the blocks. */
 tulle_status tl_tf32_fill(tl_base *b, tl_gpu_spmm *s);
@@ -157,15 +168,17 @@ tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, doub
 void         tl_tf32_done(tl_gpu_spmm *s);
 /* Whichever of them A was made ready for. */
 tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c64 alpha, tl_c64 beta);
-/* All of X and Y, which begins y_at values after Y->values (a cl_mem cannot be moved); returns when Y is complete, or in the
- * queue where the queue is the caller's and Y is on the device. */
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                           uint64_t y_at, tulle_stats *stats);
-/* Must a matrix be brought before kernels can take it?  Some of its columns, row by row on the device, in the queue: *ld values
- * from one row to the next, tl_columns_bytes() in all.  At most TL_COLUMNS_MOST bytes a row. */
+/* All of X and Y, which begins y_at values after Y->values (a cl_mem cannot be moved); returns when Y is
+ * complete, or in the queue where the queue is the caller's and Y is on the device. */
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                           const tulle_dense *Y, uint64_t y_at, tulle_stats *stats);
+/* Must a matrix be brought before kernels can take it?  Some of its columns, row by row on the device, in the
+ * queue: *ld values from one row to the next, tl_columns_bytes() in all.  At most TL_COLUMNS_MOST bytes a
+ * row. */
 enum { TL_COLUMNS_MOST = 8 << 20 };
 bool         tl_columns_travel(const tulle_dense *M);
 uint64_t     tl_columns_bytes(const tulle_dense *M, int64_t cols);
-tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols, tl_dmem to, int64_t *ld);
+tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols,
+                              tl_dmem to, int64_t *ld);
 
 #endif

@@ -2,19 +2,20 @@
  *
  * cache.c - images on disk, one file each, named by its key.
  *
- * An entry is a head (magic, format, key, length, hash) and the image.  The hash is over all the rest: an entry that
- * is cut, damaged, of another format or of another key is as good as none and is written again.  It is
- * written under another name in the same folder and renamed, so that nobody ever sees half of one; nothing is
- * flushed to the disk for it, because a hash that does not match after a power cut is noticed.
- * Several processes may do all of this at once: the last rename wins, and both were right.
+ * An entry is a head (magic, format, key, length, hash) and the image.  The hash is over all the rest: an
+ * entry that is cut, damaged, of another format or of another key is as good as none and is written again. It
+ * is written under another name in the same folder and renamed, so that nobody ever sees half of one; nothing
+ * is flushed to the disk for it, because a hash that does not match after a power cut is noticed. Several
+ * processes may do all of this at once: the last rename wins, and both were right.
  *
- * An image is code that this process will run, so it comes only from where nobody else could have put it: the folder and
- * the entry must belong to the user the process runs as and be writable by nobody else, which is asked of the opened
- * descriptors, and an entry is never reached through a link.  A hash proves that an entry is whole, not who wrote it.
+ * An image is code that this process will run, so it comes only from where nobody else could have put it: the
+ * folder and the entry must belong to the user the process runs as and be writable by nobody else, which is
+ * asked of the opened descriptors, and an entry is never reached through a link.  A hash proves that an entry
+ * is whole, not who wrote it.
  *
- * No failure here is an error: what cannot be kept is compiled again.  The folder is kept below a limit; an entry
- * that is used gets the time of its use, and the ones longest unused go first.  Only files named as ours are ever
- * counted or removed, so that a folder of something else may be given by mistake. */
+ * No failure here is an error: what cannot be kept is compiled again.  The folder is kept below a limit; an
+ * entry that is used gets the time of its use, and the ones longest unused go first.  Only files named as
+ * ours are ever counted or removed, so that a folder of something else may be given by mistake. */
 #define _POSIX_C_SOURCE 200809L
 #include "jit/parts.h"
 #include <dirent.h>
@@ -27,7 +28,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME = 64, HALF = 6, FORMAT = 1, STALE = 3600 };   /* STALE: seconds after which nobody writes any more */
+enum {
+    NAME = 64,
+    HALF = 6,
+    FORMAT = 1,
+    STALE = 3600
+}; /* STALE: seconds after which nobody writes any more */
 static const char magic[8] = {'t', 'u', 'l', 'l', 'e', 'j', 'i', 't'};
 static const char ending[] = ".image", half[] = "half-";
 
@@ -53,7 +59,8 @@ void tl_cache_open(tl_cache *cache)
     if (n >= 0 && n < (int)sizeof cache->path - NAME - 16) return;
     cache->path[0] = 0;
     snprintf(cache->trouble, sizeof cache->trouble,
-             n < 0 ? "none of TULLE_CACHE, XDG_CACHE_HOME and HOME is set" : "the name of its folder is too long");
+             n < 0 ? "none of TULLE_CACHE, XDG_CACHE_HOME and HOME is set"
+                   : "the name of its folder is too long");
 }
 
 /* The first trouble is told; those that follow from it need not be. */
@@ -137,7 +144,8 @@ static bool only_ours(const char *what, const struct stat *st, char *why, size_t
 {
     const unsigned long long owner = st->st_uid, we = geteuid();
     if (owner != we)
-        snprintf(why, bytes, "%.130s belongs to user %llu, and this process runs as user %llu", what, owner, we);
+        snprintf(why, bytes, "%.130s belongs to user %llu, and this process runs as user %llu", what, owner,
+                 we);
     else if (st->st_mode & (S_IWGRP | S_IWOTH))
         snprintf(why, bytes, "%.130s can be written by others (mode %04o; chmod go-w changes that)", what,
                  (unsigned)(st->st_mode & 07777));
@@ -189,7 +197,8 @@ static int open_folder(tl_cache *cache, bool make)
         if (errno != ENOENT || make) note(cache, cache->path, errno);   /* not there yet is no trouble */
         return -1;
     }
-    if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble)) return folder;
+    if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble))
+        return folder;
     close(folder);
     return -1;
 }
@@ -250,7 +259,8 @@ static int open_half(int folder, char *name)
     for (int tries = 0; tries < 100; tries++) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        const uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)getpid(), (uint64_t)(uintptr_t)name};  /* a thread's own */
+        const uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)getpid(),
+                                   (uint64_t)(uintptr_t)name}; /* a thread's own */
         const tl_hash random = tl_sha256_of(parts, sizeof parts);
         char *p = name + sprintf(name, "%s", half);
         for (int i = 0; i < HALF; i++) *p++ = letters[random.byte[i] % (sizeof letters - 1)];
@@ -343,7 +353,8 @@ static tulle_status for_files(tl_base *b, const char *path, file_fn fn, void *ar
     if (!folder) return TULLE_OK;
     while ((d = readdir(folder)) != NULL) {
         if (!is_entry(d->d_name) && !is_half(d->d_name)) continue;
-        if (fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        if (fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
         TRY(fn(b, arg, dirfd(folder), d->d_name, &st));
     }
 done:
@@ -377,7 +388,8 @@ void tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit)
     if (status == TULLE_OK && bytes > limit) {
         qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_age);
         for (int64_t i = 0; i < l.count && bytes > limit; i++) {
-            if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT) note(cache, l.entries[i].name, errno);
+            if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT)
+                note(cache, l.entries[i].name, errno);
             bytes -= l.entries[i].bytes;
         }
     }

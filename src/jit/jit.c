@@ -2,10 +2,11 @@
  *
  * jit.c - where an image comes from: embedded, else from the cache, else compiled.
  *
- * What must be compiled is compiled at once, a program a thread of the team, in the order of the list.  A compiler
- * gets a base of its own, because two that fail must not write one sentence; its memory is the library's own
- * even where the caller has hooks, which are called from the caller's thread only.  After a failure nothing
- * new is begun; the failure told is that of the first program in the list, however the threads ran. */
+ * What must be compiled is compiled at once, a program a thread of the team, in the order of the list.  A
+ * compiler gets a base of its own, because two that fail must not write one sentence; its memory is the
+ * library's own even where the caller has hooks, which are called from the caller's thread only.  After a
+ * failure nothing new is begun; the failure told is that of the first program in the list, however the
+ * threads ran. */
 #include "jit/parts.h"
 #include <string.h>
 
@@ -151,7 +152,8 @@ static tulle_status images_of(tl_base *b, const tl_compiler *compiler, const tl_
 {
     tulle_status status = TULLE_OK;
     tl_cache cache;
-    job j = {.b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .best = best};
+    job j = {
+        .b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .best = best};
     memset(images, 0, (size_t)number * sizeof *images);
     tl_cache_open(&cache);
     TRY(tl_calloc(b, &j.tasks, number, sizeof *j.tasks, "a list of kernels"));
@@ -170,7 +172,8 @@ tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_pro
                            tl_image *images)
 {
     const char *wanted = tl_env("TULLE_IMAGES");
-    return images_of(b, compiler, programs, count, wanted && strcmp(wanted, "off") == 0 ? TL_CACHED : TL_EMBEDDED, images);
+    return images_of(b, compiler, programs, count,
+                     wanted && strcmp(wanted, "off") == 0 ? TL_CACHED : TL_EMBEDDED, images);
 }
 
 tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,

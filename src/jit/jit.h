@@ -2,7 +2,7 @@
  *
  * jit.h - from a kernel file and its defines to a ready image, without waiting where that can be avoided.
  *
- *   source    the prelude of the dialect, the defines, common.cl and the kernel file, as one text
+ *   source    the prelude of the dialect, the defines, what all kernels share and the kernel file: one text
  *   key       a hash of that text, the options, the compiler's and driver's version and the device
  *   image     found among those built ahead of time, else on disk, else compiled and put there
  *
@@ -49,9 +49,11 @@ tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_pro
 /* The same but nothing embedded is taken: for the build, which makes what is. */
 tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,
                              tl_image *images);
-/* The driver refused this image: another in its place.  Of one that was embedded (by a build newer than the driver) that of
- * the cache, or compiled; of one from the cache (written by a driver that was another one) compiled, and kept instead. */
-tulle_status tl_jit_again(tl_base *b, const tl_compiler *compiler, const tl_program *program, tl_image *image);
+/* The driver refused this image: another in its place.  Of one that was embedded (by a build newer than the
+ * driver) that of the cache, or compiled; of one from the cache (written by a driver that was another one)
+ * compiled, and kept instead. */
+tulle_status tl_jit_again(tl_base *b, const tl_compiler *compiler, const tl_program *program,
+                          tl_image *image);
 void         tl_image_free(tl_base *b, tl_image *image);
 
 /* The whole text that a compiler sees, from tl_alloc; for tests and for images built ahead of time. */

@@ -60,7 +60,8 @@ typedef struct tl_cache {
 
 void    tl_cache_open(tl_cache *cache);
 tl_hash tl_cache_key(const tl_compiler *compiler, const char *text);
-/* False, and trouble says why: it is not the user's own, or cannot be read.  One that is not there yet can be used. */
+/* False, and trouble says why: it is not the user's own, or cannot be read.  One that is not there yet can be
+ * used. */
 bool    tl_cache_usable(tl_cache *cache);
 /* False: not there, not whole, or somebody else may have written it. */
 bool    tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze.cl - spECK's row analysis (Algorithm 1): one pass over the entries of A that looks at the bounds of each
- * row of B and at its first and last column, never at its entries.
+ * analyze.cl - spECK's row analysis (Algorithm 1): one pass over the entries of A that looks at the bounds of
+ * each row of B and at its first and last column, never at its entries.
  *
  *   products   of each row of C before they are added up, saturated
  *   longest    row of B among them, saturated at 16 bits
@@ -13,8 +13,8 @@
 
 #define LONG 1024u
 
-INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, u64 *sum, u32 *most, idx_t *least,
-                 idx_t *last)
+INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, u64 *sum, u32 *most,
+                 idx_t *least, idx_t *last)
 {
     ptr_t begin = b_ptr[k], end = b_ptr[k + 1];
     u64 n = (u64)(end - begin);
@@ -27,9 +27,10 @@ INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, 
     if (final > *last) *last = final;
 }
 
-KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *limits,
-                GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL u64 *summary)
+KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr,
+                GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                GLOBAL const u32 *limits, GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo,
+                GLOBAL u32 *span, GLOBAL u64 *summary)
 {
     STATIC_SHARED u64 sums[256];
     STATIC_SHARED u32 mosts[256];
@@ -132,7 +133,8 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
                     my_need += need;
                     if (need > my_need_max) my_need_max = need;
                 }
-                class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum, measure);
+                class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum,
+                            measure);
             }
             BARRIER();                          /* waiting is complete, or done with */
             if (phase == 1u && t == 0) waiting_count = 0;

@@ -2,8 +2,9 @@
  *
  * classes.cl - the classes of rows and the words of the summary, for kernels and host alike.
  *
- * A class is one kernel with one size.  limits[] says which rows a class takes; the tests run from the cheapest
- * class to the one that takes everything.  Numbers only: this file is read by C, OpenCL C and CUDA C. */
+ * A class is one kernel with one size.  limits[] says which rows a class takes; the tests run from the
+ * cheapest class to the one that takes everything.  Numbers only: this file is read by C, OpenCL C and CUDA
+ * C. */
 #ifndef TL_CLASSES_H
 #define TL_CLASSES_H
 
@@ -33,12 +34,13 @@
 #define LIMIT_BLOCK     13      /* 3: products (symbolic), RANK_BYTES (numeric)                             */
 #define LIMIT_HASH      16      /* products or entries                                                      */
 #define LIMIT_MASK      17      /* symbolic: columns of the span                                            */
-#define LIMIT_DENSE_PER 18      /* numeric: what is left goes to windows where there are so few columns an entry */
+#define LIMIT_DENSE_PER 18      /* numeric: what is left goes to windows where there are so few columns an
+                                 * entry */
 #define LIMIT_DIRECT    19      /* 0: rows with one entry are nothing special                               */
 #define LIMIT_VALUE     20      /* bytes of a value                                                         */
 #define LIMIT_ROOM      21      /* 5: slots that the rows of a block of CLASS_ROWS share                    */
-#define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow          */
-#define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK                                */
+#define LIMIT_ROWS_MAX  26      /* symbolic: rows with more products are no CLASS_ROWS, however narrow */
+#define LIMIT_BLOCK_PER 27      /* numeric: columns for each entry, CLASS_BLOCK */
 #define LIMIT_FEW       28      /* products of a row of CLASS_FEW, at most                                  */
 #define LIMIT_FEW_FIRST 29      /* up to so many before bits and ranks are looked at                        */
 #define LIMITS          30
@@ -60,10 +62,60 @@
 #define SUM_ROWS         SUM_WORDS
 #define SUM_CLASS        (SUM_WORDS + CLASSES)
 #define SUM_MEASURE      (SUM_WORDS + 2 * CLASSES)
-#define SUM_ALL          (SUM_WORDS + 3 * CLASSES)
+/* then what is known of motifs (motif_find.cl); the last one comes with the counts of C */
+#define SUM_MOTIF        (SUM_WORDS + 3 * CLASSES)
+#define SUM_TWIN         (SUM_MOTIF + MOTIF_SUMS)       /* and of twins (twin_rows.cl) */
+#define SUM_ALL          (SUM_TWIN + TWIN_SUMS)
+#define MOTIF_SAMPLED    0      /* rows of the sample, and how many kinds they are */
+#define MOTIF_DIFFERENT  1
+#define MOTIF_CLASSES    2      /* of rows of B */
+#define MOTIF_FOUND      3      /* motifs, */
+#define MOTIF_USED       4      /* those that are used, */
+#define MOTIF_SHORT      5      /* and the first of them that are short */
+#define MOTIF_ROWS       6      /* of C that have one that is used, their products, */
+#define MOTIF_PRODUCTS   7
+#define MOTIF_SHORT_ROWS 8      /* and those of short ones */
+#define MOTIF_SHORT_ENTRIES 9   /* the most entries of A of a short one, of any, */
+#define MOTIF_ENTRIES    10
+#define MOTIF_LONGEST    11     /* and products */
+#define MOTIF_ROOM       12     /* products of all of them */
+#define MOTIF_MOST       13     /* entries of C of one that is not short */
+#define MOTIF_SUMS       14
+/* Twins: rows after each other with the same columns, in bundles of up to TWIN_MOST. */
+#define TWIN_MOST        3
+#define TWIN_A           0      /* products of rows of A, entries of B, in bundles of two rows and more */
+#define TWIN_B           1
+#define TWIN_TAKEN       2      /* rows of C that are taken, their products, */
+#define TWIN_TAKEN_PRODUCTS 3
+#define TWIN_LISTED      4      /* bundles of A with products; */
+#define TWIN_SIZES       4
+#define TWIN_GROUPS      5      /* bundles of each size that are taken, and the most bytes of one */
+#define TWIN_ROOM        (TWIN_GROUPS + TWIN_SIZES)
+#define TWIN_SUMS        (TWIN_ROOM + TWIN_SIZES)
+#define TWIN_SIZE(c)     (6144u << (c))         /* bytes; the last size has no end */
+#define TWIN_SLOTS       512    /* of the table that counts; words that it takes: fewer by a team */
+#define TWIN_WORDS_MOST  384
+#define TWIN_PRODUCTS    (1u << 22)             /* of a row, at most */
+/* A bundle of `high` rows with n entries of C each in w words: slots, words of its table (three a slot, a
+ * multiple of 16 bytes), bytes with sums; before there are sums its words are sorted there. */
+#define TWIN_TABLE(w)    ((w) + (w) / 2 + 1)
+#define TWIN_TABLE_WORDS(w) ((3 * TWIN_TABLE(w) + 3) / 4 * 4)
+#define TWIN_LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define TWIN_BYTES(high, n, w, value) \
+    ((4 * TWIN_TABLE_WORDS(w) + TWIN_LARGER((high) * (n) * (value), 16 * (w) + 4 * (n)) + 15) / 16 * 16)
+/* Words of a motif that is used: a row of C that has it, its products, where they begin in the maps, entries
+ * of C. */
+#define MOTIF_ROW        0
+#define MOTIF_SIZE       1
+#define MOTIF_AT         2
+#define MOTIF_NNZ        3
+#define MOTIF_WORDS      4
+/* Rows of a sample, and slots of its table. */
+#define SAMPLE_ROWS      4096
+#define SAMPLE_SLOTS     16384
 
-/* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is added up;
- * numeric ones half full, those of longer rows two thirds, as in spECK: then the memory counts. */
+/* Slots of a hash table for a row: symbolic tables are at most four fifths full, and that only if nothing is
+ * added up; numeric ones half full, those of longer rows two thirds, as in spECK: then the memory counts. */
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
 #define NUMERIC_SLOTS(n)  ((n) + ((n) <= 128 ? (n) : (n) / 2 + 64) + 1)
 
@@ -72,7 +124,8 @@
 /* Slots of its hash tables: two thirds full, and an even number. */
 #define FEW_SLOTS(n)    (((n) + (n) / 2 + 3) & ~1u)
 
-/* Small products (tiny.cl): rows of C, entries of A, products of a row; a table for each of the teams of a block. */
+/* Small products (tiny.cl): rows of C, entries of A, products of a row; a table for each of the teams of a
+ * block. */
 #define TINY_ROWS       8192
 #define TINY_ENTRIES    32768
 #define TINY_PRODUCTS   409
@@ -80,7 +133,8 @@
 #define TINY_TEAMS      2
 #define TINY_THREADS    64      /* of a block of tiny_rows, at most */
 
-/* bhSPARSE (upper.cl): rows by their products, bin i up to 32 has rows of i; then 64, 128, 256, 512; then all others. */
+/* bhSPARSE (upper.cl): rows by their products, bin i up to 32 has rows of i; then 64, 128, 256, 512; then all
+ * others. */
 #define BIN_ESC         33
 #define BIN_MERGE       37
 #define BINS            38
@@ -88,8 +142,8 @@
 #define BIN_PRODUCTS    BINS
 #define BIN_ROOM        (2 * BINS)
 #define BIN_WORDS       (2 * BINS + 1)
-/* Words of a row whose merging goes on in a larger area: its place there and where it was; entry of A, place in its row of
- * B; the row, and in the upper half its entries so far. */
+/* Words of a row whose merging goes on in a larger area: its place there and where it was; entry of A, place
+ * in its row of B; the row, and in the upper half its entries so far. */
 #define WAIT_TO         0
 #define WAIT_FROM       1
 #define WAIT_A          2
@@ -98,7 +152,27 @@
 #define WAIT_WORDS      5
 #define WAIT_NOWHERE    0xffffffffffffffffu     /* WAIT_TO of a row that went on */
 
-/* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each entry. */
+/* DeltaSPARSE (delta_*.cl): rows by their products (symbolic) or entries (numeric).  A row of the sizes
+ * that a hash table takes is dense where too many of the columns are its, or where its keys collided. */
+#define DELTA_SIZES     5
+#define DELTA_EMPTY     0
+#define DELTA_HASH      1       /* 5: hash, by size                                                         */
+#define DELTA_NARROW    6       /* 5: dense, of the same sizes                                              */
+#define DELTA_DENSE     11      /* dense, beyond all of them                                                */
+#define DELTA_BINS      12
+/* Words of 64 bits that it counts in: rows, then products, of each bin; then products of the rows below. */
+#define DELTA_PRODUCTS  DELTA_BINS
+#define DELTA_REDONE    (2 * DELTA_BINS)
+#define DELTA_WORDS     (2 * DELTA_BINS + 1)
+/* Words of 32 bits: cursors of the bins, then the rows that a table gave up and a dense array takes, those
+ * of them whose keys collided, and the rows that are still to be sorted. */
+#define DELTA_REDO      DELTA_BINS
+#define DELTA_COLLIDED  (DELTA_BINS + 1)
+#define DELTA_UNSORTED  (DELTA_BINS + 2)
+#define DELTA_CURSORS   (DELTA_BINS + 3)
+
+/* Shared memory of a row for numeric_rank.cl: pairs of words for 32 columns each, and a value for each
+ * entry. */
 #define RANK_BYTES(span, nnz, value) (((span) + 63) / 64 * 16 + (nnz) * (value))
 
 #endif

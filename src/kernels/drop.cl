@@ -27,8 +27,8 @@ KERNEL(drop_count)(u32 rows, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL const va
 }
 
 KERNEL(drop_copy)(u32 rows, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL const idx_t *RESTRICT c_col,
-                  GLOBAL const val_t *RESTRICT c_val, GLOBAL const ptr_t *RESTRICT to_ptr, GLOBAL idx_t *RESTRICT to_col,
-                  GLOBAL val_t *RESTRICT to_val)
+                  GLOBAL const val_t *RESTRICT c_val, GLOBAL const ptr_t *RESTRICT to_ptr,
+                  GLOBAL idx_t *RESTRICT to_col, GLOBAL val_t *RESTRICT to_val)
 {
     const u32 teams = thread_count() / LANES, lane = thread_id() & (LANES - 1u);
     for (u64 r = (u64)block_id() * teams + thread_id() / LANES; r < rows; r += (u64)block_count() * teams) {

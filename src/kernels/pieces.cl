@@ -2,10 +2,10 @@
  *
  * pieces.cl - rows of very different length made into pieces of similar ones, for spmm.cl.
  *
- * A row of more than 2^most_log2 entries is cut into parts of so many; shorter rows stay whole.  The parts come first, then
- * the rows by length, halving from class to class, in their order within a class: so the threads of a warp have
- * about as much to do, and what takes longest begins first.  Look counts, place adds up, fill writes; a block of each takes
- * the same PIECE_ROWS rows. */
+ * A row of more than 2^most_log2 entries is cut into parts of so many; shorter rows stay whole.  The parts
+ * come first, then the rows by length, halving from class to class, in their order within a class: so the
+ * threads of a warp have about as much to do, and what takes longest begins first.  Look counts, place adds
+ * up, fill writes; a block of each takes the same PIECE_ROWS rows. */
 
 /* As src/gpu/rows.c has it. */
 #define PIECE_CLASSES   16              /* parts, lengths, and last: rows in parts                  */
@@ -65,8 +65,8 @@ KERNEL(pieces_look)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL u32
     }
 }
 
-/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl, blocks of tf32.cl), block 1 the others (rows in
- * parts). */
+/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl, blocks of
+ * tf32.cl), block 1 the others (rows in parts). */
 KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
@@ -83,7 +83,8 @@ KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
     }
 }
 
-KERNEL(pieces_fill)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL const u32 *places, GLOBAL u32 *pieces, GLOBAL u32 *joins)
+KERNEL(pieces_fill)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL const u32 *places,
+                    GLOBAL u32 *pieces, GLOBAL u32 *joins)
 {
     STATIC_SHARED u32 cursor[PIECE_CLASSES];
     STATIC_SHARED u32 classes[THREADS_MAX];

@@ -8,10 +8,13 @@ typedef int                i32;
 typedef unsigned long long u64;
 typedef long long          i64;
 
-#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) name
+#define KERNEL(name) \
+    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) \
+        name
 /* The same for so many blocks on a processor, where registers are what a kernel works in. */
 #define KERNEL_FOR(blocks, name) extern "C" __global__ void __launch_bounds__(THREADS_MAX, blocks) name
-#define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
+#define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared
+                                         * memory */
 #define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
 #define GLOBAL
 #define SHARED                          /* of a pointer                              */
@@ -22,7 +25,8 @@ typedef long long          i64;
 #define ALIGNED(n)      __align__(n)            /* of a struct                               */
 #define UNROLL          _Pragma("unroll")
 #define ROLLED          _Pragma("unroll 1") /* registers matter more               */
-#define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all ones */
+#define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all
+                                         * ones */
 
 #define thread_id()     ((u32)threadIdx.x)
 #define thread_count()  ((u32)blockDim.x)
@@ -54,10 +58,12 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 {
     return (u32)__popc(vote & ((1u << (threadIdx.x & (width - 1u))) - 1u));
 }
-#define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
+#define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the
+                                                                     * same x */
 
-/* Exchange within teams of `width` threads that are a work group where there are no lanes; every thread of the warp comes
- * here.  to = x of the thread that is d further by exclusive or, d before (one's own where there is none), or j-th. */
+/* Exchange within teams of `width` threads that are a work group where there are no lanes; every thread of
+ * the warp comes here.  to = x of the thread that is d further by exclusive or, d before (one's own where
+ * there is none), or j-th. */
 #define LANE_MEMORY                             u64 *const pass = 0;
 #define LANE_XOR(type, to, x, d, width, pass)   ((to) = __shfl_xor_sync(0xffffffffu, x, (int)(d)))
 #define LANE_UP(type, to, x, d, width, pass)    ((to) = __shfl_up_sync(0xffffffffu, x, d, (int)(width)))
@@ -65,8 +71,8 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 /* to = bit j: thread j of the warp says yes; of the work group, of at most 32, where there are no lanes. */
 #define LANE_VOTE(to, yes, pass)                ((to) = __ballot_sync(0xffffffffu, yes))
 
-/* *to = *from, 4, 8 or 16 bytes from global to shared memory, aligned to so many, and not by way of registers; done for this
- * thread after COPY_WAIT(), for others after a barrier that follows it. */
+/* *to = *from, 4, 8 or 16 bytes from global to shared memory, aligned to so many, and not by way of
+ * registers; done for this thread after COPY_WAIT(), for others after a barrier that follows it. */
 #if __CUDA_ARCH__ >= 800
 #define COPY_LATER(to, from)                                                                            \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::                                         \

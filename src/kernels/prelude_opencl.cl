@@ -20,12 +20,15 @@ typedef long   i64;
 #define SHARED          __local
 #define STATIC_SHARED   __local
 #define CONSTANT        __constant
-#define INLINE          static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
-#define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does not know */
+#define INLINE \
+    static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
+#define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does
+                                         * not know */
 #define ALIGNED(n)      __attribute__((aligned(n)))
 #define UNROLL
 #define ROLLED
-#define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* what is not given is a buffer of ones: see driver_opencl.c */
+#define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* what is not given is a buffer of ones: see
+                                                  * driver_opencl.c */
 
 #define thread_id()     ((u32)get_local_id(0))
 #define thread_count()  ((u32)get_local_size(0))
@@ -34,12 +37,13 @@ typedef long   i64;
 #define BARRIER()       barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define FENCE()         mem_fence(CLK_GLOBAL_MEM_FENCE)
 
-/* Without subgroups a team is the whole work group, or one thread, which needs no barrier: where size > 1 every
- * thread of the group must come here. */
+/* Without subgroups a team is the whole work group, or one thread, which needs no barrier: where size > 1
+ * every thread of the group must come here. */
 #define TEAM_FIXED      1
 #define TEAM_SYNC(size) do { if ((size) > 1u) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); } while (0)
 
-/* A barrier without an if around it: PoCL takes a loop that contains one for uniform, whether it is reached or not. */
+/* A barrier without an if around it: PoCL takes a loop that contains one for uniform, whether it is reached
+ * or not. */
 #define CREW_SYNC(size) BARRIER()
 #define OWN_SYNC(size)  BARRIER()               /* of a team that owns a row: the work group */
 
@@ -102,7 +106,8 @@ typedef long   i64;
 #define TL_ATOMIC_ADD_LOOP(p, v, real, bits, space, cas, as_bits, as_real)      \
     do {                                                                        \
         volatile space bits *at = (volatile space bits *)(p);                   \
-        bits seen = cas(at, (bits)0, (bits)0), was;                             \
+        bits seen = cas(at, (bits)0, (bits)0);  /* no comma outside parentheses: */ \
+        bits was;                               /* this stands in arguments, too */ \
         do {                                                                    \
             was = seen;                                                         \
             seen = cas(at, was, as_bits(as_real(was) + (real)(v)));             \

@@ -2,12 +2,13 @@
  *
  * scan.cl - from the entries of each row of C to its row pointers, in two kernels and in place.
  *
- *   tiles     the entries of each tile of thread_count() * items rows, and what the host must know: the sum, the
- *             longest row, rows and products of every class of the numeric step
+ *   tiles     the entries of each tile of thread_count() * items rows, and what the host must know: the sum,
+ *             the longest row, rows and products of every class of the numeric step
  *   offsets   each tile adds up the tiles before it, then scans its own rows */
 
-KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
-              GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
+KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
+              GLOBAL const u32 *span, GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count,
+              GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 class_rows[CLASSES];
     STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];

@@ -2,9 +2,9 @@
  *
  * split.cl - a few very heavy rows, each shared by many blocks.
  *
- * A block for each of them would keep one processor busy while all others wait.  Here a row's entries of A are cut into
- * `slices`, a block takes one, and what the blocks share lies in global memory: for 32 columns of the row's span a pair of
- * words, their bits and how many entries come before (as in numeric_rank.cl).
+ * A block for each of them would keep one processor busy while all others wait.  Here a row's entries of A
+ * are cut into `slices`, a block takes one, and what the blocks share lies in global memory: for 32 columns
+ * of the row's span a pair of words, their bits and how many entries come before (as in numeric_rank.cl).
  *
  *   split_mark    sets the bits                            a block a slice
  *   split_count   entries of the row                       a block a row
@@ -32,7 +32,8 @@ typedef struct slice_t {
     ptr_t first, last;
 } slice_t;
 
-INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products)
+INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr,
+                        GLOBAL const u32 *products)
 {
     slice_t x;
     const u32 s = block_id() % slices;
@@ -49,8 +50,9 @@ INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *
 }
 
 /* The products of the slice: their columns are marked, or their values added to the row of C. */
-INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
-                           GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)
+INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val,
+                           GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
+                           idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)
 {
     const u32 team = 1u << x.team_log2, lane = thread_id() & (team - 1u);
     for (ptr_t p = x.first + (thread_id() >> x.team_log2); p < x.last; p += thread_count() >> x.team_log2) {
@@ -73,8 +75,8 @@ INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBA
 }
 
 KERNEL(split_mark)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                   GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products, GLOBAL const idx_t *lo,
-                   u64 words, GLOBAL u32 *pairs)
+                   GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
+                   GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
     slice_products(x, false, a_col, 0, b_ptr, b_col, 0, lo[x.r], pairs + (u64)x.i * 2u * words, 0);
@@ -91,8 +93,8 @@ KERNEL(split_count)(GLOBAL const u32 *rows, u64 words, GLOBAL const u32 *pairs, 
     if (thread_id() == 0u) c_count[r] = (ptr_t)total;
 }
 
-KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr,
-                   GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs,
+                   GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 i = block_id(), r = GIVEN(rows) ? rows[i] : i, t = thread_id(), threads = thread_count();
@@ -118,10 +120,11 @@ KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GL
 }
 
 KERNEL(split_add)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                  GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
-                  GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr,
-                  GLOBAL val_t *c_val)
+                  GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                  GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words,
+                  GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr, GLOBAL val_t *c_val)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
-    slice_products(x, true, a_col, a_val, b_ptr, b_col, b_val, lo[x.r], pairs + (u64)x.i * 2u * words, c_val + c_ptr[x.r]);
+    slice_products(x, true, a_col, a_val, b_ptr, b_col, b_val, lo[x.r], pairs + (u64)x.i * 2u * words,
+                   c_val + c_ptr[x.r]);
 }
