@@ -40,7 +40,7 @@
     X(delta_count,        1024, true,  false)                                                     \
     X(delta_fill,         1024, true,  true)                                                      \
     X(pieces,             256,  false, false)                                                     \
-    X(twins,              256,  false, false)                                                     \
+    X(twins,              1024, false, false)                                                     \
     X(spmm,               256,  false, true)                                                      \
     X(dense,              256,  false, true)                                                      \
     X(ellr,               256,  false, true)                                                      \
@@ -48,7 +48,7 @@
     X(motif_find,         256,  false, false)                                                     \
     X(motif_map,          1024, false, false)                                                    \
     X(motif_fill,         256,  false, true)                                                      \
-    X(twin_rows,          128,  false, true)
+    X(twin_rows,          256,  false, true)
 
 typedef enum tl_file_id {
 #define TL_ENUM(name, threads, key, val) TL_F_##name,
@@ -157,7 +157,7 @@ typedef enum tl_file_id {
     X(MOTIF_MAP,           motif_map,      motif_map)                                             \
     X(MOTIF_GATHER,        motif_fill,     motif_gather)                                          \
     X(MOTIF_SCATTER,       motif_fill,     motif_scatter)                                         \
-    X(TWIN_WEIGH,          twin_rows,      twin_weigh)                                        \
+    X(TWIN_SAMPLE,         twin_rows,      twin_sample)                                       \
     X(TWIN_LIST,           twin_rows,      twin_list)                                         \
     X(TWIN_COUNT,          twin_rows,      twin_count)                                        \
     X(TWIN_APPLY,          twin_rows,      twin_apply)                                        \

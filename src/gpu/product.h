@@ -44,12 +44,12 @@ typedef struct tl_motifs {
 /* Rows of A and of B in bundles with the same columns (twins.c). */
 typedef struct tl_twins {
     bool     off, used;                 /* not in this product; some rows are taken  */
-    uint32_t listed;                    /* bundles of A with products                */
-    uint32_t room[TWIN_SIZES];          /* bytes of the largest of each size, 0: there are none */
+    uint32_t groups[TWIN_SIZES];        /* bundles of each size, and bytes of the largest */
+    uint32_t room[TWIN_SIZES];
     int64_t  rows, products;
     uint32_t others;                    /* rows with products that are not taken     */
     tl_dmem  bits, rows_memory;         /* two blocks: the parts below lie there     */
-    tl_dmem  a_firsts, b_firsts, of, sizes, list, rest;
+    tl_dmem  a_firsts, b_firsts, of, sizes, lists, rest, patterns;
 } tl_twins;
 
 /* once.c: where bhSPARSE keeps what it has before C is known */

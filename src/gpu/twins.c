@@ -4,27 +4,33 @@
  * several unknowns a node have them: a bundle of rows of A has one pattern in C, and a bundle of rows of B is
  * walked along once (kernels/twin_rows.cl; what a bundle is stands in kernels/twins.cl).
  *
- *   sample    beside the analysis: every row is compared with the one before, which ends at the first
- *             difference; how much lies in bundles?  No wait of its own but under a memory limit
- *   find      bundles are counted by one row each of A and of B; those whose pattern fits shared memory leave
- *             the classes of the other accumulators.  One wait
+ *   sample    beside the analysis, without a wait of its own: how many of 4,096 rows of A and of B look like
+ *             the row before?
+ *   find      where many do: bundles of A and B, and the pattern of each bundle of C.  Those whose pattern
+ *             fits shared memory leave the classes of the other accumulators.  One wait
  *   fill      columns and values, in a plan again and again
  *
- * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs, and only
- * where TULLE_GPU_TWINS says so: on an H200 some matrices gain and some lose by them (docs/motifs.md).
+ * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs.
  *
- * Memory: a bit a row of A and of B, 20 bytes a row of A.  Under a limit they are looked for only where that
- * fits beside the largest C that there can be; where the device has no room, rows go the ordinary way. */
+ * Memory: a bit a row of A and of B, 28 bytes a row of A, and patterns: 4 bytes an entry of A.  Under a
+ * limit they are looked for only where that fits beside the largest C that there can be; where the device has
+ * no room, rows go the ordinary way. */
 #include "gpu/product.h"
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* Which products: rows and entries of A at least, and of 100 products of A's rows and entries of B so many in
- * bundles of two rows and more. */
-static const struct { int64_t rows, entries; uint64_t share; } limits = {4096, 131072, 60};
+/* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like the row
+ * before; products a row. */
+static const struct { int64_t rows, entries, mean; uint64_t alike, products; } limits = {
+    4096, 131072, 8, 40, 256};
 
-enum { THREADS = 128, THREADS_CPU = 32, BLOCKS = 16, TEAM_CPU = 8 };
+enum { SAMPLE = 4096, THREADS = 128, THREADS_LOOK = 1024, THREADS_CPU = 32, BLOCKS = 16, TEAM_CPU = 8 };
+
+/* Threads of a team for bundles of each size: as many as keep a processor busy with the shared memory that it
+ * has.  Fewer bundles than the device has room for get wider teams, up to TEAM_MOST. */
+static const uint32_t size_team[TWIN_SIZES] = {32, 64, 128, 256};
+enum { TEAM_MOST = 128, WARPS = 24 };
 
 bool tl_twins_forced(const tl_product *p)
 {
@@ -36,9 +42,11 @@ static bool wanted(const tl_product *p)
 {
     const tl_gpu *gpu = p->gpu;
     if (!p->request.recipe->alike || gpu->twins == 0 || p->twins.off || p->request.recipe->once) return false;
-    if (p->rows == 0 || p->rows >= (uint32_t)1 << 27 || p->request.B->rows == 0) return false;
+    if (p->rows < 2 || p->rows >= (uint32_t)1 << 27 || p->request.B->rows < 2) return false;
     if (gpu->twins < 0 && gpu->motifs > 0) return false;
-    return gpu->twins > 0 || (p->rows >= limits.rows && p->a_nnz >= limits.entries);
+    return gpu->twins > 0
+           || (p->rows >= limits.rows && p->a_nnz >= limits.entries
+               && p->a_nnz / (int64_t)p->rows >= limits.mean);
 }
 
 static uint32_t threads_of(const tl_product *p)
@@ -56,10 +64,10 @@ static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 
 /* ---- memory */
 
-/* Of the sample: bits of A and of B, then what is not wanted afterwards.  Of the search: a motif for all rows
- * that are taken, entries and words of bundles, first rows, rows that are left; counters. */
-enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, SAMPLE_PARTS };
-enum { OF, SIZES, LIST, REST, FOUND, FIND_PARTS };
+/* Bits of A and of B, and what is not wanted afterwards.  Then a motif for all rows that are taken, entries and
+ * words of bundles, their first rows in two halves, rows that are left; counters; patterns. */
+enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, BIT_PARTS };
+enum { OF, SIZES, LISTS, REST, FOUND, PATTERNS, FIND_PARTS };
 
 static uint64_t bundle_blocks(int64_t rows)
 {
@@ -76,19 +84,26 @@ static uint64_t lay(tl_dmem memory, const uint64_t *bytes, int parts, tl_dmem *p
     return at;
 }
 
-static uint64_t lay_sample(const tl_product *p, tl_dmem part[SAMPLE_PARTS])
+static uint64_t lay_bits(const tl_product *p, tl_dmem part[BIT_PARTS])
 {
     const uint64_t a = bundle_blocks(p->rows), b = p->same ? 0 : bundle_blocks(p->request.B->rows);
-    const uint64_t bytes[SAMPLE_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4,
-                                          256};
-    const uint64_t all = lay(p->twins.bits, bytes, SAMPLE_PARTS, part);
+    const uint64_t bytes[BIT_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4, 256};
+    const uint64_t all = lay(p->twins.bits, bytes, BIT_PARTS, part);
     if (p->same) part[B_FIRSTS] = part[A_FIRSTS];
     return all;
 }
 
+/* Words of all patterns: bundles of three need a tenth to a half of one for an entry of A, single rows more. */
+static uint32_t pattern_room(const tl_product *p)
+{
+    const uint64_t words = (uint64_t)p->a_nnz * (p->gpu->twins > 0 ? 16 : 1) / 2 + TWIN_SLOTS;
+    return words < UINT32_MAX / 2 ? (uint32_t)words : UINT32_MAX / 2;
+}
+
 static uint64_t lay_find(const tl_product *p, tl_dmem part[FIND_PARTS])
 {
-    const uint64_t n = (uint64_t)p->rows * 4, bytes[FIND_PARTS] = {n, 2 * n, n, n, TL_ALIGN + 64};
+    const uint64_t n = (uint64_t)p->rows * 4;
+    const uint64_t bytes[FIND_PARTS] = {n, TWIN_WORDS_OF * n, 2 * n, n, TL_ALIGN + 64, (uint64_t)pattern_room(p) * 8};
     return lay(p->twins.rows_memory, bytes, FIND_PARTS, part);
 }
 
@@ -118,48 +133,29 @@ static bool no_room(tl_product *p, tulle_status status)
 
 /* ---- sample */
 
-static tulle_status look_at(tl_product *p, bool of_a, const tl_dmem part[SAMPLE_PARTS])
-{
-    tulle_status status = TULLE_OK;
-    const tulle_csr *B = p->request.B;
-    const tl_operand *x = of_a ? &p->A : &p->B;
-    const int64_t rows = of_a ? (int64_t)p->rows : B->rows, nnz = of_a ? p->a_nnz : B->nnz;
-    const uint32_t threads = threads_of(p);
-    const tl_dmem firsts = part[of_a ? A_FIRSTS : B_FIRSTS];
-    tl_arg look[] = {TL_U32(rows), TL_U32(tl_team_log2(p->gpu, nnz, rows)), TL_U64(nnz), TL_MEM(x->ptr),
-                     TL_MEM(x->col), TL_MEM(firsts), TL_MEM(part[COUNTS]), TL_MEM(part[TOTALS])};
-    tl_arg weigh[] = {TL_U32(rows), TL_U32(of_a), TL_MEM(firsts), TL_MEM(x->ptr), TL_MEM(p->products),
-                      TL_MEM(p->sum[0])};
-    if (of_a || !p->same)
-        TRY(tl_product_launch(p, p->types, TL_K_TWINS_LOOK, bundle_blocks(rows), threads, 0, 0, look,
-                              TL_COUNT(look)));
-    TRY(tl_product_launch(p, p->types, TL_K_TWIN_WEIGH, blocks_for(p, (uint64_t)rows, threads), threads, 0, 0,
-                          weigh, TL_COUNT(weigh)));
-done:
-    return status;
-}
+static uint32_t sampled(int64_t rows) { return tl_least((uint64_t)rows - 1, SAMPLE); }
 
-static tulle_status sample(tl_product *p)
+static tulle_status sample(tl_product *p, bool of_a)
 {
-    tulle_status status = TULLE_OK;
-    const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_WEIGH};
-    tl_dmem part[SAMPLE_PARTS];
-    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
-    if (!p->twins.bits.handle)
-        TRY(tl_dmem_alloc(p->b, p->gpu, lay_sample(p, part), "first rows of bundles", &p->twins.bits));
-    lay_sample(p, part);
-    TRY(p->driver->fill(p->b, p->device, part[TOTALS], 0, 256));
-    TRY(look_at(p, true, part));
-    TRY(look_at(p, false, part));
-done:
-    return status;
+    const tl_operand *x = of_a ? &p->A : &p->B;
+    const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows;
+    const uint32_t threads = threads_of(p), count = sampled(rows);
+    tl_arg args[] = {TL_U32(count), TL_U32((uint64_t)(rows - 1) / count), TL_U32(of_a),
+                     TL_U64(of_a ? p->a_nnz : p->request.B->nnz), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(p->sum[0])};
+    return tl_product_launch(p, p->types, TL_K_TWIN_SAMPLE, (count + threads - 1) / threads, threads, 0, 0, args,
+                             TL_COUNT(args));
 }
 
 tulle_status tl_twins_sample(tl_product *p)
 {
-    if (!wanted(p) || p->request.memory_limit) return TULLE_OK;
-    const tulle_status status = sample(p);
-    return no_room(p, status) ? TULLE_OK : status;
+    tulle_status status = TULLE_OK;
+    const tl_kernel_id need = TL_K_TWIN_SAMPLE;
+    if (!wanted(p)) return TULLE_OK;
+    TRY(tl_product_need(p, p->types, &need, 1));
+    TRY(sample(p, true));
+    if (!p->same) TRY(sample(p, false));
+done:
+    return status;
 }
 
 /* ---- find */
@@ -167,18 +163,19 @@ tulle_status tl_twins_sample(tl_product *p)
 static bool room_under_limit(tl_product *p)
 {
     const uint64_t limit = p->request.memory_limit, most = tl_product_most(p);
-    tl_dmem a[SAMPLE_PARTS], b[FIND_PARTS];
-    return limit > most && limit - most >= tl_dmem_round(lay_sample(p, a)) + tl_dmem_round(lay_find(p, b));
+    tl_dmem a[BIT_PARTS], b[FIND_PARTS];
+    return limit > most && limit - most >= tl_dmem_round(lay_bits(p, a)) + tl_dmem_round(lay_find(p, b));
 }
 
 static bool enough(const tl_product *p)
 {
-    const uint64_t *t = p->note[0] + SUM_TWIN, share = p->gpu->twins > 0 ? 0 : limits.share;
-    tl_trace(p->b, "twins: %" PRIu64 " of %" PRIu64 " products and %" PRIu64 " of %" PRId64
-             " entries of B are in bundles",
-             t[TWIN_A], p->note[0][SUM_PRODUCTS], t[TWIN_B], p->request.B->nnz);
-    return t[TWIN_A] * 100 >= p->note[0][SUM_PRODUCTS] * share
-           && t[TWIN_B] * 100 >= (uint64_t)p->request.B->nnz * share;
+    const uint64_t *t = p->note[0] + SUM_TWIN, a = t[TWIN_A], b = t[p->same ? TWIN_A : TWIN_B];
+    const uint32_t of_a = sampled(p->rows), of_b = sampled(p->request.B->rows);
+    tl_trace(p->b, "twins: %" PRIu64 " of %" PRIu32 " rows of A and %" PRIu64 " of %" PRIu32
+             " rows of B look like the row before", a, of_a, b, of_b);
+    return p->gpu->twins > 0
+           || (a * 100 >= of_a * limits.alike && b * 100 >= of_b * limits.alike
+               && p->note[0][SUM_PRODUCTS] >= limits.products * p->rows);
 }
 
 static tl_size count_size(const tl_product *p)
@@ -186,8 +183,18 @@ static tl_size count_size(const tl_product *p)
     return tl_size_teams(p->gpu, TL_K_TWIN_COUNT, THREADS, team_of(p), TWIN_SLOTS * 8, 0);
 }
 
-static tulle_status launch_find(tl_product *p, const tl_dmem bits[SAMPLE_PARTS],
-                                const tl_dmem part[FIND_PARTS])
+static tulle_status look_at(tl_product *p, bool of_a, const tl_dmem part[BIT_PARTS])
+{
+    const tl_operand *x = of_a ? &p->A : &p->B;
+    const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows, nnz = of_a ? p->a_nnz : p->request.B->nnz;
+    const uint32_t threads = p->gpu->caps.cpu ? THREADS_CPU : tl_least(p->gpu->caps.threads_block, THREADS_LOOK);
+    tl_arg args[] = {TL_U32(rows), TL_U32(tl_team_log2(p->gpu, nnz, rows)), TL_U64(nnz), TL_MEM(x->ptr),
+                     TL_MEM(x->col), TL_MEM(part[of_a ? A_FIRSTS : B_FIRSTS]), TL_MEM(part[COUNTS]),
+                     TL_MEM(part[TOTALS])};
+    return tl_product_launch(p, p->types, TL_K_TWINS_LOOK, bundle_blocks(rows), threads, 0, 0, args, TL_COUNT(args));
+}
+
+static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
 {
     tulle_status status = TULLE_OK;
     const uint32_t threads = threads_of(p), most = tl_dynamic_bytes(&p->gpu->caps);
@@ -196,18 +203,21 @@ static tulle_status launch_find(tl_product *p, const tl_dmem bits[SAMPLE_PARTS],
     /* for motif_take and motif_rest all have one motif, of number 0: a word behind the counters */
     const tl_dmem zero = {part[FOUND].handle, part[FOUND].offset + TL_ALIGN};
     tl_arg list[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(part[FOUND]),
-                     TL_MEM(part[LIST])};
-    tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_MEM(part[FOUND]),
-                      TL_MEM(part[LIST]), TL_MEM(bits[A_FIRSTS]), TL_MEM(bits[B_FIRSTS]), TL_MEM(p->A.ptr),
-                      TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo), TL_MEM(p->span),
-                      TL_MEM(p->products), TL_MEM(part[SIZES])};
+                     TL_MEM(part[LISTS])};
+    tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_U32(pattern_room(p)),
+                      TL_MEM(part[FOUND]), TL_MEM(part[LISTS]), TL_MEM(bits[A_FIRSTS]), TL_MEM(bits[B_FIRSTS]),
+                      TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo),
+                      TL_MEM(p->span), TL_MEM(p->products), TL_MEM(part[SIZES]), TL_MEM(part[PATTERNS])};
     tl_arg apply[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(part[SIZES]), TL_MEM(p->products),
-                      TL_MEM(part[FOUND]), TL_MEM(part[OF]), TL_MEM(p->sum[0])};
+                      TL_MEM(part[FOUND]), TL_MEM(part[OF]), TL_MEM(part[LISTS]), TL_MEM(p->sum[0])};
     tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]), TL_MEM(zero),
                      TL_MEM(p->products), TL_MEM(part[OF]), TL_MEM(p->sum[0])};
     tl_arg rest[] = {TL_U32(p->rows), TL_MEM(part[OF]), TL_MEM(p->products), TL_MEM(part[FOUND]),
                      TL_MEM(part[REST])};
     TRY(p->driver->fill(p->b, p->device, part[FOUND], 0, TL_ALIGN + 64));
+    TRY(p->driver->fill(p->b, p->device, bits[TOTALS], 0, 256));
+    TRY(look_at(p, true, bits));
+    if (!p->same) TRY(look_at(p, false, bits));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_LIST, blocks, threads, 0, 0, list, TL_COUNT(list)));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_COUNT, blocks_for(p, p->rows, s.threads / s.team), s.threads,
                           s.shared, 0, count, TL_COUNT(count)));
@@ -220,23 +230,26 @@ done:
     return status;
 }
 
-static void keep(tl_product *p, const tl_dmem bits[SAMPLE_PARTS], const tl_dmem part[FIND_PARTS])
+static void keep(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
 {
     const uint64_t *t = p->note[0] + SUM_TWIN;
     tl_twins *w = &p->twins;
     w->rows = (int64_t)t[TWIN_TAKEN];
     w->products = (int64_t)t[TWIN_TAKEN_PRODUCTS];
-    w->listed = (uint32_t)t[TWIN_LISTED];
     w->used = w->rows > 0;
     w->others = 0;
     for (int c = CLASS_DIRECT; c < CLASSES; c++) w->others += (uint32_t)p->note[0][SUM_ROWS + c];
-    for (int i = 0; i < TWIN_SIZES; i++) w->room[i] = t[TWIN_GROUPS + i] ? (uint32_t)t[TWIN_ROOM + i] : 0;
+    for (int i = 0; i < TWIN_SIZES; i++) {
+        w->groups[i] = (uint32_t)t[TWIN_GROUPS + i];
+        w->room[i] = (uint32_t)t[TWIN_ROOM + i];
+    }
     w->a_firsts = bits[A_FIRSTS];
     w->b_firsts = bits[B_FIRSTS];
     w->of = part[OF];
     w->sizes = part[SIZES];
-    w->list = part[LIST];
+    w->lists = part[LISTS];
     w->rest = part[REST];
+    w->patterns = part[PATTERNS];
     tl_trace(p->b, "twins: %" PRId64 " of %" PRIu32 " rows in bundles, %" PRId64 " of %" PRIu64 " products",
              w->rows, p->rows, w->products, p->note[0][SUM_PRODUCTS]);
 }
@@ -244,17 +257,13 @@ static void keep(tl_product *p, const tl_dmem bits[SAMPLE_PARTS], const tl_dmem 
 static tulle_status look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    static const tl_kernel_id need[] = {TL_K_TWIN_LIST, TL_K_TWIN_COUNT, TL_K_TWIN_APPLY, TL_K_TWIN_GIVE,
-                                        TL_K_TWIN_FILL, TL_K_MOTIF_TAKE, TL_K_MOTIF_REST};
-    tl_dmem bits[SAMPLE_PARTS], part[FIND_PARTS];
-    if (!p->twins.bits.handle) {                    /* under a limit */
-        TRY(sample(p));
-        TRY(tl_product_read(p, 0));
-    }
-    if (!enough(p)) goto done;
+    static const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_LIST, TL_K_TWIN_COUNT, TL_K_TWIN_APPLY,
+                                        TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE, TL_K_MOTIF_REST};
+    tl_dmem bits[BIT_PARTS], part[FIND_PARTS];
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
+    TRY(tl_dmem_alloc(p->b, p->gpu, lay_bits(p, bits), "first rows of bundles", &p->twins.bits));
     TRY(tl_dmem_alloc(p->b, p->gpu, lay_find(p, part), "twins of rows", &p->twins.rows_memory));
-    lay_sample(p, bits);
+    lay_bits(p, bits);
     lay_find(p, part);
     TRY(launch_find(p, bits, part));
     keep(p, bits, part);
@@ -265,7 +274,7 @@ done:
 tulle_status tl_twins_find(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    if (!wanted(p)) return TULLE_OK;
+    if (!wanted(p) || !enough(p)) return TULLE_OK;
     if (count_size(p).kernel == TL_K_NONE || (p->request.memory_limit && !room_under_limit(p))) {
         tl_trace(p->b, "twins: there is no room for them");
         give_up(p);
@@ -290,6 +299,18 @@ tulle_status tl_twins_give(tl_product *p)
                              args, TL_COUNT(args));
 }
 
+/* A team for a bundle of this size; several teams of a warp in a block. */
+static tl_size fill_size(const tl_product *p, uint32_t i)
+{
+    const tl_twins *w = &p->twins;
+    uint32_t team = team_of(p);
+    if (!p->gpu->caps.warp) return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team, team, w->room[i], 0);
+    team = size_team[i];
+    while (team < TEAM_MOST && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
+        team *= 2;
+    return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team > 32 ? team : THREADS, team, w->room[i], 0);
+}
+
 tulle_status tl_twins_fill(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -298,15 +319,15 @@ tulle_status tl_twins_fill(tl_product *p)
     if (!w->used) return TULLE_OK;
     TRY(tl_product_need(p, p->types, &need, 1));
     for (uint32_t i = TWIN_SIZES; i-- > 0;) {
-        if (!w->room[i]) continue;
-        const tl_size s = tl_size_teams(p->gpu, need, THREADS, team_of(p), w->room[i], 0);
-        const uint32_t each = s.threads / s.team;
-        tl_arg args[] = {TL_U32(w->listed), TL_U32(p->rows), TL_U32(i), TL_U32(tl_log2_up(s.team)),
-                         TL_U32(w->room[i]), TL_MEM(w->list), TL_MEM(w->sizes), TL_MEM(w->a_firsts),
-                         TL_MEM(w->b_firsts), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
-                         TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->lo),
-                         TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-        TRY(tl_product_launch(p, p->types, need, (w->listed + each - 1) / each, s.threads, s.shared, 0, args,
+        if (!w->groups[i]) continue;
+        const tl_size s = fill_size(p, i);
+        const uint32_t each = s.threads / s.team, first = i / 2 * p->rows + (i % 2 ? p->rows - 1 : 0);
+        tl_arg args[] = {TL_U32(w->groups[i]), TL_U32(p->rows), TL_U32(first), TL_U32(i % 2 ? UINT32_MAX : 1),
+                         TL_U32(tl_log2_up(s.team)), TL_U32(w->room[i]), TL_MEM(w->lists), TL_MEM(w->sizes),
+                         TL_MEM(w->patterns), TL_MEM(w->a_firsts), TL_MEM(w->b_firsts), TL_MEM(p->A.ptr),
+                         TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val),
+                         TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+        TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared, 0, args,
                               TL_COUNT(args)));
     }
     TRY(tl_product_mark(p, "twin values"));

@@ -83,26 +83,35 @@
 #define MOTIF_SUMS       14
 /* Twins: rows after each other with the same columns, in bundles of up to TWIN_MOST. */
 #define TWIN_MOST        3
-#define TWIN_A           0      /* products of rows of A, entries of B, in bundles of two rows and more */
+#define TWIN_A           0      /* rows of a sample of A, of B, that are like the row before */
 #define TWIN_B           1
-#define TWIN_TAKEN       2      /* rows of C that are taken, their products, */
+#define TWIN_TAKEN       2      /* rows of C that are taken, their products */
 #define TWIN_TAKEN_PRODUCTS 3
-#define TWIN_LISTED      4      /* bundles of A with products; */
 #define TWIN_SIZES       4
-#define TWIN_GROUPS      5      /* bundles of each size that are taken, and the most bytes of one */
+#define TWIN_GROUPS      4      /* bundles of each size that are taken, and the most bytes of one */
 #define TWIN_ROOM        (TWIN_GROUPS + TWIN_SIZES)
 #define TWIN_SUMS        (TWIN_ROOM + TWIN_SIZES)
 #define TWIN_SIZE(c)     (6144u << (c))         /* bytes; the last size has no end */
-#define TWIN_SLOTS       512    /* of the table that counts; words that it takes: fewer by a team */
-#define TWIN_WORDS_MOST  384
+/* Counters: bundles of A with products, words stored, rows that are left, bundles listed of each size. */
+#define TWIN_LISTED      0
+#define TWIN_STORED      1
+#define TWIN_LEFT        2
+#define TWIN_LISTS       4
+/* Of a bundle, at its first row: entries of each row of C, words of the pattern, where they are stored. */
+#define TWIN_WORDS_OF    3
+#define TWIN_SLOTS       512    /* of the table that counts, a mask and a word each; */
+#define TWIN_MASK        0
+#define TWIN_KEY         1
+#define TWIN_WORDS_MOST  384    /* words that it takes: fewer by a team */
 #define TWIN_PRODUCTS    (1u << 22)             /* of a row, at most */
+#define TWIN_BATCH       32     /* entries of A at a time; and the factors of bundles that they begin */
+#define TWIN_FACTORS     (TWIN_BATCH + TWIN_MOST - 1)
 /* A bundle of `high` rows with n entries of C each in w words: slots, words of its table (three a slot, a
- * multiple of 16 bytes), bytes with sums; before there are sums its words are sorted there. */
+ * multiple of 16 bytes), bytes with factors of A and sums. */
 #define TWIN_TABLE(w)    ((w) + (w) / 2 + 1)
 #define TWIN_TABLE_WORDS(w) ((3 * TWIN_TABLE(w) + 3) / 4 * 4)
-#define TWIN_LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define TWIN_BYTES(high, n, w, value) \
-    ((4 * TWIN_TABLE_WORDS(w) + TWIN_LARGER((high) * (n) * (value), 16 * (w) + 4 * (n)) + 15) / 16 * 16)
+    ((TWIN_MOST * TWIN_FACTORS * (value) + 4 * TWIN_TABLE_WORDS(w) + (high) * (n) * (value) + 15) / 16 * 16)
 /* Words of a motif that is used: a row of C that has it, its products, where they begin in the maps, entries
  * of C. */
 #define MOTIF_ROW        0

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * twin_rows.cl - products where rows of A, and rows of B, come in bundles with the same columns (twins.cl).
+ * twin_rows.cl - products where rows of A, and rows of B, come in bundles of up to TWIN_MOST with the same
+ * columns (twins.cl).
  *
- * A team takes a bundle of rows of A, which have one pattern in C, and walks along bundles of rows of B: one
- * column read and looked up, a value of each row of the bundle of B, and a product for each pair of rows.
- * Sums are added up in the order of A: the bits of the CPU.
+ * The rows of a bundle of A have one pattern in C. A team takes such a bundle and walks along the bundles of
+ * rows of B that it names: one column read and looked up, a value from each row of the bundle of B, and a
+ * product for each pair of rows. Sums are added up in the order of A: the bits of the CPU.
  *
- * The pattern of a bundle is kept as words of 32 columns in a hash table: columns that come in groups share a
- * word.  The words are sorted once for a bundle; then the place of a column is that of its word and the bits
- * before it.
+ * A pattern is kept as words: 32 columns, counted from the first one of the row of C, and a mask of those that
+ * are there. Columns that come in groups share a word. The pattern of a bundle is found once and its words are
+ * stored in order; the values look a column up in a hash table of the words: its place is the number of
+ * columns before its word and of bits before it.
  *
- *   weigh    how much lies in bundles of two rows and more
+ *   sample   how many of some rows have the columns of the row before
  *   list     the first rows of bundles of A that have products
- *   count    their entries of C and their words; 0 words: too many, its rows go the ordinary way
- *   apply    which rows are taken, and what their bundles need
+ *   count    the pattern of each bundle: entries of C, words. 0 words: too many, its rows go the ordinary way
+ *   apply    which rows are taken; bundles sorted by the shared memory that they need
  *   give     entries of C, once other rows are counted
  *   fill     columns and values
  *
- * Shared memory: count TWIN_SLOTS pairs of words a team, fill TWIN_BYTES of the largest bundle. */
+ * Shared memory: count TWIN_SLOTS words of 8 bytes a team, fill TWIN_BYTES of the largest bundle. */
 
 CREW_SORT(twin_sort, u64)
 
@@ -31,17 +33,45 @@ INLINE u32 twin_rows(GLOBAL const u32 *firsts, u64 r, u32 rows)
     return n;
 }
 
-KERNEL(twin_weigh)(u32 rows, u32 by_products, GLOBAL const u32 *firsts, GLOBAL const ptr_t *ptr,
-                   GLOBAL const u32 *products, GLOBAL u64 *summary)
+/* The sum of x over the threads of the team before this one, and over all of them. */
+INLINE u32 twin_scan(u32 x, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
 {
-    const u64 stride = (u64)block_count() * thread_count();
-    u64 sum = 0;
-    for (u64 r = (u64)block_id() * thread_count() + thread_id(); r < rows; r += stride)
-        if (!twin_first(firsts, r) || (r + 1u < rows && !twin_first(firsts, r + 1u)))
-            sum += by_products ? (u64)products[r] : (u64)(ptr[r + 1] - ptr[r]);
-    sum = lanes_sum64(sum);
-    if ((thread_id() & (LANES - 1u)) == 0u && sum)
-        ATOMIC_ADD64(&summary[SUM_TWIN + (by_products ? TWIN_A : TWIN_B)], sum);
+#if TULLE_CUDA
+    if (team <= LANES) {
+        u32 sum = x;
+        for (u32 d = 1; d < team; d <<= 1) {
+            const u32 left = __shfl_up_sync(team_mask(team), sum, d, (int)team);
+            if (lane >= d) sum += left;
+        }
+        *total = LANE_FROM(sum, team - 1u, team);
+        return sum - x;
+    }
+#else
+    (void)team;
+    (void)lane;
+#endif
+    return block_scan(x, scan, total);
+}
+
+/* One row in `step` of them, by its length and four of its columns. The rows may be anything: A is checked at the
+ * same time. */
+KERNEL(twin_sample)(u32 count, u32 step, u32 of_a, u64 nnz, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col,
+                    GLOBAL u64 *summary)
+{
+    const u32 i = block_id() * thread_count() + thread_id();
+    u64 alike = 0;
+    if (i < count) {
+        const u64 r = (u64)i * step + 1u;
+        const ptr_t before = ptr[r - 1u], begin = ptr[r], end = ptr[r + 1u], length = begin - before;
+        alike = before < begin && begin < end && (u64)end <= nnz && end - begin == length;
+        UNROLL for (u32 k = 0; alike && k < 4u; k++) {
+            const ptr_t p = begin + (ptr_t)((u64)(length - 1u) * k / 3u);
+            alike = col[p] == col[p - length];
+        }
+    }
+    alike = lanes_sum64(alike);
+    if ((thread_id() & (LANES - 1u)) == 0u && alike)
+        ATOMIC_ADD64(&summary[SUM_TWIN + (of_a ? TWIN_A : TWIN_B)], alike);
 }
 
 KERNEL(twin_list)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *products, GLOBAL u32 *found,
@@ -55,17 +85,17 @@ KERNEL(twin_list)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *products
         const bool mine = r < rows && products[r] > 0u && twin_first(firsts, r);
         u32 total;
         const u32 before = block_scan(mine ? 1u : 0u, words, &total);
-        if (thread_id() == 0u) place = total ? ATOMIC_ADD32(&found[0], total) : 0u;
+        if (thread_id() == 0u) place = total ? ATOMIC_ADD32(&found[TWIN_LISTED], total) : 0u;
         BARRIER();
         if (mine) list[place + before] = (u32)r;
         BARRIER();
     }
 }
 
-/* ---- the pattern of a bundle */
+/* ---- the bundles of B that a bundle of A names, TWIN_BATCH entries of A at a time */
 
 /* How many rows of B an entry of A begins: 0 where the entry before has it in its bundle. */
-INLINE u32 twin_step(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col, GLOBAL const u32 *firsts)
+INLINE u32 twin_deep(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col, GLOBAL const u32 *firsts)
 {
     const idx_t k = a_col[p];
     u32 n = 1;
@@ -74,95 +104,158 @@ INLINE u32 twin_step(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col,
     return n;
 }
 
-/* A column, its word and its bit; *used, of which there may be `limit`, counts words. */
-INLINE void twin_enter(SHARED u32 *keys, SHARED u32 *masks, u32 slots, u32 limit, SHARED u32 *used,
-                       u32 column)
+/* Entry e of the batch: where its row of B begins; its length times 4 plus the rows of the bundle, 0 where
+ * nothing begins. */
+INLINE void twin_stage(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, u32 team,
+                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
+                       GLOBAL const u32 *RESTRICT b_firsts, SHARED ptr_t *begins, SHARED u32 *steps)
+{
+    for (u32 e = lane; e < here; e += team) {
+        const idx_t k = a_col[first + e];
+        const ptr_t b = b_ptr[k];
+        const u32 length = (u32)(b_ptr[k + 1] - b);
+        begins[e] = b;
+        steps[e] = length ? length << 2 | twin_deep(first + e, begin, end, a_col, b_firsts) : 0u;
+        if ((steps[e] & 3u) == 0u) steps[e] = 0u;
+    }
+}
+
+/* The next entry from e on that begins a bundle; e goes on to `here`. */
+INLINE u32 twin_next(SHARED const u32 *steps, u32 e, u32 here)
+{
+    while (e < here && steps[e] == 0u) e++;
+    return e;
+}
+
+/* ---- the pattern of a bundle */
+
+/* Words in a table: the word's number above its mask. */
+INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 column)
 {
     const u32 word = column >> 5, bit = 1u << (column & 31u);
-    u32 s = mulhi32(word * 0x9e3779b1u, slots);
-    for (;;) {
-        u32 k = PEEK32(&keys[s]);
+    u32 s = direct ? word : mulhi32(word * 0x9e3779b1u, TWIN_SLOTS);
+    while (!direct) {
+        u32 k = PEEK32(&table[2u * s + TWIN_KEY]);
         if (k == NOTHING32) {
-            if (PEEK32(used) >= limit) return;
-            k = ATOMIC_CAS32(&keys[s], NOTHING32, word);
+            if (PEEK32(used) >= TWIN_WORDS_MOST) return;
+            k = ATOMIC_CAS32(&table[2u * s + TWIN_KEY], NOTHING32, word);
             if (k == NOTHING32) {
                 ATOMIC_ADD32(used, 1u);
                 k = word;
             }
         }
         if (k == word) break;
-        s = s + 1u < slots ? s + 1u : 0u;
+        s = s + 1u < TWIN_SLOTS ? s + 1u : 0u;
     }
-    if (!(PEEK32(&masks[s]) & bit)) ATOMIC_OR32(&masks[s], bit);
+    if (!(PEEK32(&table[2u * s + TWIN_MASK]) & bit)) ATOMIC_OR32(&table[2u * s + TWIN_MASK], bit);
 }
 
-/* All columns of a bundle: one row of each bundle of B. */
-INLINE void twin_mark(ptr_t begin, ptr_t end, idx_t from, u32 t, u32 lane, u32 team, u32 stage,
-                      GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                      GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT firsts,
-                      SHARED ptr_t *begins, SHARED u32 *lengths, SHARED u32 *keys, SHARED u32 *masks,
-                      u32 slots, u32 limit, SHARED u32 *used)
+/* All columns of a batch: one row of each bundle of B. The next columns are on their way while these are
+ * entered. */
+INLINE void twin_mark(u32 here, idx_t from, u32 lane, u32 team, GLOBAL const idx_t *RESTRICT b_col,
+                      SHARED const ptr_t *begins, SHARED const u32 *steps, SHARED u32 *table, bool direct,
+                      SHARED u32 *used)
 {
-    const u32 entries = (u32)(end - begin);
-    for (u32 s = lane; s < slots; s += team) {
-        keys[s] = NOTHING32;
-        masks[s] = 0u;
+    u32 e = twin_next(steps, 0u, here), first = 0;
+    idx_t now = 0;
+    bool on = e < here && lane < steps[e] >> 2;
+    if (on) now = b_col[begins[e] + lane];
+    while (e < here) {
+        idx_t then = 0;
+        bool more = false;
+        first += team;
+        if (first >= steps[e] >> 2) {
+            e = twin_next(steps, e + (steps[e] & 3u), here);
+            first = 0;
+        }
+        if (e < here) more = first + lane < steps[e] >> 2;
+        if (more) then = b_col[begins[e] + first + lane];
+        if (on) twin_enter(table, direct, used, (u32)(now - from));
+        now = then;
+        on = more;
     }
-    if (lane == 0u) *used = 0u;
-    for (u32 first = 0; first < entries; first += team) {
-        const u32 here = entries - first < team ? entries - first : team;
-        OWN_SYNC(team);
-        if (lane < here) {
-            const ptr_t p = begin + first + lane;
-            const idx_t k = a_col[p];
-            const ptr_t b = b_ptr[k];
-            begins[t] = b;
-            lengths[t] = twin_step(p, begin, end, a_col, firsts) ? (u32)(b_ptr[k + 1] - b) : 0u;
+}
+
+/* The words of the table to its front, in their order if that is their place already, else sorted. Returns
+ * how many; *entries: columns. */
+INLINE u32 twin_pack(SHARED u64 *words, u32 slots, bool direct, u32 lane, u32 team, SHARED u32 *scan,
+                     u32 *entries)
+{
+    u32 count = 0, own = 0;
+    for (u32 base = 0; base < slots; base += team) {
+        const u64 word = base + lane < slots ? words[base + lane] : NOTHING32;
+        const bool there = (u32)word != 0u && base + lane < slots;
+        u32 total;
+        const u32 before = twin_scan(there ? 1u : 0u, team, lane, scan, &total);
+        OWN_SYNC(team);                         /* all have read these slots, and those before */
+        if (there) {
+            words[count + before] = direct ? (u64)(base + lane) << 32 | (u32)word : word;
+            own += popcount32((u32)word);
         }
+        count += total;
         OWN_SYNC(team);
-        for (u32 e = 0; e < here; e++) {
-            const u32 length = lengths[stage + e];
-            const ptr_t b = begins[stage + e];
-            for (u32 j = lane; j < length; j += team)
-                twin_enter(keys, masks, slots, limit, used, (u32)(b_col[b + j] - from));
-        }
+    }
+    twin_scan(own, team, lane, scan, entries);
+    if (!direct && count) {
+        const u32 whole = 1u << log2_ceil(count);
+        for (u32 q = count + lane; q < whole; q += team) words[q] = 0xffffffffffffffffUL;
+        OWN_SYNC(team);
+        twin_sort(words, whole, team, lane);
     }
     OWN_SYNC(team);
+    return count;
 }
 
-KERNEL(twin_count)(SHARED_ARG u32 rows, u32 team_log2, u32 most, GLOBAL const u32 *found,
+KERNEL(twin_count)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 room, GLOBAL u32 *found,
                    GLOBAL const u32 *RESTRICT list, GLOBAL const u32 *RESTRICT a_firsts,
                    GLOBAL const u32 *RESTRICT b_firsts, GLOBAL const ptr_t *RESTRICT a_ptr,
                    GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                    GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo,
                    GLOBAL const u32 *RESTRICT span, GLOBAL const u32 *RESTRICT products,
-                   GLOBAL u32 *RESTRICT sizes)
+                   GLOBAL u32 *RESTRICT sizes, GLOBAL u64 *RESTRICT patterns)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];
-    STATIC_SHARED u32 lengths[THREADS_MAX];
-    STATIC_SHARED u32 used[THREADS_MAX], sum[THREADS_MAX];
+    STATIC_SHARED ptr_t all_begins[THREADS_MAX];
+    STATIC_SHARED u32 all_steps[THREADS_MAX];
+    STATIC_SHARED u32 used[THREADS_MAX / 32], place[THREADS_MAX / 32];
+    STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 t = thread_id(), team = 1u << team_log2, lane = t & (team - 1u), mine = t >> team_log2;
-    const u32 teams = thread_count() >> team_log2, stage = mine << team_log2, count = found[0];
-    SHARED u32 *keys = (SHARED u32 *)shared_memory + 2u * TWIN_SLOTS * mine, *masks = keys + TWIN_SLOTS;
+    const u32 teams = thread_count() >> team_log2, count = found[TWIN_LISTED];
+    SHARED u64 *words = (SHARED u64 *)shared_memory + TWIN_SLOTS * mine;
+    SHARED u32 *steps = all_steps + TWIN_BATCH * mine;
+    SHARED ptr_t *begins = all_begins + TWIN_BATCH * mine;
 
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = list[i];
-        const bool fits = span[r] < NOTHING32 && products[r] <= TWIN_PRODUCTS;
+        const u32 r = list[i], high = twin_rows(a_firsts, r, rows), wide = span[r];
+        const bool fits = wide < NOTHING32 && products[r] <= TWIN_PRODUCTS, direct = wide <= 32u * TWIN_SLOTS;
+        const u32 slots = direct ? wide / 32u + 1u < TWIN_SLOTS ? wide / 32u + 1u : TWIN_SLOTS : TWIN_SLOTS;
         const ptr_t begin = a_ptr[r], end = fits ? a_ptr[r + 1] : begin;
-        if (lane == 0u) sum[mine] = 0u;
-        twin_mark(begin, end, lo[r], t, lane, team, stage, a_col, b_ptr, b_col, b_firsts, begins, lengths,
-                  keys, masks, TWIN_SLOTS, TWIN_WORDS_MOST, &used[mine]);
-        u32 own = 0;
-        for (u32 s = lane; s < TWIN_SLOTS; s += team) own += popcount32(masks[s]);
-        if (own) ATOMIC_ADD32(&sum[mine], own);
-        OWN_SYNC(team);
-        if (lane == 0u) {
-            const u32 n = sum[mine], w = used[mine], height = twin_rows(a_firsts, r, rows);
-            const bool taken = w < TWIN_WORDS_MOST && TWIN_BYTES(height, n, w, (u32)sizeof(val_t)) <= most;
-            sizes[2u * r] = n;
-            sizes[2u * r + 1u] = taken ? w : 0u;
+        const idx_t from = lo[r];
+        for (u32 s = lane; s < slots; s += team) words[s] = (u64)NOTHING32 << 32;
+        if (lane == 0u) used[mine] = 0u;
+        for (ptr_t first = begin; first < end; first += TWIN_BATCH) {
+            const u32 here = end - first < TWIN_BATCH ? (u32)(end - first) : TWIN_BATCH;
+            OWN_SYNC(team);
+            twin_stage(first, here, begin, end, lane, team, a_col, b_ptr, b_firsts, begins, steps);
+            OWN_SYNC(team);
+            twin_mark(here, from, lane, team, b_col, begins, steps, (SHARED u32 *)words, direct, &used[mine]);
         }
+        OWN_SYNC(team);
+        u32 n;
+        const u32 w = twin_pack(words, slots, direct, lane, team, scan, &n);
+        if (lane == 0u) {
+            bool taken = (direct || w < TWIN_WORDS_MOST) && TWIN_BYTES(high, n, w, (u32)sizeof(val_t)) <= most;
+            const u32 at = taken ? ATOMIC_ADD32(&found[TWIN_STORED], w) : 0u;
+            taken = taken && w <= room && at <= room - w;
+            sizes[TWIN_WORDS_OF * r] = n;
+            sizes[TWIN_WORDS_OF * r + 1u] = taken ? w : 0u;
+            sizes[TWIN_WORDS_OF * r + 2u] = at;
+            place[mine] = taken ? at : NOTHING32;
+        }
+        OWN_SYNC(team);
+        const u32 at = place[mine];
+        if (at != NOTHING32)
+            for (u32 q = lane; q < w; q += team) patterns[at + q] = words[q];
         OWN_SYNC(team);
     }
 }
@@ -182,42 +275,56 @@ INLINE u32 twin_size(u32 bytes)
     return c;
 }
 
+/* Bundles of size c are listed from the beginning of `lists`, or of its second half, where c is even, and
+ * backwards from the end of the same half where it is odd. */
 KERNEL(twin_apply)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, GLOBAL const u32 *products,
-                   GLOBAL const u32 *found, GLOBAL u32 *of, GLOBAL u64 *summary)
+                   GLOBAL u32 *found, GLOBAL u32 *of, GLOBAL u32 *lists, GLOBAL u64 *summary)
 {
-    STATIC_SHARED u32 groups[TWIN_SIZES], most[TWIN_SIZES];
+    STATIC_SHARED u32 groups[TWIN_SIZES], most[TWIN_SIZES], from[TWIN_SIZES];
+    const u32 t = thread_id();
     const u64 stride = (u64)block_count() * thread_count();
     u64 taken = 0, all = 0;
-    if (thread_id() < TWIN_SIZES) {
-        groups[thread_id()] = 0u;
-        most[thread_id()] = 0u;
-    }
-    BARRIER();
-    for (u64 r = (u64)block_id() * thread_count() + thread_id(); r < rows; r += stride) {
-        const u64 head = twin_head(firsts, r);
-        const u32 n = products[r], w = n ? sizes[2u * head + 1u] : 0u;
-        of[r] = w ? 0u : NOTHING32;
-        if (!w) continue;
-        taken++;
-        all += n;
-        if (r == head) {
-            const u32 bytes = TWIN_BYTES(twin_rows(firsts, r, rows), sizes[2u * r], w, (u32)sizeof(val_t));
-            ATOMIC_ADD32(&groups[twin_size(bytes)], 1u);
-            ATOMIC_MAX32(&most[twin_size(bytes)], bytes);
+    if (t < TWIN_SIZES) most[t] = 0u;
+    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += stride) {
+        const u64 r = base + t;
+        u32 c = NOTHING32, place = 0;
+        if (t < TWIN_SIZES) groups[t] = 0u;
+        BARRIER();
+        if (r < rows) {
+            const u64 head = twin_head(firsts, r);
+            const u32 n = products[r], w = n ? sizes[TWIN_WORDS_OF * head + 1u] : 0u;
+            of[r] = w ? 0u : NOTHING32;
+            if (w) {
+                taken++;
+                all += n;
+            }
+            if (w && r == head) {
+                const u32 entries = sizes[TWIN_WORDS_OF * r];
+                const u32 bytes = TWIN_BYTES(twin_rows(firsts, r, rows), entries, w, (u32)sizeof(val_t));
+                c = twin_size(bytes);
+                place = ATOMIC_ADD32(&groups[c], 1u);
+                ATOMIC_MAX32(&most[c], bytes);
+            }
+        }
+        BARRIER();
+        if (t < TWIN_SIZES && groups[t]) {
+            from[t] = ATOMIC_ADD32(&found[TWIN_LISTS + t], groups[t]);
+            ATOMIC_ADD64(&summary[SUM_TWIN + TWIN_GROUPS + t], (u64)groups[t]);
+        }
+        BARRIER();
+        if (c != NOTHING32) {
+            const u64 part = (u64)(c >> 1) * rows, at = (u64)from[c] + place;
+            lists[part + (c & 1u ? rows - 1u - at : at)] = (u32)r;
         }
     }
     taken = lanes_sum64(taken);
     all = lanes_sum64(all);
-    if ((thread_id() & (LANES - 1u)) == 0u && taken) {
+    if ((t & (LANES - 1u)) == 0u && taken) {
         ATOMIC_ADD64(&summary[SUM_TWIN + TWIN_TAKEN], taken);
         ATOMIC_ADD64(&summary[SUM_TWIN + TWIN_TAKEN_PRODUCTS], all);
     }
     BARRIER();
-    if (thread_id() < TWIN_SIZES && groups[thread_id()]) {
-        ATOMIC_ADD64(&summary[SUM_TWIN + TWIN_GROUPS + thread_id()], (u64)groups[thread_id()]);
-        ATOMIC_MAX64(&summary[SUM_TWIN + TWIN_ROOM + thread_id()], (u64)most[thread_id()]);
-    }
-    if (thread_id() == 0u && block_id() == 0u) summary[SUM_TWIN + TWIN_LISTED] = found[0];
+    if (t < TWIN_SIZES && most[t]) ATOMIC_MAX64(&summary[SUM_TWIN + TWIN_ROOM + t], (u64)most[t]);
 }
 
 KERNEL(twin_give)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, GLOBAL const u32 *of,
@@ -225,78 +332,118 @@ KERNEL(twin_give)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, G
 {
     const u64 stride = (u64)block_count() * thread_count();
     for (u64 r = (u64)block_id() * thread_count() + thread_id(); r < rows; r += stride) {
-        if (of[r] != NOTHING32) c_count[r] = (ptr_t)sizes[2u * twin_head(firsts, r)];
+        if (of[r] != NOTHING32) c_count[r] = (ptr_t)sizes[TWIN_WORDS_OF * twin_head(firsts, r)];
         else if (products[r] == 0u) c_count[r] = 0;
     }
 }
 
 /* ---- columns and values */
 
-/* The columns of a bundle less the first, in order; before[slot]: entries of C before those of its word.
- * words: room for a power of two. */
-INLINE void twin_order(SHARED u64 *words, SHARED u32 *columns, SHARED u32 *keys, SHARED u32 *masks,
-                       SHARED u32 *before, u32 slots, u32 w, u32 team, u32 team_log2, u32 lane,
-                       SHARED u32 *used, SHARED u32 *scan)
+/* The table of a pattern, and its columns in order, less the first one of the row. marks[slot]: entries of C
+ * before those of its word, above its mask. */
+INLINE void twin_table(GLOBAL const u64 *RESTRICT pattern, u32 w, u32 slots, SHARED u64 *marks, SHARED u32 *keys,
+                       SHARED u32 *columns, u32 lane, u32 team, SHARED u32 *scan)
 {
-    const u32 whole = 1u << log2_ceil(w), piece = ((w + team - 1u) >> team_log2) | 1u;
-    if (lane == 0u) *used = 0u;
-    OWN_SYNC(team);
-    for (u32 s = lane; s < slots; s += team)
-        if (keys[s] != NOTHING32) words[ATOMIC_ADD32(used, 1u)] = (u64)keys[s] << 32 | s;
-    for (u32 q = w + lane; q < whole; q += team) words[q] = 0xffffffffffffffffUL;
-    OWN_SYNC(team);
-    twin_sort(words, whole, team, lane);
-    const u32 w0 = lane * piece < w ? lane * piece : w, w1 = w0 + piece < w ? w0 + piece : w;
-    u32 own = 0;
-    for (u32 q = w0; q < w1; q++) own += popcount32(masks[(u32)words[q]]);
-#if TULLE_CUDA
-    u32 upto = own;
-    for (u32 d = 1; d < team; d <<= 1) {
-        const u32 left = __shfl_up_sync(team_mask(team), upto, d, (int)team);
-        if (lane >= d) upto += left;
-    }
-    u32 place = upto - own;
-    (void)scan;
-#else
-    u32 all;
-    u32 place = block_scan(own, scan, &all);
-#endif
-    for (u32 q = w0; q < w1; q++) {
-        const u32 s = (u32)words[q], word = (u32)(words[q] >> 32);
-        u32 bits = masks[s];
-        before[s] = place;
+    u32 sum = 0;
+    for (u32 s = lane; s < slots; s += team) keys[s] = NOTHING32;
+    CREW_SYNC(team);
+    for (u32 base = 0; base < w; base += team) {
+        const u64 entry = base + lane < w ? pattern[base + lane] : 0;
+        const u32 word = (u32)(entry >> 32);
+        u32 bits = (u32)entry, total, place = sum + twin_scan(popcount32(bits), team, lane, scan, &total);
+        sum += total;
+        if (bits) {
+            u32 s = mulhi32(word * 0x9e3779b1u, slots);
+            while (ATOMIC_CAS32(&keys[s], NOTHING32, word) != NOTHING32) s = s + 1u < slots ? s + 1u : 0u;
+            marks[s] = (u64)place << 32 | bits;
+        }
         while (bits) {
             columns[place++] = 32u * word + 31u - clz32(bits & (0u - bits));
             bits &= bits - 1u;
         }
+        CREW_SYNC(team);
     }
-    OWN_SYNC(team);
 }
 
-INLINE u32 twin_place(SHARED const u32 *keys, SHARED const u32 *masks, SHARED const u32 *before, u32 slots,
-                      u32 column)
+INLINE u32 twin_place(SHARED const u64 *marks, SHARED const u32 *keys, u32 slots, u32 column)
 {
     const u32 word = column >> 5;
     u32 s = mulhi32(word * 0x9e3779b1u, slots);
     while (keys[s] != word) s = s + 1u < slots ? s + 1u : 0u;
-    return before[s] + popcount32(masks[s] & ((1u << (column & 31u)) - 1u));
+    const u64 mark = marks[s];
+    return (u32)(mark >> 32) + popcount32((u32)mark & ((1u << (column & 31u)) - 1u));
 }
 
-/* A bundle of B, `deep` rows of `length` entries from b on, for `high` rows of A; a: their factors. */
-INLINE void twin_add(u32 high, u32 deep, val_t a[TWIN_MOST][TWIN_MOST], SHARED val_t *sums, u32 n,
-                     u32 place, val_t v0, val_t v1, val_t v2)
+/* A column of a bundle of B, and its values. */
+typedef struct twin_item { idx_t column; val_t v[TWIN_MOST]; bool on; } twin_item;
+
+INLINE twin_item twin_fetch(u32 step, ptr_t b, u32 j, GLOBAL const idx_t *RESTRICT b_col,
+                            GLOBAL const val_t *RESTRICT b_val)
+{
+    twin_item x;
+    const u32 length = step >> 2, deep = step & 3u;
+    x.on = j < length;
+    x.column = 0;
+    x.v[0] = x.v[1] = x.v[2] = VAL_ZERO;
+    if (x.on) {
+        x.column = b_col[b + j];
+        x.v[0] = b_val[b + j];
+        if (deep > 1u) x.v[1] = b_val[b + length + j];
+        if (deep > 2u) x.v[2] = b_val[b + 2u * (ptr_t)length + j];
+    }
+    return x;
+}
+
+/* Its products with `high` rows of A, each sum in the order of A; a: their factors, n apart their sums. */
+INLINE void twin_add(u32 high, u32 deep, val_t a[TWIN_MOST][TWIN_MOST], SHARED val_t *sum, u32 n,
+                     const val_t *v)
 {
     UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
         if (i < high) {
-            val_t s = VAL_ADD(sums[i * n + place], VAL_MUL(a[i][0], v0));
-            if (deep > 1u) s = VAL_ADD(s, VAL_MUL(a[i][1], v1));
-            if (deep > 2u) s = VAL_ADD(s, VAL_MUL(a[i][2], v2));
-            sums[i * n + place] = s;
+            val_t s = VAL_ADD(sum[i * n], VAL_MUL(a[i][0], v[0]));
+            if (deep > 1u) s = VAL_ADD(s, VAL_MUL(a[i][1], v[1]));
+            if (deep > 2u) s = VAL_ADD(s, VAL_MUL(a[i][2], v[2]));
+            sum[i * n] = s;
         }
 }
 
-KERNEL_FOR(8, twin_fill)(SHARED_ARG u32 count, u32 rows, u32 size, u32 team_log2, u32 bytes,
-                  GLOBAL const u32 *RESTRICT list, GLOBAL const u32 *RESTRICT sizes,
+/* The products of a batch. The next columns and values are on their way while these are added. */
+INLINE void twin_walk(u32 here, idx_t from, u32 high, u32 lane, u32 team, GLOBAL const idx_t *RESTRICT b_col,
+                      GLOBAL const val_t *RESTRICT b_val, SHARED const ptr_t *begins, SHARED const u32 *steps,
+                      SHARED const val_t *factors, SHARED const u64 *marks, SHARED const u32 *keys, u32 slots,
+                      SHARED val_t *sums, u32 n)
+{
+    val_t a[TWIN_MOST][TWIN_MOST];
+    u32 e = twin_next(steps, 0u, here), first = 0, step = e < here ? steps[e] : 0u;
+    twin_item now = twin_fetch(step, e < here ? begins[e] : 0, lane, b_col, b_val);
+    bool fresh = true;
+    while (e < here) {
+        const u32 deep = step & 3u, was = e;
+        first += team;
+        if (first >= step >> 2) {
+            e = twin_next(steps, e + deep, here);
+            first = 0;
+            step = e < here ? steps[e] : 0u;
+        }
+        const twin_item then = twin_fetch(step, e < here ? begins[e] : 0, first + lane, b_col, b_val);
+        if (fresh)
+            UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
+                UNROLL for (u32 k = 0; k < TWIN_MOST; k++)
+                    a[i][k] = i < high && k < deep ? factors[i * TWIN_FACTORS + was + k] : VAL_ZERO;
+        if (now.on) {
+            const u32 place = twin_place(marks, keys, slots, (u32)(now.column - from));
+            twin_add(high, deep, a, sums + place, n, now.v);
+        }
+        fresh = e != was;
+        if (fresh || TEAM_FIXED) CREW_SYNC(team);
+        now = then;
+    }
+}
+
+/* Bundles list[first], list[first + step], ... */
+KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_listed, u32 next_listed, u32 team_log2,
+                  u32 bytes, GLOBAL const u32 *RESTRICT lists, GLOBAL const u32 *RESTRICT sizes,
+                  GLOBAL const u64 *RESTRICT patterns,
                   GLOBAL const u32 *RESTRICT a_firsts, GLOBAL const u32 *RESTRICT b_firsts,
                   GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
                   GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
@@ -305,67 +452,49 @@ KERNEL_FOR(8, twin_fill)(SHARED_ARG u32 count, u32 rows, u32 size, u32 team_log2
                   GLOBAL idx_t *RESTRICT c_col, GLOBAL val_t *RESTRICT c_val)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];
-    STATIC_SHARED u32 lengths[THREADS_MAX], deeps[THREADS_MAX];
-    STATIC_SHARED u32 used[THREADS_MAX];
+    STATIC_SHARED ptr_t all_begins[THREADS_MAX];
+    STATIC_SHARED u32 all_steps[THREADS_MAX];
     STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 t = thread_id(), team = 1u << team_log2, lane = t & (team - 1u), mine = t >> team_log2;
-    const u32 teams = thread_count() >> team_log2, stage = mine << team_log2;
-    SHARED u32 *keys = (SHARED u32 *)shared_memory + (bytes / 4u) * mine;
+    const u32 teams = thread_count() >> team_log2;
+    SHARED val_t *factors = (SHARED val_t *)((SHARED u32 *)shared_memory + bytes / 4u * mine);
+    SHARED u64 *marks = (SHARED u64 *)(factors + TWIN_MOST * TWIN_FACTORS);
+    SHARED u32 *steps = all_steps + TWIN_BATCH * mine;
+    SHARED ptr_t *begins = all_begins + TWIN_BATCH * mine;
 
     for (u64 g = (u64)block_id() * teams + mine; g < count; g += (u64)block_count() * teams) {
-        const u32 r = list[g], n = sizes[2u * r], w = sizes[2u * r + 1u], high = twin_rows(a_firsts, r, rows);
-        if (w == 0u || twin_size(TWIN_BYTES(high, n, w, (u32)sizeof(val_t))) != size) continue;
+        const u32 r = lists[first_listed + (u32)g * next_listed], high = twin_rows(a_firsts, r, rows);
+        const u32 n = sizes[TWIN_WORDS_OF * r], w = sizes[TWIN_WORDS_OF * r + 1u], at = sizes[TWIN_WORDS_OF * r + 2u];
         const u32 slots = TWIN_TABLE(w);
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
         const u32 entries = (u32)(end - begin);
         const idx_t from = lo[r];
-        SHARED u32 *masks = keys + slots, *before = masks + slots;
-        SHARED val_t *sums = (SHARED val_t *)(keys + TWIN_TABLE_WORDS(w));
-        SHARED u64 *words = (SHARED u64 *)sums;         /* before there are sums, and the columns then */
-        SHARED u32 *columns = (SHARED u32 *)(words + (1u << log2_ceil(w)));
-        twin_mark(begin, end, from, t, lane, team, stage, a_col, b_ptr, b_col, b_firsts, begins, lengths,
-                  keys, masks, slots, NOTHING32, &used[mine]);
-        twin_order(words, columns, keys, masks, before, slots, w, team, team_log2, lane, &used[mine], scan);
+        SHARED u32 *keys = (SHARED u32 *)(marks + slots);
+        SHARED val_t *sums = (SHARED val_t *)((SHARED u32 *)marks + TWIN_TABLE_WORDS(w));
+        SHARED u32 *columns = (SHARED u32 *)sums;       /* before there are sums */
+        twin_table(patterns + at, w, slots, marks, keys, columns, lane, team, scan);
         for (u32 i = 0; i < high; i++) {
             const ptr_t to = c_ptr[r + i];
             for (u32 j = lane; j < n; j += team) c_col[to + j] = from + (idx_t)columns[j];
         }
-        OWN_SYNC(team);
+        CREW_SYNC(team);
         for (u32 j = lane; j < high * n; j += team) sums[j] = VAL_ZERO;
-        for (u32 first = 0; first < entries; first += team) {
-            const u32 here = entries - first < team ? entries - first : team;
-            OWN_SYNC(team);
-            if (lane < here) {
-                const ptr_t p = begin + first + lane;
-                const idx_t k = a_col[p];
-                const ptr_t b = b_ptr[k];
-                begins[t] = b;
-                deeps[t] = twin_step(p, begin, end, a_col, b_firsts);
-                lengths[t] = (u32)(b_ptr[k + 1] - b);
-            }
-            OWN_SYNC(team);
-            for (u32 e = 0; e < here; e++) {
-                const u32 deep = deeps[stage + e], length = lengths[stage + e];
-                const ptr_t b = begins[stage + e], p = begin + first + e;
-                val_t a[TWIN_MOST][TWIN_MOST];
-                UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
-                    UNROLL for (u32 k = 0; k < TWIN_MOST; k++)
-                        a[i][k] = i < high && k < deep ? a_val[p + (ptr_t)i * entries + k] : VAL_ZERO;
-                for (u32 j = lane; deep && j < length; j += team) {
-                    const u32 place = twin_place(keys, masks, before, slots, (u32)(b_col[b + j] - from));
-                    const val_t v0 = b_val[b + j], v1 = deep > 1u ? b_val[b + length + j] : VAL_ZERO;
-                    const val_t v2 = deep > 2u ? b_val[b + 2u * (ptr_t)length + j] : VAL_ZERO;
-                    twin_add(high, deep, a, sums, n, place, v0, v1, v2);
-                }
-                OWN_SYNC(team);
-            }
+        for (ptr_t first = begin; first < end; first += TWIN_BATCH) {
+            const u32 here = end - first < TWIN_BATCH ? (u32)(end - first) : TWIN_BATCH;
+            const u32 more = end - first < TWIN_FACTORS ? (u32)(end - first) : TWIN_FACTORS;
+            CREW_SYNC(team);
+            twin_stage(first, here, begin, end, lane, team, a_col, b_ptr, b_firsts, begins, steps);
+            for (u32 i = 0; i < high; i++)
+                for (u32 x = lane; x < more; x += team)
+                    factors[i * TWIN_FACTORS + x] = a_val[first + (ptr_t)i * entries + x];
+            CREW_SYNC(team);
+            twin_walk(here, from, high, lane, team, b_col, b_val, begins, steps, factors, marks, keys, slots, sums, n);
         }
-        OWN_SYNC(team);
+        CREW_SYNC(team);
         for (u32 i = 0; i < high; i++) {
             const ptr_t to = c_ptr[r + i];
             for (u32 j = lane; j < n; j += team) c_val[to + j] = sums[i * n + j];
         }
-        OWN_SYNC(team);
+        CREW_SYNC(team);
     }
 }
