@@ -159,9 +159,13 @@ time_for() {                    # time_for MOST: seconds that something may take
 no_time() { [ -n "${GPU_CHECK_SECONDS:-}" ] && [ "$1" -eq 124 ] && [ $SECONDS -ge "$GPU_CHECK_SECONDS" ]; }
 at_once=${GPU_CHECK_AT_ONCE:-8}
 test_log() { echo "$work/test-${1%%:*}-$2"; }
-run_test() {                    # run_test DEVICE PROGRAM
-    local start=$SECONDS
-    (cd "$work" && TULLE_TEST_DEVICE=$1 timeout "$(time_for 300)" "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
+# Each gets processors of its own, so that threads of one do not wait for those of another.
+turn=0 each=$(($(nproc) / at_once))
+[ $each -ge 1 ] || each=1
+run_test() {                    # run_test DEVICE PROGRAM [TURN]
+    local start=$SECONDS first=$((${3:-0} * each % $(nproc)))
+    (cd "$work" && TULLE_TEST_DEVICE=$1 timeout "$(time_for 300)" taskset -c "$first-$((first + each - 1))" \
+        "$build/tests/$2" >"$(test_log "$1" "$2")" 2>&1)
     echo "$? $((SECONDS - start))" >"$(test_log "$1" "$2").status"
 }
 refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
@@ -180,7 +184,8 @@ if wanted tests; then
     for p in $(first_ones $programs); do
         for d in $devices; do
             while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
-            run_test "$d" "$p" &
+            run_test "$d" "$p" $turn &
+            turn=$((turn + 1))
         done
     done
     wait

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * test.c - runs the cases of a test program and counts them. */
+#define _POSIX_C_SOURCE 200809L
 #include "test.h"
+#include <time.h>
 
 int test_failures;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 int test_main(int argc, char **argv, const test_case *cases, int count)
 {
@@ -11,9 +20,12 @@ int test_main(int argc, char **argv, const test_case *cases, int count)
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 0; i < count; i++) {
         if (!strstr(cases[i].name, only)) continue;
+        const double start = now();
         test_failures = 0;
         cases[i].run();
-        printf("%s %s\n", test_failures ? "FAIL" : "ok  ", cases[i].name);
+        printf("%s %s", test_failures ? "FAIL" : "ok  ", cases[i].name);
+        if (now() - start >= 1) printf(", %.0f s", now() - start);
+        printf("\n");
         if (test_failures) failed++;
         else passed++;
     }

@@ -123,7 +123,8 @@ tulle_status tl_motifs_sample(tl_product *p)
     if (!wanted(p)) return TULLE_OK;
     const tl_kernel_id id = TL_K_MOTIF_SAMPLE;
     const uint32_t samples = p->rows < SAMPLE_ROWS ? p->rows : SAMPLE_ROWS;
-    const uint32_t team = team_of(p, p->a_nnz, p->rows);
+    /* the whole team: a chain of loads is all that a sample takes */
+    const uint32_t team = p->gpu->caps.warp ? tl_team_log2(p->gpu, p->a_nnz, p->rows) : 0;
     const uint32_t threads = find_threads(p), each = threads >> team;
     const tl_dmem table = {p->gpu->board.handle, TL_BOARD_SAMPLE};
     TRY(tl_product_need(p, p->types, &id, 1));

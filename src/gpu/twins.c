@@ -19,6 +19,8 @@
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like the row
  * before; products a row. */
@@ -306,7 +308,10 @@ static tl_size fill_size(const tl_product *p, uint32_t i)
     uint32_t team = team_of(p);
     if (!p->gpu->caps.warp) return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team, team, w->room[i], 0);
     team = size_team[i];
-    while (team < TEAM_MOST && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
+    unsigned x[5] = {size_team[0], size_team[1], size_team[2], size_team[3], TEAM_MOST};
+    if (getenv("TWX")) sscanf(getenv("TWX"), "%u,%u,%u,%u,%u", x, x+1, x+2, x+3, x+4);
+    team = x[i];
+    while (team < x[4] && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
         team *= 2;
     return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team > 32 ? team : THREADS, team, w->room[i], 0);
 }
@@ -316,8 +321,11 @@ tulle_status tl_twins_fill(tl_product *p)
     tulle_status status = TULLE_OK;
     const tl_twins *w = &p->twins;
     const tl_kernel_id need = TL_K_TWIN_FILL;
+    int lanes = 0, lane = 0;
     if (!w->used) return TULLE_OK;
     TRY(tl_product_need(p, p->types, &need, 1));
+    for (int i = 0; i < TWIN_SIZES; i++) lanes += w->groups[i] > 0;
+    TRY(tl_product_fork(p, lanes));
     for (uint32_t i = TWIN_SIZES; i-- > 0;) {
         if (!w->groups[i]) continue;
         const tl_size s = fill_size(p, i);
@@ -327,10 +335,12 @@ tulle_status tl_twins_fill(tl_product *p)
                          TL_MEM(w->patterns), TL_MEM(w->a_firsts), TL_MEM(w->b_firsts), TL_MEM(p->A.ptr),
                          TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val),
                          TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-        TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared, 0, args,
+        TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared, lane++, args,
                               TL_COUNT(args)));
     }
+    TRY(tl_product_join(p));
     TRY(tl_product_mark(p, "twin values"));
 done:
+    tl_product_rest(p);
     return status;
 }

@@ -25,7 +25,7 @@
 #define CLASS_OF_NONE   NOTHING32
 #define CLASS_OF_EMPTY  0xfffffffeu     /* a row of B without entries: it begins nowhere */
 #define TRIES           64u             /* slots looked at for one hash                  */
-#define SAMPLE_LONG     1024u           /* entries of a row of A that a sample looks at  */
+#define SAMPLE_LONG(team) ((team) > 8u ? 4u * (team) : 32u)    /* entries of a row of A that a sample looks at */
 #define USUAL           32u             /* motifs that a block counts before it tells    */
 
 INLINE u64 motif_mix(u64 z)
@@ -120,7 +120,7 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
         /* no period of the matrix is met */
         const u32 r = (u32)i * step + mulhi32((u32)i * 0x9e3779b1u, step);
         const ptr_t begin = a_ptr[r], length = a_ptr[r + 1] - begin;
-        const ptr_t end = begin + (length < SAMPLE_LONG ? length : SAMPLE_LONG);
+        const ptr_t end = begin + (length < SAMPLE_LONG(team) ? length : SAMPLE_LONG(team));
         const idx_t low = lo[r];
         u64 sum = 0;
         for (ptr_t p = begin + lane; p < end; p += team) {

@@ -130,9 +130,8 @@ INLINE u32 twin_next(SHARED const u32 *steps, u32 e, u32 here)
 /* ---- the pattern of a bundle */
 
 /* Words in a table: the word's number above its mask. */
-INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 column)
+INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 word, u32 bits)
 {
-    const u32 word = column >> 5, bit = 1u << (column & 31u);
     u32 s = direct ? word : mulhi32(word * 0x9e3779b1u, TWIN_SLOTS);
     while (!direct) {
         u32 k = PEEK32(&table[2u * s + TWIN_KEY]);
@@ -147,7 +146,24 @@ INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 col
         if (k == word) break;
         s = s + 1u < TWIN_SLOTS ? s + 1u : 0u;
     }
-    if (!(PEEK32(&table[2u * s + TWIN_MASK]) & bit)) ATOMIC_OR32(&table[2u * s + TWIN_MASK], bit);
+    if ((PEEK32(&table[2u * s + TWIN_MASK]) & bits) != bits) ATOMIC_OR32(&table[2u * s + TWIN_MASK], bits);
+}
+
+/* The bits of `column` and of those of the lanes behind it that follow it within its word; 0 where the lane before
+ * has them already. Every lane of the team comes here. */
+INLINE u32 twin_bits(bool on, u32 column, u32 lane, u32 team)
+{
+#if TULLE_CUDA
+    const u32 before = LANE_FROM(column, lane ? lane - 1u : 0u, team);
+    const bool head = !on || lane == 0u || column != before + 1u || (column & 31u) == 0u;
+    const u32 heads = lanes_vote(head, team) >> lane >> 1, room = team - lane;
+    const u32 length = heads ? 32u - clz32(heads & (0u - heads)) : room;
+    return on && head ? (0xffffffffu >> (32u - length)) << (column & 31u) : 0u;
+#else
+    (void)lane;
+    (void)team;
+    return on ? 1u << (column & 31u) : 0u;
+#endif
 }
 
 /* All columns of a batch: one row of each bundle of B. The next columns are on their way while these are
@@ -156,37 +172,52 @@ INLINE void twin_mark(u32 here, idx_t from, u32 lane, u32 team, GLOBAL const idx
                       SHARED const ptr_t *begins, SHARED const u32 *steps, SHARED u32 *table, bool direct,
                       SHARED u32 *used)
 {
-    u32 e = twin_next(steps, 0u, here), first = 0;
+    u32 e = twin_next(steps, 0u, here), first = 0, step = e < here ? steps[e] : 0u;
     idx_t now = 0;
-    bool on = e < here && lane < steps[e] >> 2;
+    bool on = lane < step >> 2;
     if (on) now = b_col[begins[e] + lane];
     while (e < here) {
         idx_t then = 0;
-        bool more = false;
         first += team;
-        if (first >= steps[e] >> 2) {
-            e = twin_next(steps, e + (steps[e] & 3u), here);
+        if (first >= step >> 2) {
+            e = twin_next(steps, e + (step & 3u), here);
             first = 0;
+            step = e < here ? steps[e] : 0u;
         }
-        if (e < here) more = first + lane < steps[e] >> 2;
+        const bool more = first + lane < step >> 2;
         if (more) then = b_col[begins[e] + first + lane];
-        if (on) twin_enter(table, direct, used, (u32)(now - from));
+        const u32 column = (u32)(now - from), bits = twin_bits(on, column, lane, team);
+        if (bits) twin_enter(table, direct, used, column >> 5, bits);
         now = then;
         on = more;
     }
 }
 
+/* How many threads of the team before this one say yes; *total: how many do. */
+INLINE u32 twin_rank(bool yes, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
+{
+#if TULLE_CUDA
+    const u32 vote = lanes_vote(yes, team);
+    (void)lane;
+    (void)scan;
+    *total = popcount32(vote);
+    return lanes_before(vote, team);
+#else
+    return twin_scan(yes ? 1u : 0u, team, lane, scan, total);
+#endif
+}
+
 /* The words of the table to its front, in their order if that is their place already, else sorted. Returns
- * how many; *entries: columns. */
+ * how many; *entries: columns. The team is a warp, or the work group. */
 INLINE u32 twin_pack(SHARED u64 *words, u32 slots, bool direct, u32 lane, u32 team, SHARED u32 *scan,
                      u32 *entries)
 {
     u32 count = 0, own = 0;
     for (u32 base = 0; base < slots; base += team) {
-        const u64 word = base + lane < slots ? words[base + lane] : NOTHING32;
-        const bool there = (u32)word != 0u && base + lane < slots;
+        const u64 word = base + lane < slots ? words[base + lane] : 0;
+        const bool there = (u32)word != 0u;
         u32 total;
-        const u32 before = twin_scan(there ? 1u : 0u, team, lane, scan, &total);
+        const u32 before = twin_rank(there, team, lane, scan, &total);
         OWN_SYNC(team);                         /* all have read these slots, and those before */
         if (there) {
             words[count + before] = direct ? (u64)(base + lane) << 32 | (u32)word : word;
@@ -383,8 +414,6 @@ INLINE twin_item twin_fetch(u32 step, ptr_t b, u32 j, GLOBAL const idx_t *RESTRI
     twin_item x;
     const u32 length = step >> 2, deep = step & 3u;
     x.on = j < length;
-    x.column = 0;
-    x.v[0] = x.v[1] = x.v[2] = VAL_ZERO;
     if (x.on) {
         x.column = b_col[b + j];
         x.v[0] = b_val[b + j];
@@ -392,6 +421,14 @@ INLINE twin_item twin_fetch(u32 step, ptr_t b, u32 j, GLOBAL const idx_t *RESTRI
         if (deep > 2u) x.v[2] = b_val[b + 2u * (ptr_t)length + j];
     }
     return x;
+}
+
+/* The factors of A that a bundle of B needs. */
+INLINE void twin_factors(u32 high, u32 deep, SHARED const val_t *factors, val_t a[TWIN_MOST][TWIN_MOST])
+{
+    UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
+        UNROLL for (u32 k = 0; k < TWIN_MOST; k++)
+            if (i < high && k < deep) a[i][k] = factors[i * TWIN_FACTORS + k];
 }
 
 /* Its products with `high` rows of A, each sum in the order of A; a: their factors, n apart their sums. */
@@ -426,13 +463,15 @@ INLINE void twin_walk(u32 here, idx_t from, u32 high, u32 lane, u32 team, GLOBAL
             step = e < here ? steps[e] : 0u;
         }
         const twin_item then = twin_fetch(step, e < here ? begins[e] : 0, first + lane, b_col, b_val);
-        if (fresh)
-            UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
-                UNROLL for (u32 k = 0; k < TWIN_MOST; k++)
-                    a[i][k] = i < high && k < deep ? factors[i * TWIN_FACTORS + was + k] : VAL_ZERO;
+        const bool full = high == TWIN_MOST && deep == TWIN_MOST;
+        if (fresh) {
+            if (full) twin_factors(TWIN_MOST, TWIN_MOST, factors + was, a);
+            else twin_factors(high, deep, factors + was, a);
+        }
         if (now.on) {
-            const u32 place = twin_place(marks, keys, slots, (u32)(now.column - from));
-            twin_add(high, deep, a, sums + place, n, now.v);
+            SHARED val_t *sum = sums + twin_place(marks, keys, slots, (u32)(now.column - from));
+            if (full) twin_add(TWIN_MOST, TWIN_MOST, a, sum, n, now.v);
+            else twin_add(high, deep, a, sum, n, now.v);
         }
         fresh = e != was;
         if (fresh || TEAM_FIXED) CREW_SYNC(team);
