@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * arrange.cl - bhSPARSE's last stage: copies the entries of C from C~ (the intermediate result, with room for
- * the upper bound of each row) and from the areas of merged rows.
+ * arrange.cl - bhSPARSE's last stage: copies the entries of C from C~, the intermediate result (upper.cl),
+ * and from the areas of merged rows.
  *
  *   arrange        rows of C~, a team of `team` consecutive threads per row; skips rows that did not fit
  *                  into C~, which are in an area

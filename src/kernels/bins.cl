@@ -41,7 +41,7 @@ KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *
         } else {
             need = products[r] < span[r] ? products[r] : span[r];
             c = symbolic_class(limits, entries, products[r], span[r]);
-            if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* needs no counting */
+            if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* is exact */
         }
     }
     const int known = i0 < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] != 0u;

@@ -19,8 +19,8 @@
 #define CLASS_BITS      2       /* bitmask, a team per row             ranks, a team per row                */
 #define CLASS_ROWS      7       /* hash, several rows per block        hash, several rows per block         */
 #define CLASS_BLOCK     12      /* hash, a block per row               ranks, a block per row               */
-#define CLASS_HASH      15      /* hash that goes on in global memory  hash, a block a row, sorted after    */
-#define CLASS_MASK      16      /* bitmask, a block per row                                                      */
+#define CLASS_HASH      15      /* hash, continued in global memory    hash, a block per row, then sorted   */
+#define CLASS_MASK      16      /* bitmask, a block per row                                                 */
 #define CLASS_DENSE     17      /* windows of bits, a block per row    windows of values, a block per row   */
 #define CLASS_FEW       18      /* 9: in registers; up to 2, 4, ... 512 products; register-aware policies   */
 #define CLASSES         27

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_rank_block.cl - numeric_rank.cl for long rows, a block a row: groups of threads walk rows of B side
- * by side and add with atomics.
+ * numeric_rank_block.cl - numeric_rank.cl for long rows, a block per row: groups of threads process several
+ * rows of B at once and add with atomics.
  *
- * Shared memory: 8 bytes for each 32 columns of the span, a multiple of 16, then a value for each entry of
- * the row. */
+ * Shared memory: 8 bytes for each 32 columns of the span, rounded up to a multiple of 16, then a value for
+ * each entry of the row. */
 
 #define AHEAD 2u
 
