@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by
- * row on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
+ * chunks.c - passes X and Y, on host or device and in either order, to the kernels as chunks of columns that
+ * are row-major on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
- *   on the device, row by row    used as it lies
- *   on the device, by columns    a chunk is turned into workspace and, of Y, back
- *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent;
- *   Y comes
- *                                back the same way
- *   on the host, by columns      the same of columns, and the device turns them
+ *   on the device, row-major       used in place
+ *   on the device, column-major    a chunk is transposed into workspace and, for Y, back
+ *   on the host, row-major         host threads gather the rows of a chunk in parts, which are sent to the
+ *                                  device; Y is returned in the same way
+ *   on the host, column-major      the same for columns; the device transposes them
  *
- * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the
- * parts pass through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is
- * over, unpacks what came back when its turn comes, and never waits for more than that.  So the host's
- * gathering, copies in both directions and kernels go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane,
- * one thing after the other (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns,
- * if memory allows.
+ * If both are on the device, all work is enqueued chunk after chunk.  Otherwise chunk i uses lane 1 + i%2,
+ * and parts are transferred through a ring of pinned slots: the host fills a slot as soon as the previous
+ * copy from it is complete, and unpacks a returned part when the slot is needed again; it waits for nothing
+ * else.  So gathering on the host, copies in both directions and kernels overlap.  TULLE_SPMM_OVERLAP=off:
+ * one lane and no overlap (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if
+ * memory allows.
  *
- * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from
- * the host, for each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept
+ * Device memory: for each lane, a chunk of each of X and Y unless it is used in place, two if it is
+ * column-major on the host; as many columns as the limit allows, at least one.  Host memory, pinned and kept
  * with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
 #include "gpu/spmm.h"
@@ -30,15 +29,15 @@
 enum {
     WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS / 2,
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
-    SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
-    VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
-    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where
-                                         * they are fewer */
-    LINK = 64,                          /* how much faster device memory is than the way to the host */
-    CHUNKS = 16,                        /* that the columns are cut into, where there are enough    */
+    SMALL = 1 << 20,                    /* bytes; smaller host matrices do not use several lanes    */
+    VECTOR = 16,                        /* bytes of a vector load                                    */
+    LINE = 2048,                        /* bytes of a row of a chunk, below which the host gathers at half
+                                         * the speed */
+    LINK = 64,                          /* ratio of bandwidths: device memory to host link          */
+    CHUNKS = 16,                        /* number of chunks, if there are enough columns            */
     CHUNK_MOST = 1 << 30,               /* bytes of X and Y in a chunk from the host                */
-    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only turned                     */
-    TURNED_COLUMNS = 128,               /* but not fewer columns than that                          */
+    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only transposed                 */
+    TURNED_COLUMNS = 128,               /* but such a chunk has at least so many columns            */
     COLUMNS_MOST = 1 << 30,
     THREADS = 256, TILE_LOG2 = 10       /* of kernels/dense.cl                                      */
 };
@@ -47,21 +46,21 @@ typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
 
 typedef struct side {
     tulle_dense M;
-    uint64_t    at;                     /* values before the first                                  */
+    uint64_t    at;                     /* offset of the first value, in values                     */
     road        road;
     tl_dmem     chunk[WAYS_MOST];
 } side;
 
-/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a
- * column where it lies by columns. */
+/* The part of a matrix in a slot: `length` values, from `at` on, of each of `lines` lines.  A line is a row
+ * of a row-major matrix, or a column of a column-major one. */
 typedef struct part {
     int64_t line, lines, at, length;
 } part;
 
 typedef struct slot {
     char *p;
-    bool  busy;                         /* a copy has it, flag and all                              */
-    bool  back;                         /* and brings this part of Y                                */
+    bool  busy;                         /* in use by a copy whose flag is set behind it             */
+    bool  back;                         /* the copy returns this part of Y                          */
     part  part;
 } slot;
 
@@ -77,7 +76,7 @@ typedef struct run {
     size_t           size;              /* of a value                                               */
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
-    bool             staged;            /* something comes from the host                            */
+    bool             staged;            /* X or Y is on the host                                    */
     bool             overlap;
     slot             slot[SLOTS];
     int              slots, next;
@@ -94,33 +93,33 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The device turns it. */
+/* Must the device transpose it? */
 static bool is_turned(const side *m)
 {
     return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
 }
 
-/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at
- * such a multiple. */
+/* The leading dimension of a chunk, in values; kernels use loads of 16 bytes if every row is aligned to
+ * that. */
 static int64_t pitch_of(const side *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
     return is_turned(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
-/* Bytes of a chunk that the kernels see. */
+/* Bytes of a chunk in the layout for the kernels. */
 static uint64_t seen_bytes(const side *m, int64_t cols)
 {
     return (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
 }
 
-/* Columns come from the host that the device turns: a single one lies both ways. */
+/* Are columns sent from the host and transposed on the device?  A single column needs no transpose. */
 static bool has_two(const side *m, int64_t cols)
 {
     return m->road == FROM_HOST && is_turned(m) && cols > 1;
 }
 
-/* Behind them, columns from the host as they came. */
+/* The columns from the host before the transpose, stored after the chunk. */
 static tl_dmem as_it_came(const side *m, int way, int64_t cols)
 {
     if (!has_two(m, cols)) return m->chunk[way];
@@ -153,7 +152,7 @@ static uint32_t threads_for(const tl_gpu *gpu)
     return gpu->caps.threads_block < THREADS ? gpu->caps.threads_block : THREADS;
 }
 
-/* Lines of a tile: 32, more where lines are short, fewer where there are few. */
+/* Lines of a tile: 32, more if lines are short, fewer if there are few. */
 static uint32_t tile_lines(uint64_t lines, uint64_t length)
 {
     uint32_t high = tl_log2_up(lines), wide = tl_log2_up(length);
@@ -164,7 +163,7 @@ static uint32_t tile_lines(uint64_t lines, uint64_t length)
 
 typedef struct lines { tl_dmem mem; uint64_t at, ld; } lines;
 
-/* `count` lines of `length` values become `length` lines of `count`. */
+/* Transposes `count` lines of `length` values. */
 static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
 {
     uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
@@ -194,7 +193,7 @@ static char *host_at(const run *r, const side *m, int64_t line, int64_t at)
     return (char *)m->M.values + (m->at + (size_t)(line * m->M.ld + at)) * r->size;
 }
 
-/* Each thread takes its share of the bytes, wherever lines end. */
+/* Each thread copies an equal number of bytes; its share may begin within a line. */
 static void carry_work(void *arg, int thread, int threads)
 {
     const carry *c = arg;
@@ -217,7 +216,7 @@ static void carry_part(const run *r, const side *m, const slot *k, bool back)
 
 /* ---- the ring */
 
-/* Slot i is free when this returns; what it brought is where it belongs. */
+/* Waits until slot i is free; a returned part of Y has then been unpacked. */
 static tulle_status finish(run *r, int i)
 {
     tulle_status status = TULLE_OK;
@@ -230,7 +229,7 @@ done:
     return status;
 }
 
-/* The slot is busy until its flag is reached; without overlap the host waits for that here. */
+/* Sets the flag of a slot, which is busy until it is reached; without overlap the host waits for it here. */
 static tulle_status give(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;
@@ -242,8 +241,8 @@ done:
     return status;
 }
 
-/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one
- * that is longer than a slot. */
+/* Copies columns of a host matrix to the device or back, in parts of whole lines, or of pieces of a line that
+ * is longer than a slot. */
 static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
 {
     tulle_status status = TULLE_OK;
@@ -277,8 +276,8 @@ done:
 
 /* ---- one chunk */
 
-/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came.
- */
+/* The columns, on the device, of a matrix to be transposed: the caller's array, or those sent from the
+ * host. */
 static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
 {
     if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
@@ -286,7 +285,8 @@ static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
         {(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
 }
 
-/* Where the kernels find the columns of a matrix, and the columns there where they are read. */
+/* The place where the kernels access the columns of a matrix; the columns are copied there if they are
+ * read. */
 static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read,
                           lines *place)
 {
@@ -355,9 +355,9 @@ done:
     return status;
 }
 
-/* ---- how many columns, how many lanes, and the memory for them */
+/* ---- number of columns, number of lanes, and the memory for them */
 
-/* Of a chunk of so many columns. */
+/* Bytes of a chunk of so many columns. */
 static uint64_t side_bytes(const side *m, int64_t cols)
 {
     const side none = {.M = m->M, .road = m->road};
@@ -367,13 +367,13 @@ static uint64_t side_bytes(const side *m, int64_t cols)
            + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
 }
 
-/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
+/* Device bytes per column of a chunk: X, Y, and the partial sums of long rows. */
 static uint64_t column_bytes(const run *r)
 {
     return side_bytes(&r->X, 1) + side_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
 }
 
-/* Of all chunks and sums for so many lanes, as the pool counts them. */
+/* Bytes of all chunks and partial sums for so many lanes, rounded as by the pool. */
 static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
 {
     const uint64_t parts[] = {side_bytes(&r->X, cols), side_bytes(&r->Y, cols),
@@ -388,7 +388,7 @@ static int64_t at_least_one(uint64_t columns, int64_t most)
     return columns < 1 ? 1 : columns < (uint64_t)most ? (int64_t)columns : most;
 }
 
-/* Rows of a chunk are whole vectors, where there is more than one. */
+/* Rounds the width down to whole vectors, if there is more than one. */
 static int64_t even(const run *r, int64_t width)
 {
     int64_t vector = VECTOR / (int64_t)r->size;
@@ -407,8 +407,8 @@ static bool comes_in(const side *m, tulle_order order)
     return m->road == FROM_HOST && m->M.order == order;
 }
 
-/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took
- * to come; the host gathers long stretches of its rows, and fills a slot with columns. */
+/* The smallest efficient width.  A kernel reads all of A for a chunk, which should not take longer than the
+ * transfer of the chunk; the host should gather long parts of its rows, and fill a slot with columns. */
 static int64_t least_width(const run *r)
 {
     double bytes = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
@@ -419,7 +419,7 @@ static int64_t least_width(const run *r)
     return ((int64_t)bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
 }
 
-/* What would be best if memory were no matter. */
+/* The best width if memory is not limited. */
 static int64_t best_width(const run *r, uint64_t each)
 {
     int64_t all = least(r->cols, COLUMNS_MOST), line = least_width(r);
@@ -434,7 +434,7 @@ static int64_t best_width(const run *r, uint64_t each)
     return least(width < line ? line : width, all);
 }
 
-/* The driver is asked only where it matters: that takes time. */
+/* The driver is queried only if it matters, since that takes time. */
 static uint64_t free_bytes(const run *r, uint64_t wanted)
 {
     uint64_t once = r->driver->caps(r->device)->memory_free;
@@ -489,7 +489,7 @@ done:
     return status;
 }
 
-/* Fewer columns, then one lane, where the device has less than it was thought to have. */
+/* Allocates the chunks.  If the device has less memory than expected: fewer columns, then a single lane. */
 static tulle_status make_chunks(run *r)
 {
     tulle_status status;
@@ -501,7 +501,7 @@ static tulle_status make_chunks(run *r)
     return status;
 }
 
-/* Slots for parts of chunks; a row at least.  Less memory makes smaller slots. */
+/* Allocates slots for parts of chunks, each for at least one row; smaller slots if memory is short. */
 static tulle_status make_slots(run *r)
 {
     tulle_status status = TULLE_OK;
@@ -529,9 +529,9 @@ static tulle_status make_slots(run *r)
     return status;
 }
 
-/* ---- all of it */
+/* ---- all columns */
 
-/* A single column is row by row, too. */
+/* A single column is row-major, too. */
 static side side_of(const tulle_dense *M, uint64_t at)
 {
     side s = {.M = *M, .at = at};
@@ -589,7 +589,7 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     stats->sec_numeric = tl_gpu_now(gpu) - start;
     timed =
         timed
-        && tl_gpu_compiling(gpu) == compiling; /* else the device waited for its kernels between the marks */
+        && tl_gpu_compiling(gpu) == compiling; /* else the time between the marks includes compilation */
     if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
     stats->waits += (int)(r.driver->waits(r.device) - waits);
     if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
@@ -642,7 +642,7 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
     tl_types types = dense_types(Y->val_type);
     if (count == 0 || length == 0 || (beta.re == 1 && beta.im == 0)) return TULLE_OK;
     if (Y->place == TULLE_HOST) return tl_spmm_scale(b, &(tl_spmm_request){.Y = Y, .beta = beta});
-    if (Y->ld == length) {              /* no gaps: one long line */
+    if (Y->ld == length) {              /* contiguous: one long line */
         length *= count;
         count = 1;
     }

@@ -118,11 +118,11 @@ KERNEL(ellr_build)(u64 rows, u64 pitch, u32 team, u32 groups, u64 spans, GLOBAL 
 /* ---- the product: Algorithm 1
  *
  *   rows, pitch   N and N'
- *   team_log2      log2(T)
- *   cols, tiles    columns of X and Y; number of tiles of Lc columns
- *   works          tiles times blocks of rows
+ *   team_log2     log2(T)
+ *   cols, tiles   columns of X and Y; number of tiles of Lc columns
+ *   works         tiles times blocks of rows
  *   wide          1: rows of a tile of X are aligned; 2: those of Y, to 16 bytes
- *   x_at, x_ld     offset of X and its leading dimension, in values
+ *   x_at, x_ld    offset of X and its leading dimension, in values
  *   factors       alpha and beta, real and imaginary parts */
 #define ELLR_ARGS \
     u64 rows, u64 pitch, u32 team_log2, u32 cols, u32 tiles, u64 works, u32 wide, \

@@ -9,7 +9,7 @@
  *   groups    position of each group of rows in list, and number of rows; not given: `per` rows each, in
  *             order
  *   cursors   [cursor]: the number of groups; given together with groups
- *   slots       of the table: shared memory is slots * sizeof(key_t) */
+ *   slots     of the table: shared memory is slots * sizeof(key_t) */
 
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
                       GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr,
