@@ -3,8 +3,8 @@
  * policy_speck.c - the choice of spECK (Parger et al., PPoPP 2020) on a CPU.
  *
  * Rows with one entry use "direct", rows whose window is narrow compared to their products use the dense
- * accumulator, all others are hashed.  spECK decides by the shared memory that a hash map would take; here the
- * second-level cache takes its place.
+ * accumulator, all others are hashed. spECK decides by the shared memory that a hash map would take; here
+ * the second-level cache takes its place.
  *
  * On a GPU the numbers below control its two steps; those that differ from the paper's Table 2 were measured
  * on an H200 (docs/papers.md). */
