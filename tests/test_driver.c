@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_driver.c - every function of the driver table, on every driver that has a device: memory, copies, small
- * kernels in the dialect of src/kernels with each macro of its preludes, time, queues, and error messages.
+ * test_driver.c - every function of the driver table, on every driver that has a device: memory, copies,
+ * small kernels in the dialect of src/kernels with each macro of its preludes, time, queues, and error
+ * messages.
  *
  * TULLE_TEST_DEVICE ("opencl:0") selects one driver. */
 #define _POSIX_C_SOURCE 200809L
