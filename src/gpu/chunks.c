@@ -42,14 +42,14 @@ enum {
     THREADS = 256, TILE_LOG2 = 10       /* of kernels/dense.cl                                      */
 };
 
-typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
+typedef enum { IN_PLACE, TRANSPOSED, FROM_HOST } method;
 
-typedef struct side {
+typedef struct operand {
     tulle_dense M;
     uint64_t    at;                     /* offset of the first value, in values                     */
-    road        road;
+    method      method;
     tl_dmem     chunk[WAYS_MOST];
-} side;
+} operand;
 
 /* The part of a matrix in a slot: `length` values, from `at` on, of each of `lines` lines.  A line is a row
  * of a row-major matrix, or a column of a column-major one. */
@@ -72,7 +72,7 @@ typedef struct run {
     tl_gpu_spmm     *s;
     tl_types         types;
     tl_c64           alpha, beta;
-    side             X, Y;
+    operand          X, Y;
     size_t           size;              /* of a value                                               */
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
@@ -94,33 +94,33 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Must the device transpose it? */
-static bool is_turned(const side *m)
+static bool is_transposed(const operand *m)
 {
-    return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
+    return m->method != IN_PLACE && m->M.order == TULLE_BY_COLS;
 }
 
 /* The leading dimension of a chunk, in values; kernels use loads of 16 bytes if every row is aligned to
  * that. */
-static int64_t pitch_of(const side *m, int64_t cols)
+static int64_t pitch_of(const operand *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
-    return is_turned(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+    return is_transposed(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
 /* Bytes of a chunk in the layout for the kernels. */
-static uint64_t seen_bytes(const side *m, int64_t cols)
+static uint64_t seen_bytes(const operand *m, int64_t cols)
 {
     return (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
 }
 
 /* Are columns sent from the host and transposed on the device?  A single column needs no transpose. */
-static bool has_two(const side *m, int64_t cols)
+static bool has_two(const operand *m, int64_t cols)
 {
-    return m->road == FROM_HOST && is_turned(m) && cols > 1;
+    return m->method == FROM_HOST && is_transposed(m) && cols > 1;
 }
 
 /* The columns from the host before the transpose, stored after the chunk. */
-static tl_dmem as_it_came(const side *m, int way, int64_t cols)
+static tl_dmem untransposed(const operand *m, int way, int64_t cols)
 {
     if (!has_two(m, cols)) return m->chunk[way];
     return (tl_dmem){m->chunk[way].handle,
@@ -164,7 +164,7 @@ static uint32_t tile_lines(uint64_t lines, uint64_t length)
 typedef struct lines { tl_dmem mem; uint64_t at, ld; } lines;
 
 /* Transposes `count` lines of `length` values. */
-static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
+static tulle_status transpose(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
 {
     uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
     uint64_t tiles = ((((uint64_t)count - 1) >> high) + 1) * ((((uint64_t)length - 1) >> wide) + 1);
@@ -183,12 +183,12 @@ static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, 
 
 typedef struct carry {
     const run  *r;
-    const side *of;
+    const operand *of;
     const slot *in;
     bool        back;
 } carry;
 
-static char *host_at(const run *r, const side *m, int64_t line, int64_t at)
+static char *host_at(const run *r, const operand *m, int64_t line, int64_t at)
 {
     return (char *)m->M.values + (m->at + (size_t)(line * m->M.ld + at)) * r->size;
 }
@@ -208,7 +208,7 @@ static void carry_work(void *arg, int thread, int threads)
     }
 }
 
-static void carry_part(const run *r, const side *m, const slot *k, bool back)
+static void carry_part(const run *r, const operand *m, const slot *k, bool back)
 {
     carry c = {r, m, k, back};
     tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.lines * k->part.length), carry_work, &c);
@@ -230,7 +230,7 @@ done:
 }
 
 /* Sets the flag of a slot, which is busy until it is reached; without overlap the host waits for it here. */
-static tulle_status give(run *r, int lane, int i, bool back)
+static tulle_status set_flag(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;
     TRY(r->driver->flag(r->b, r->device, lane, i));
@@ -243,7 +243,8 @@ done:
 
 /* Copies columns of a host matrix to the device or back, in parts of whole lines, or of pieces of a line that
  * is longer than a slot. */
-static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
+static tulle_status pass(run *r, const operand *m, int lane, int64_t col, int64_t cols, tl_dmem there,
+                         bool back)
 {
     tulle_status status = TULLE_OK;
     const bool by_cols = m->M.order == TULLE_BY_COLS;
@@ -268,7 +269,7 @@ static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t c
             carry_part(r, m, s, false);
             TRY(r->driver->send(r->b, r->device, lane, to, s->p, bytes));
         }
-        TRY(give(r, lane, i, back));
+        TRY(set_flag(r, lane, i, back));
     }
 done:
     return status;
@@ -278,30 +279,30 @@ done:
 
 /* The columns, on the device, of a matrix to be transposed: the caller's array, or those sent from the
  * host. */
-static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
+static lines columns_at(const operand *m, int way, int64_t col, int64_t cols)
 {
-    if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
+    if (m->method == FROM_HOST) return (lines){untransposed(m, way, cols), 0, (uint64_t)m->M.rows};
     return (lines){
         {(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
 }
 
 /* The place where the kernels access the columns of a matrix; the columns are copied there if they are
  * read. */
-static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read,
+static tulle_status bring(run *r, const operand *m, int way, int lane, int64_t col, int64_t cols, bool read,
                           lines *place)
 {
     tulle_status status = TULLE_OK;
     const tulle_dense *M = &m->M;
-    if (m->road == AS_IT_LIES) {
+    if (m->method == IN_PLACE) {
         *place = (lines){{(uint64_t)(uintptr_t)M->values, 0}, m->at + (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
     *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(m, cols)};
     if (!read) return TULLE_OK;
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), false));
-    if (m->road == TURNED || has_two(m, cols))
-        TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), false));
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
 done:
     return status;
 }
@@ -309,11 +310,11 @@ done:
 static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
 {
     tulle_status status = TULLE_OK;
-    const side *m = &r->Y;
-    if (m->road == TURNED || has_two(m, cols))
-        TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), true));
+    const operand *m = &r->Y;
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), true));
 done:
     return status;
 }
@@ -358,25 +359,25 @@ done:
 /* ---- number of columns, number of lanes, and the memory for them */
 
 /* Bytes of a chunk of so many columns. */
-static uint64_t side_bytes(const side *m, int64_t cols)
+static uint64_t operand_bytes(const operand *m, int64_t cols)
 {
-    const side none = {.M = m->M, .road = m->road};
-    if (m->road == AS_IT_LIES) return 0;
+    const operand none = {.M = m->M, .method = m->method};
+    if (m->method == IN_PLACE) return 0;
     if (!has_two(m, cols)) return seen_bytes(m, cols);
-    return as_it_came(&none, 0, cols).offset
+    return untransposed(&none, 0, cols).offset
            + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
 }
 
 /* Device bytes per column of a chunk: X, Y, and the partial sums of long rows. */
 static uint64_t column_bytes(const run *r)
 {
-    return side_bytes(&r->X, 1) + side_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
+    return operand_bytes(&r->X, 1) + operand_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
 }
 
 /* Bytes of all chunks and partial sums for so many lanes, rounded as by the pool. */
 static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
 {
-    const uint64_t parts[] = {side_bytes(&r->X, cols), side_bytes(&r->Y, cols),
+    const uint64_t parts[] = {operand_bytes(&r->X, cols), operand_bytes(&r->Y, cols),
                               r->s->pieces.parts * (uint64_t)cols * r->size};
     uint64_t bytes = 0;
     for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
@@ -397,14 +398,14 @@ static int64_t even(const run *r, int64_t width)
 
 static double staged_bytes(const run *r)
 {
-    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0)
-                  + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
+    double rows = (r->X.method == FROM_HOST ? (double)r->X.M.rows : 0)
+                  + (r->Y.method == FROM_HOST ? (double)r->Y.M.rows : 0);
     return rows * (double)r->cols * (double)r->size;
 }
 
-static bool comes_in(const side *m, tulle_order order)
+static bool comes_in(const operand *m, tulle_order order)
 {
-    return m->road == FROM_HOST && m->M.order == order;
+    return m->method == FROM_HOST && m->M.order == order;
 }
 
 /* The smallest efficient width.  A kernel reads all of A for a chunk, which should not take longer than the
@@ -479,10 +480,10 @@ static tulle_status ask_chunks(run *r)
     tulle_status status = TULLE_OK;
     for (int i = 0; i < r->ways; i++) {
         TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
-        if (r->X.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
-        if (r->Y.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
+        if (r->X.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
+        if (r->Y.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
     }
 done:
     if (status != TULLE_OK) free_chunks(r);
@@ -508,8 +509,8 @@ static tulle_status make_slots(run *r)
     tl_gpu *gpu = r->gpu;
     uint64_t row = (uint64_t)r->width * r->size, rows = 1;
     if (!r->staged) return TULLE_OK;
-    if (r->X.road == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
-    if (r->Y.road == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
+    if (r->X.method == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
+    if (r->Y.method == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
     uint64_t bytes = rows > SLOT_MOST / row ? SLOT_MOST : rows * row;
     r->slots = chunks_of(r) == 1 && rows * row <= bytes ? 3 : SLOTS;
     for (;;) {
@@ -532,14 +533,14 @@ static tulle_status make_slots(run *r)
 /* ---- all columns */
 
 /* A single column is row-major, too. */
-static side side_of(const tulle_dense *M, uint64_t at)
+static operand operand_of(const tulle_dense *M, uint64_t at)
 {
-    side s = {.M = *M, .at = at};
+    operand s = {.M = *M, .at = at};
     if (M->order == TULLE_BY_COLS && M->cols == 1) {
         s.M.order = TULLE_BY_ROWS;
         s.M.ld = 1;
     }
-    s.road = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TURNED : AS_IT_LIES;
+    s.method = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TRANSPOSED : IN_PLACE;
     return s;
 }
 
@@ -562,16 +563,16 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
              .alpha = alpha,
              .beta = beta,
              .types = dense_types(Y->val_type),
-             .X = side_of(X, 0),
-             .Y = side_of(Y, y_at),
+             .X = operand_of(X, 0),
+             .Y = operand_of(Y, y_at),
              .size = tl_type_size(Y->val_type),
              .cols = Y->cols};
     double start = tl_gpu_now(gpu), compiling = 0;
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
-    r.staged = r.X.road == FROM_HOST || r.Y.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST || r.Y.method == FROM_HOST;
     bool ends_here = !gpu->foreign || Y->place == TULLE_HOST, timed = !r.staged && ends_here;
-    if (is_turned(&r.X) || is_turned(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X) || is_transposed(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(choose(&r));
     TRY(make_chunks(&r));
     TRY(make_slots(&r));
@@ -603,13 +604,13 @@ done:
 
 bool tl_columns_travel(const tulle_dense *M)
 {
-    return side_of(M, 0).road != AS_IT_LIES;
+    return operand_of(M, 0).method != IN_PLACE;
 }
 
 uint64_t tl_columns_bytes(const tulle_dense *M, int64_t cols)
 {
-    side s = side_of(M, 0);
-    return side_bytes(&s, cols);
+    operand s = operand_of(M, 0);
+    return operand_bytes(&s, cols);
 }
 
 tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols,
@@ -618,14 +619,14 @@ tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, 
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s,
-             .types = dense_types(M->val_type), .X = side_of(M, 0),
+             .types = dense_types(M->val_type), .X = operand_of(M, 0),
              .size = tl_type_size(M->val_type), .cols = cols, .width = cols, .ways = 1, .overlap = true};
     lines place;
     *ld = pitch_of(&r.X, cols);
-    r.staged = r.X.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST;
     r.X.chunk[0] = to;
     if (M->rows == 0) return TULLE_OK;
-    if (is_turned(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(make_slots(&r));
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));

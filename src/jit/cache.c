@@ -66,7 +66,7 @@ void tl_cache_open(tl_cache *cache)
 }
 
 /* Records the first problem; later ones usually follow from it. */
-static void note(tl_cache *cache, const char *what, int error)
+static void record_problem(tl_cache *cache, const char *what, int error)
 {
     if (!cache->trouble[0])
         snprintf(cache->trouble, sizeof cache->trouble, "%.160s: %.80s", what, strerror(error));
@@ -196,7 +196,7 @@ static int open_folder(tl_cache *cache, bool make)
     int folder = open(cache->path, how);
     if (folder < 0 && errno == ENOENT && make && make_folder(cache)) folder = open(cache->path, how);
     if (folder < 0) {
-        if (errno != ENOENT || make) note(cache, cache->path, errno);   /* it may not exist yet */
+        if (errno != ENOENT || make) record_problem(cache, cache->path, errno);   /* it may not exist yet */
         return -1;
     }
     if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble))
@@ -227,7 +227,7 @@ bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *ima
     entry_name(key, name);
     file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file < 0) {
-        if (errno != ENOENT && errno != ELOOP) note(cache, cache->path, errno);
+        if (errno != ENOENT && errno != ELOOP) record_problem(cache, cache->path, errno);
         goto done;
     }
     if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof h) goto done;
@@ -284,7 +284,7 @@ void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
     if (folder < 0) return;
     file = open_half(folder, other);
     if (file < 0) {
-        note(cache, cache->path, errno);
+        record_problem(cache, cache->path, errno);
         goto done;
     }
     memcpy(h.magic, magic, sizeof magic);
@@ -302,7 +302,7 @@ void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
     }
     if (!written) {
         unlinkat(folder, other, 0);
-        note(cache, cache->path, error);
+        record_problem(cache, cache->path, error);
     }
 done:
     close(folder);
@@ -391,7 +391,7 @@ void tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit)
         qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_age);
         for (int64_t i = 0; i < l.count && bytes > limit; i++) {
             if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT)
-                note(cache, l.entries[i].name, errno);
+                record_problem(cache, l.entries[i].name, errno);
             bytes -= l.entries[i].bytes;
         }
     }
