@@ -102,7 +102,7 @@ typedef struct tl_product {
     tl_types          types;            /* ptr, idx, val; each step has its own key   */
     uint32_t          rows;
     int64_t           a_nnz;
-    enum { TL_NOTHING, TL_ANALYZED, TL_COUNTED } known;     /* of C: its products, its entries   */
+    enum { TL_NOTHING, TL_ANALYZED, TL_COUNTED } known;     /* nothing, products of C, entries of C */
     uint64_t          begun;            /* bytes taken when rows were analyzed       */
     tl_operand        A, B;
     bool              same;             /* B is A, and all rows are used: copied and checked only once */

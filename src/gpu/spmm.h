@@ -107,7 +107,7 @@ struct tl_gpu_spmm {
     bool          keeps;                /* values are copied, wherever A is                       */
     uint64_t      limit;                /* bytes for all data on the device; 0: what is free      */
     uint64_t      taken;                /* of these, by A and its data structures                 */
-    uint64_t      mean, most;           /* entries of a row                              */
+    uint64_t      mean, most;           /* entries per row: average, maximum                      */
     tl_row_pieces pieces;
     tl_rows_shape forced;               /* block 0: not forced                                    */
     tl_ellr       ellr;

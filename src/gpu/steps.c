@@ -78,7 +78,7 @@ static bool has_few(const tl_product *p, int step)
     return p->sizes[step].limits[LIMIT_FEW] > 0;
 }
 
-/* Is it worth sorting rows into classes?  If not, *only is the class for all of them. */
+/* Decides whether to sort rows into classes; if not, *only is the class for all of them. */
 static bool decide(const tl_product *p, int step, int *only)
 {
     const tl_gpu_step *s =

@@ -6,7 +6,7 @@
  *   delta_hash_count    a hash table in shared memory with at least two slots for each product, and
  *                       Algorithm 1: a row whose keys collide too often, or that has more entries than the
  *                       table is for, or that is dense from the start, is listed in `redo`
- *   delta_dense_count   a bit a column; the columns pass in windows of words * 32
+ *   delta_dense_count   one bit per column, in windows of words * 32 columns
  *
  * Keys are columns relative to the first of the row; hash function (key * prime) mod slots, linear probing.
  * The paper does not say how many collisions it allows; here it is `slots`, four times what random keys

@@ -27,7 +27,7 @@
 #define LANES_SYNC()                    /* nothing to wait for: a warp is one thread */
 #endif
 
-/* Where values are added up: a hash table, or an array with a bitmap. */
+/* The accumulator: a hash table, or an array with a bitmap. */
 typedef struct sums_t {
     SHARED val_t *sums;
     SHARED key_t *keys;                 /* hash                        */

@@ -58,7 +58,7 @@
             }                                                                                                \
             before = x[e];                                                                                   \
         }                                                                                                    \
-        /* Columns that begin here are summed; what comes before the first of them waits for the thread      \
+        /* Sums the columns that begin in this thread; products before the first of them wait for the thread \
          * before. */                                                                                        \
         sum = VAL_ZERO;                                                                                      \
         UNROLL for (u32 e = 0; e < E; e++)                                                                   \
