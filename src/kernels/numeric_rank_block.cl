@@ -43,8 +43,8 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
             before += popcount32(pairs[2u * s]);
         }
         BARRIER();
-        if (8u * n < 32u * used)                /* few bits: a thread per word; many: a thread per bit, so that
-                                                 * writes coalesce */
+        if (8u * n < 32u * used)                /* few bits: a thread per word; many: a thread per bit, to
+                                                 * coalesce writes */
             for (u32 s = t; s < used; s += threads) {
                 u32 bits = pairs[2u * s], k = pairs[2u * s + 1u];
                 for (; bits; bits &= bits - 1u, k++)

@@ -107,7 +107,7 @@ typedef long   i64;
     do {                                                                        \
         volatile space bits *at = (volatile space bits *)(p);                   \
         bits seen = cas(at, (bits)0, (bits)0);  /* no comma outside parentheses: */ \
-        bits was;                               /* used in macro arguments, too */    \
+        bits was;                               /* used in macro arguments, too */  \
         do {                                                                    \
             was = seen;                                                         \
             seen = cas(at, was, as_bits(as_real(was) + (real)(v)));             \
