@@ -88,7 +88,7 @@ typedef struct tl_cuda {
 #undef TL_CUDA_MEMBER
 } tl_cuda;
 
-/* Opens the library, looks up its functions, and calls cuInit; false: why has the message. count: the number
+/* Opens the library, looks up its functions, and calls cuInit; false: why has the message.  count: the number
  * of devices, at least one. */
 bool tl_cuda_open(tl_cuda *cu, int *count, char *why, size_t why_bytes);
 void tl_cuda_close(tl_cuda *cu);

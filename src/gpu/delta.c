@@ -290,7 +290,7 @@ void tl_fit_delta_hash(const tl_product *p, tl_job *j)
 }
 
 /* A word of the bitmap for each 32 columns; in the numeric step also the values and a word for the position
- * in the row. columns: the window size to aim at.  Slots are words (symbolic) or columns (numeric). */
+ * in the row.  columns: the window size to aim at.  Slots are words (symbolic) or columns (numeric). */
 static void fit_window(const tl_product *p, tl_job *j, uint32_t threads, uint64_t columns)
 {
     const tl_caps *caps = &p->gpu->caps;

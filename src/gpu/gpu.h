@@ -144,7 +144,7 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
 
 /* ---- delta.c: reads the decision tree for local scheduling, if there is one, and traces it */
 tulle_status tl_delta_ready(tl_base *b, tl_gpu *gpu);
-/* Sets whether rows are sorted into bins (1, 0; -1: as in the policy); *was gets the previous setting. seen:
+/* Sets whether rows are sorted into bins (1, 0; -1: as in the policy); *was gets the previous setting.  seen:
  * the features of the last product, for both steps. */
 void         tl_gpu_schedule(tl_gpu *gpu, int force, int *was, double seen[2][TL_FEATURES]);
 

@@ -18,7 +18,7 @@ void tl_nvrtc_version(char *text, size_t bytes);
 bool tl_nvrtc_archs(int *list, int room, int *count, char *text, size_t bytes);
 
 /* arch "sm_90" gives machine code, "compute_90" PTX.  For an sm newer than NVRTC the output is PTX for the
- * newest architecture below it. log, unless NULL, gets the compiler's output, with registers and spills of
+ * newest architecture below it.  log, unless NULL, gets the compiler's output, with registers and spills of
  * every kernel.  The message of TULLE_ECOMPILE has the file's name and the first error.  May be called by
  * several threads at once, each with its own base. */
 tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, const char *source,

@@ -48,7 +48,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     } else {
         TRY(tl_operand_bring(p, B, "B", 0, B->rows, &p->B));
     }
-    /* Only the pattern is wanted: the arrays of columns are passed as values, which are ignored. */
+    /* If only the pattern is wanted, any array will do as values: the columns. */
     if (!request->values) {
         p->A.val = p->A.col;
         p->B.val = p->B.col;

@@ -25,7 +25,7 @@ typedef struct job {
     tl_image          *images;
     task              *tasks;
     int                count;
-    tl_origin          best;            /* the best origin still possible */
+    tl_origin          best;            /* the best origin that is allowed */
     atomic_int         next;
     atomic_bool        stop;
 } job;

@@ -21,7 +21,7 @@ KERNEL_FOR(4, turn)
 {
     STATIC_SHARED val_t tile[TILE + TILE_LINES];
     const u32 high = 1u << lines_log2, wide_log2 = 10u - lines_log2, wide = 1u << wide_log2;
-    const u32 pitch = wide + (high < 32u ? 32u / high : 1u);    /* avoids bank conflicts */
+    const u32 pitch = wide + (high < 32u ? 32u / high : 1u);    /* reduces bank conflicts */
     const u64 across = (length + wide - 1u) >> wide_log2,
               tiles = across * ((lines + high - 1u) >> lines_log2);
     for (u64 k = block_id(); k < tiles; k += block_count()) {

@@ -13,8 +13,8 @@
  * fail the comparison, that found no room in the table, or that are far longer than usual have no class or
  * motif.
  *
- *   sample   compares a few rows of A, reading only row pointers and first columns of B; if most of them
- *            differ, the search ends here
+ *   sample   compares a few rows of A, reading only the length and the first and last column of rows of B;
+ *            if most of them differ, the search ends here
  *   select   (motif_map.cl) decides which motifs are used
  *   take     removes the rows of these motifs from the other classes, by setting their products to zero
  *   rest     lists the remaining rows

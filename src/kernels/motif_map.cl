@@ -18,7 +18,7 @@
  * Shared memory: 8 bytes per product, their number rounded up to a power of two, and 4 bytes per entry of
  * A. */
 
-/* A single block. counts: rows of each slot, replaced by the number of its motif. motifs: MOTIF_WORDS
+/* A single block.  counts: rows of each slot, replaced by the number of its motif.  motifs: MOTIF_WORDS
  * each. */
 KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries,
                      GLOBAL const u32 *found, GLOBAL const u32 *list, GLOBAL const u32 *reps,
