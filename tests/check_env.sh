@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_env.sh ROOT - the variables of the environment are the same everywhere: in the table of src/base/env.c, where the
-# library reads them (tl_env), where tests, benches and examples set them, and in docs/tulle.1, those for tests apart.
+# check_env.sh ROOT - environment variables agree everywhere: in the table of src/base/env.c, where the
+# library reads them (tl_env), where tests, benchmarks and examples set them, and in docs/tulle.1, which
+# lists those for tests separately.
 set -euo pipefail
 cd "${1:?usage: check_env.sh ROOT}"
 
 bad=0
 complain() { echo "$1"; bad=$((bad + 1)); }
 
-# each LIST WHY: a complaint for every line of a list
+# each LIST WHY: complains about every line of a list
 each() { while read -r name; do [ -z "$name" ] || complain "$name: $2"; done <<<"$1"; }
 
 table() { sed -nE 's/^    \{"([A-Z0-9_]+)", .*, FOR_('"$1"'), .*/\1/p' src/base/env.c | sort; }
@@ -20,7 +21,7 @@ read=$(grep -rhoE 'tl_env\("[A-Z0-9_]+"\)' src --include=*.c | sed -E 's/.*"(.*)
 each "$(comm -13 <(echo "$all") <(echo "$read"))" "is read, but not in the table of src/base/env.c"
 each "$(comm -23 <(echo "$all") <(echo "$read"))" "is in the table of src/base/env.c, but never read"
 
-# tl_env with anything but a name would go round all of this
+# tl_env with anything but a literal name would bypass these checks
 ! grep -rnE 'tl_env\([^"]' src --include=*.c | grep -vE 'src/base/env\.c|const char \*name' || complain "tl_env takes a name in quotes"
 
 set_somewhere=$(grep -rhoE '((un)?setenv|gpu_ctx_env)\("TULLE_[A-Z0-9_]+"' tests bench examples --include=*.c --include=*.h |
@@ -28,7 +29,7 @@ set_somewhere=$(grep -rhoE '((un)?setenv|gpu_ctx_env)\("TULLE_[A-Z0-9_]+"' tests
 each "$(comm -13 <(echo "$all") <(echo "$set_somewhere"))" "is set by tests or benches, but not in the table"
 
 programs=$(grep -rhoE '"TULLE_LIB[A-Z0-9_]+"' programs --include=*.c | tr -d '"' | sort -u)
-# ENVIRONMENT has two parts: up to "For tests and measurements", and from there
+# The section ENVIRONMENT has two parts: before and after "For tests and measurements"
 names() { sed -nE 's/^\.It Ev //p' | tr -d ' ' | tr ',' '\n' | sort; }
 man=$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Ss For tests/p' docs/tulle.1 | names)
 told=$(sed -n '/^\.Ss For tests/,/^\.Sh EXIT/p' docs/tulle.1 | names)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_fused.sh OBJDUMP LIST ISA... - no object holds a fused multiply-add, which rounds once where the promised sums round
-# twice.  Objects are disassembled, so that those count too whose instructions this processor lacks, and compilers that
-# fuse although they were told not to (gcc 12.2: bug 107647) are found.
+# check_fused.sh OBJDUMP LIST ISA... - no object contains a fused multiply-add, which rounds only once and
+# changes results.  Objects are disassembled, so that kernels for instruction sets that this processor lacks
+# are checked, too, and compilers that fuse in spite of the options (gcc 12.2: bug 107647) are detected.
 #
-# A call of fma() in the source is no such mistake: allowed() knows the one there is.
+# Calls of fma() in the source are allowed: allowed() has the only one.
 #
-# LIST has the path of an object in each line: all of the library and the tests' reference.  The kernels of every ISA must be
-# among them.  $CC is the compiler they were made with; planted objects show that this test can fail.
+# LIST has the path of an object in each line: those of the library and of the tests' reference.  The kernels
+# of every ISA must be included. $CC is the compiler that was used; planted objects show that this test can
+# fail.
 set -euo pipefail
 objdump=${1:?usage: check_fused.sh OBJDUMP LIST ISA...}
 list=${2:?usage: check_fused.sh OBJDUMP LIST ISA...}
@@ -23,7 +24,8 @@ bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 
 command -v "$objdump" >/dev/null || { echo "there is no $objdump; it comes with binutils"; exit 1; }
 
-# All fused multiply-adds and -subtracts, scalar, vector and complex ones, of the processors that there are kernels for.
+# All fused multiply-adds and -subtracts, scalar, vector and complex, of the processors for which there are
+# kernels.
 echo 'int nothing;' >"$work/nothing.c"
 $cc -c "$work/nothing.c" -o "$work/nothing.o"
 case $("$objdump" -f "$work/nothing.o") in
@@ -32,10 +34,10 @@ case $("$objdump" -f "$work/nothing.o") in
     *) "$objdump" -f "$work/nothing.o"; echo "check_fused.sh does not know this processor's fused instructions"; exit 1 ;;
 esac
 
-options="-d --no-show-raw-insn"         # LLVM's knows new instructions only where it is told of them
+options="-d --no-show-raw-insn"         # LLVM's objdump needs an option for new instructions
 if [ $machine = aarch64 ] && [[ $("$objdump" --version) == *LLVM* ]]; then options="$options --mattr=+v8.3a,+sve,+complxnum"; fi
 
-# allowed OBJECT: so many, because the source calls fma()
+# allowed OBJECT: the number of fma() calls in its source
 allowed() {
     case $1 in
         */src/matrix/gallery_cage.c.o) echo 1 ;;        # three_digits(): the exact error of a product
@@ -56,7 +58,7 @@ count() {
         END { print found + 0, unknown + 0, all + 0 }' "$work/text"
 }
 
-# ---- planted: each instruction by its name, then what a compiler makes of a sum of products
+# ---- planted: each instruction by name, then the code that a compiler generates for a sum of products
 
 case $machine in
     x86) planted="vfmadd132pd %ymm0,%ymm1,%ymm2

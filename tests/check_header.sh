@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_header.sh ROOT - the public headers stand alone: in C99, C11 and C++17, with every warning an error,
-# twice in one file.  tulle.h includes nothing but stddef.h and stdint.h; tulle_lab.h, tulle_cuda.h, tulle_opencl.h and
-# tulle_mpi.h include tulle.h alone, and their pointers are those of the foreign headers.
+# check_header.sh ROOT - the public headers are self-contained: in C99, C11 and C++17, with every warning an
+# error, included twice. tulle.h includes only stddef.h and stdint.h; tulle_lab.h, tulle_cuda.h,
+# tulle_opencl.h and tulle_mpi.h include only tulle.h, and their pointers are compatible with the types of
+# the CUDA, OpenCL and MPI headers.
 set -euo pipefail
 root=${1:?usage: check_header.sh ROOT}
 cc=${CC:-cc}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_install.sh ROOT BUILD - installs into an empty folder, moves it, and builds and runs a program of
-# somebody else's against it: with pkg-config and with find_package(tulle), shared and static each.
+# check_install.sh ROOT BUILD - installs into an empty folder, moves it, and builds and runs an external
+# program with it: with pkg-config and with find_package(tulle), each with the shared and the static library.
 set -euo pipefail
 root=${1:?usage: check_install.sh ROOT BUILD} build=$2
 cc=${CC:-cc}
@@ -47,7 +47,7 @@ say "pkg-config, static"
 quiet $cc -std=c99 -static "$root/tests/install/user.c" -o "$work/pc_static" \
     $(pkg-config --static --cflags --libs tulle)
 "$work/pc_static"
-# a driver's library cannot be opened from there: this is said, not tried
+# a static program cannot open a driver's library: it must say so and not try
 "$work/pc_static" devices >"$work/devices" || { cat "$work/devices"; echo "a static program ended with $?"; exit 1; }
 for driver in cuda opencl; do
     grep -q "^$driver: .*statically linked" "$work/devices" || { cat "$work/devices"; echo "$driver: no reason"; exit 1; }
@@ -58,7 +58,7 @@ mkdir "$work/home" "$work/prog"
 cp "$root/tests/install/user.c" "$work/prog/prog.c"
 sed -n '/^## Install/,/^## /p' "$root/README.md" | sed -n '/^```bash$/,/^```$/p' | sed '1d;$d' >"$work/lines"
 grep -q '^make install PREFIX=\$HOME/tulle ' "$work/lines" || { echo "README.md does not begin with make install"; exit 1; }
-# The build is here already: what make install does of it is cmake --install.
+# The build exists already; the rest of make install is cmake --install.
 sed -i "s|^make install PREFIX=|cmake --install '$build' --prefix |" "$work/lines"
 (cd "$work/prog" && unset PKG_CONFIG_PATH LD_LIBRARY_PATH && export HOME=$work/home && quiet bash -e -u "$work/lines")
 [ "$(PATH=$work/home/tulle/bin:$PATH command -v tulle)" = "$work/home/tulle/bin/tulle" ] || { echo "no tulle in PATH"; exit 1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_isa.sh - isa.sh and count.sh tell a processor that lacks an instruction set, and a leak sanitizer that broke down, from
-# a test that failed.
+# check_isa.sh - isa.sh and count.sh distinguish a missing instruction set, and a crash of the leak
+# sanitizer, from a failed test.
 set -uo pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
 all="fpu popcnt avx2 bmi1 bmi2 avx512f avx512dq avx512cd avx512bw avx512vl"
-# expect WHAT FLAGS STATUS COUNTS TEXT ISA COMMAND...: on a processor with FLAGS the status, the counts and a line of the log
+# expect WHAT FLAGS STATUS COUNTS TEXT ISA COMMAND...: on a processor with FLAGS the status, the counts and a
+# line of the log
 expect() {
     local what=$1 status counts=""
     printf 'processor : 0\nflags\t\t: %s\nprocessor : 1\nflags\t\t: %s\n' "$2" "$2" >"$work/cpuinfo"
@@ -42,7 +43,7 @@ expect "an unknown name" "$all" 1 "0 1" "avx51 is not one of" avx51 bash -c "$te
 expect "a test that fails" "$all" 1 "1 1" "" avx2 bash -c 'echo "1 passed, 1 failed"; exit 1'
 expect "a test that ends with 77 by itself" "$all" 1 "0 1" "" avx2 bash -c 'exit 77'
 
-# A leak sanitizer that breaks down so many times, then not.
+# A leak sanitizer that crashes so many times, and then works.
 broken='n=$(cat "$1" 2>/dev/null); echo x$n >"$1"; echo "2 passed, 0 failed"; [ ${#n} -lt $2 ] || exit 0
         echo "==1==LeakSanitizer has encountered a fatal error."; exit 1'
 for times in 1 2 3; do

@@ -4,8 +4,8 @@
 # check_layers.sh ROOT - folders of src/ depend downwards only.
 #
 # A file may include the public header, headers of its own folder, and headers of folders of lower rank.
-# Files that lie in src/ itself (api.c, ctx.h) are the top.  programs/, examples/ and bench/ see the public
-# header and their own.  A folder that is not in the table is an error: give it a rank.
+# Files directly in src/ (api.c, ctx.h) have the highest rank. programs/, examples/ and bench/ may include
+# the public header and their own.  A folder that is not in the table is an error: give it a rank.
 set -euo pipefail
 cd "${1:?usage: check_layers.sh ROOT}"
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -53,12 +53,12 @@ for folder in programs examples bench; do
     done < <(includes $folder)
 done
 
-# A declaration outside a header would go round all of the above.
+# A declaration outside a header would bypass these checks.
 find src -name '*.c' -print0 | xargs -0 awk -f "$tests/strip.awk" |
     { ! grep -E '^[^:]*:[0-9]+:[[:space:]]*extern[[:space:]]'; } || complain "declare it in a header"
 
-# What differs between engines stands in their tables: only the GPU's own, what opens it, and the driver's own handles
-# know that a context has a GPU.
+# Differences between engines are in their tables: only the GPU engine, the function that opens it, and the
+# functions for handles of drivers depend on whether a context has a GPU.
 while IFS=: read -r file line _; do
     complain "$file:$line: asks for the GPU of a context: give it a function or a flag in src/engines.h"
 done < <(find src -maxdepth 1 -name '*.c' ! -name engine_gpu.c ! -name context.c ! -name foreign.c -print0 |

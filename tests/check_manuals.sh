@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_manuals.sh ROOT - every function of the headers has its manual page, made of the one comment above it, there
-# is no page without a function, and groff has nothing to complain of, in docs/tulle.1 neither.
+# check_manuals.sh ROOT - every function of the headers has a manual page, generated from the comment above
+# it; there is no page without a function; and groff reports no problems, neither in these nor in
+# docs/tulle.1.
 set -euo pipefail
 root=${1:?usage: check_manuals.sh ROOT}
 work=$(mktemp -d)

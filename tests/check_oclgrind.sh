@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_oclgrind.sh PLANTED - oclgrind.sh finds what was planted for it, and nothing where nothing was.
+# check_oclgrind.sh PLANTED - oclgrind.sh finds the bugs planted in kernels, and reports nothing for correct
+# kernels.
 set -euo pipefail
 planted=${1:?usage: check_oclgrind.sh PLANTED}
 tests=$(cd "$(dirname "$0")" && pwd)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_quick.sh ROOT - what `make demo` builds is kept: a folder configured with TULLE_QUICK has kernels of one instruction
-# set, and configured again without it has all of them, with the same flags for every object that both have but the
-# kernels of complex values and 64-bit columns, which are optimized less before.
+# check_quick.sh ROOT - objects built by `make demo` are reused: a build folder configured with TULLE_QUICK
+# has kernels of one instruction set; configured again without it, it has all of them, with the same flags
+# for all objects that both have, except kernels of complex values and 64-bit columns, which are less
+# optimized with TULLE_QUICK.
 set -euo pipefail
 root=${1:?usage: check_quick.sh ROOT}
 work=$(mktemp -d)
@@ -25,7 +26,7 @@ flags >"$work/quick"
 less=$(grep -lE 'C_FLAGS.* -O2( |$)' "$work"/CMakeFiles/tulle_*.dir/flags.make | wc -l)
 [ "$less" -eq 6 ] || complain "$less kernels of a quick build are optimized less, not 6"
 
-# Once more without the word: this is the whole library again.
+# Once more without TULLE_QUICK: the whole library.
 configure -DTULLE_IMAGES=OFF
 flags >"$work/whole"
 while read -r line; do

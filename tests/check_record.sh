@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_record.sh ROOT RECORD - every record in docs/records/ is whole, all its tests passed, and it was made from
-# the GPU sources that are here now; where there is no record yet, there is nothing to say.  RECORD is the
-# program of bench/gpu/record.c.
+# check_record.sh ROOT RECORD - every record in docs/records/ is complete, all its tests passed, and it was
+# made from the present GPU sources; without any record the test passes.  RECORD is the program of
+# bench/gpu/record.c.
 set -euo pipefail
 root=${1:?usage: check_record.sh ROOT RECORD}
 record=${2:?usage: check_record.sh ROOT RECORD}
 
 hash=$("$root/tests/gpu_sources_hash")
 passed=0 failed=0
-# The program itself must tell a good record from a bad one.
+# The program itself must distinguish good and bad records.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \"date\": \"2026-01-01\", \
@@ -74,7 +74,7 @@ tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
 for file in "$root"/docs/records/*.json; do
     [ -e "$file" ] || continue
     case $file in
-        # Tables of the same run stand beside their record.
+        # Tables of the same run are in the same folder as their record.
         *-accumulators.json | *-merges.json) tell "the record beside ${file##*/}" 0 test -e "${file%-*}.json" ;;
         *) tell "${file#"$root"/}" 0 "$record" check "$file" "$hash" ;;
     esac

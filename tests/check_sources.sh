@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_sources.sh ROOT - what every source file keeps:
+# check_sources.sh ROOT - rules for all source files:
 #   an SPDX line near its head; memory from base/mem.c only; the environment from base/env.c only; nothing
 #   printed and no exit from within the library; no code switched off with #if 0; no tabs in C; at most 110
 #   columns and 80 lines a function, but for kernels that are named below.
@@ -56,7 +56,7 @@ for file in "${limited[@]}"; do
 done
 [ ${#limited[@]} -gt 1 ] || complain "no file names TULLE_I32_LIMIT"
 
-# At most 110 columns and 80 lines a function; kernels that are longer stand in this list until they are cut.
+# At most 110 columns, and 80 lines per function; longer kernels are in this list until they are divided.
 mapfile -t narrow < <(find src include programs bench -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.py' -o -name '*.sh' \) |
     sort)
 longer='^src/kernels/(analyze|bins|merge)\.cl:'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_symbols.sh libtulle.so libtulle.a tulle.h ... - what the libraries show to a linker:
+# check_symbols.sh libtulle.so libtulle.a tulle.h ... - the symbols of the libraries:
 #   the shared one exports exactly the functions of the headers; the static one defines no global name but
-#   tulle_* and tl_*; neither holds data that can change (no global state), nor asks for a function that
-#   prints or ends the program; the shared one has its soname.
+#   tulle_* and tl_*; neither has writable data (no global state), nor uses a function that prints or ends the
+#   program; the shared one has its soname.
 set -euo pipefail
 so=${1:?usage: check_symbols.sh SO A HEADER...} a=$2
 shift 2
@@ -23,8 +23,9 @@ extra=$(comm -13 <(echo "$declared") <(echo "$exported"))
 polluted=$(nm -g --defined-only "$a" 2>/dev/null | awk 'NF == 3 && $3 !~ /^(tulle_|tl_)/ {print $3}' | sort -u)
 [ -z "$polluted" ] || complain "$a defines names that are not its own:"$'\n'"$(quote <<<"$polluted")"
 
-# A lock, tl_lock_*, is no state of ours: it guards the start of another library, of which a process has one.
-# symbol tables: address flags section size name; a section of written data ends up in .data, .bss, COMMON
+# A lock, tl_lock_*, is allowed: it guards the initialization of another library, which exists once per
+# process. symbol tables: address flags section size name; a section of written data ends up in .data, .bss,
+# COMMON
 state=$(objdump -t "$a" | awk 'NF > 2 && $(NF-2) ~ /^(\.(data|bss|tdata|tbss)(\..*)?|\*COM\*)$/ &&
         $(NF-2) !~ /^\.data\.rel\.ro/ && $NF !~ /^\./ && $NF !~ /^tl_lock_/ {print $NF " in " $(NF-2)}' | sort -u)
 [ -z "$state" ] || complain "$a has state that is not in a context:"$'\n'"$(quote <<<"$state")"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check_wheel.sh ROOT BUILD - the wheel as its users have it: made, installed into an empty virtual environment, and tried there
-# with NumPy alone; then with SciPy its tests and examples, and SciPy's own tests of products with `@` through tulle; and a source
-# distribution, unpacked elsewhere and built.
+# check_wheel.sh ROOT BUILD - the wheel as users get it: built, installed into an empty virtual environment,
+# and tested there with NumPy only; then with SciPy its tests and examples, and SciPy's own tests of products
+# with `@` through tulle; and a source distribution, unpacked elsewhere and built.
 set -euo pipefail
 root=${1:?usage: check_wheel.sh ROOT BUILD}
 work=$2/wheel
@@ -12,7 +12,7 @@ export BUILD=$2
 passed=0 failed=0
 
 step() { echo "-- $1: $SECONDS s"; }
-count() {                       # count COMMAND...: adds what it counted
+count() {                       # count COMMAND...: adds its numbers of tests
     local line status=0
     "$@" >"$work/log" 2>&1 || status=$?
     line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$work/log" | tail -n 1)
@@ -34,7 +34,7 @@ python=$work/venv/bin/python
 pip=("$python" -m pip install --quiet --disable-pip-version-check)
 step "installed, with NumPy alone"
 "${pip[@]}" "$work"/*.whl
-cd "$work"                      # the repository's python/ must not be found by chance
+cd "$work"                      # so that python/ of the repository is not imported
 "$python" -c 'import tulle
 A = tulle.gallery("poisson2d:50")
 C = A @ A

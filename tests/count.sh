@@ -4,11 +4,11 @@
 # count.sh FILE KIND COMMAND... - runs a test and writes "PASSED FAILED" into FILE.
 #
 # KIND program: the command must print a line "N passed, N failed"; none is a failure.
-# KIND script:  such a line counts if there is one, else the command is one test.
-# Status 77 after a line "not run: WHY" is neither passed nor failed: what it needs is not in this machine (isa.sh).
-# A command that ends with an error although it counted none failed adds one (a crash at exit, a leak).
-# Where the leak sanitizer itself breaks down after the last test (rarely, beside threads of OpenCL's libraries), nothing is
-# known of leaks: the command runs again, twice at most.
+# KIND script:  if there is such a line, it counts, otherwise the command is one test.
+# Status 77 after a line "not run: WHY" is neither passed nor failed: this machine lacks what the test needs
+# (isa.sh).  A command that ends with an error although it counted none failed adds one (a crash at exit, a
+# leak).  If the leak sanitizer itself crashes after the last test (rarely, with threads of OpenCL
+# libraries), leaks are unknown: the command is run again, at most twice.
 set -uo pipefail
 
 file=$1 kind=$2

@@ -18,13 +18,13 @@ static const int shared_default = 48 << 10, shared_most = 227 << 10;
 
 typedef enum { FREE, BLOCK, PINNED, STREAM, EVENT, MODULE, FUNCTION } kind;
 
-/* Everything with a handle; the handle of memory is its address, of others a pointer to the entry. */
+/* All objects with a handle: of memory the address, of others a pointer to the entry. */
 typedef struct handle {
     kind     kind;
     int      number, device;
     void    *p;
     size_t   bytes;
-    int      flags, time, shared;       /* events: when; functions: dynamic shared bytes allowed */
+    int      flags, time, shared;       /* events: time; functions: dynamic shared bytes allowed */
     char     name[64];
     struct handle *module;
 } handle;
@@ -41,7 +41,7 @@ static _Thread_local int      depth;
 
 fake_cuda *fake_cuda_state(void) { return &state; }
 
-/* ---- every entry starts here: note the call, fail if asked to, ask for a context */
+/* ---- the start of every entry: records the call, fails if requested, checks for a context */
 
 static void note(const char *format, const char *name, int a, int b)
 {
@@ -99,7 +99,7 @@ static handle *handle_of(const void *p, kind k)
     return h >= handles && h < handles + HANDLES && h->kind == k ? (handle *)h : NULL;
 }
 
-/* Is a range inside one block of memory?  Tests must not write beside it. */
+/* Is a range inside one block of memory?  Accesses outside are errors of the caller. */
 static handle *memory_of(uint64_t address, size_t bytes, kind k)
 {
     for (int i = 0; i < HANDLES; i++) {
@@ -261,7 +261,7 @@ CU cuCtxPushCurrent_v2(void *c)
     LEAVE(OK);
 }
 
-CU cuCtxPopCurrent_v2(void **out)           /* never made to fail: the stack must stay in order */
+CU cuCtxPopCurrent_v2(void **out)           /* never made to fail, to keep the stack consistent */
 {
     if (depth == 0) return INVALID_CONTEXT;
     *out = stack[--depth];
@@ -521,7 +521,7 @@ CU cuFuncSetAttribute(void *function, int attribute, int value)
 }
 
 #ifndef FAKE_CUDA_OLD
-/* How many arguments a kernel has is in its name: "add_3". */
+/* The number of arguments of a kernel is part of its name: "add_3". */
 CU cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments, void **extra)
 {

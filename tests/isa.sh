@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# isa.sh ISA COMMAND... - runs a test with the kernels of one instruction set (TULLE_ISA), base, avx2 or avx512.
+# isa.sh ISA COMMAND... - runs a test with the kernels of one instruction set (TULLE_ISA), base, avx2 or
+# avx512.
 #
-# Where the processor lacks it the test is not run: a line says so and the exit status is 77, which count.sh and ctest
-# know.  What the kernel tells of the processor is asked, not the library: were its own choice wrong (src/cpu/dispatch.c),
-# test_main() would find other kernels than those wanted, and fail.
+# If the processor does not support it, the test is not run: a line says so and the exit status is 77, which
+# count.sh and ctest recognize.  Support is read from /proc/cpuinfo, not asked from the library: if the
+# library's own choice (src/cpu/dispatch.c) is wrong, test_main() finds other kernels than requested, and
+# fails.
 set -euo pipefail
 isa=${1:?usage: isa.sh ISA COMMAND...}
 shift

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * isa_taken.c - a build that has kernels for some instruction sets takes the best of them that the processor runs.
+ * isa_taken.c - a build with kernels for some instruction sets selects the best one that the processor
+ * supports.
  *
- * It is compiled together with src/cpu/dispatch.c, with TL_KERNELS_* for some of the library's instruction sets,
- * as TULLE_ISAS gives them (tests/CMakeLists.txt): base and avx512 without avx2, for example.  What the kernel
- * tells of the processor is compared with what is chosen. */
+ * It is compiled together with src/cpu/dispatch.c, with TL_KERNELS_* for some of the library's instruction
+ * sets, as TULLE_ISAS gives them (tests/CMakeLists.txt): base and avx512 without avx2, for example.  The
+ * selection is compared with the processor's flags as reported by Linux. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include "cpu/cpu.h"
 #include "cpu/spmm.h"
 #include "test.h"
 
-typedef struct isa { const char *name, *flags; } isa;   /* flags as /proc/cpuinfo has them */
+typedef struct isa { const char *name, *flags; } isa;   /* flags as in /proc/cpuinfo */
 
 #define AVX2 "avx2 bmi1 bmi2 popcnt"
 
-static const isa isas[] = {             /* of this build, the best one last */
+static const isa isas[] = {             /* of this build, best last */
 #if defined(TL_KERNELS_BASE)
     {"base", ""},
 #endif

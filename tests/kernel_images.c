@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * kernel_images.c - a line for every kernel file and build: its types, and the SHA-256 of the machine code that NVRTC
- * makes of it for sm_90, no device needed.  Where only the text of kernels was put in order, the lines before and after
- * are the same; where they are not, the device computes something else, or the same in another way.
+ * kernel_images.c - prints a line for every kernel file and set of types: the types, and the SHA-256 of the
+ * machine code that NVRTC generates for sm_90; needs no device.  If a change only refactors kernels, the
+ * lines before and after are equal; otherwise the generated code has changed.
  *
  *   kernel_images [FILE...]        all files, or those named
  *   kernel_images --ptx [FILE...]  the hash of PTX for compute_90, several times as fast */
@@ -22,7 +22,7 @@ typedef struct job {
     tl_program   program;
     char         types[32];
     tulle_status status;
-    char         text[TL_ERROR_MAX];    /* the hash, or why there is none */
+    char         text[TL_ERROR_MAX];    /* the hash, or the error */
 } job;
 
 static struct {
@@ -64,7 +64,8 @@ static bool wanted(const char *file, char **names)
     return !names[0];
 }
 
-/* A program ahead of time tells the largest block, and whether the file knows values. */
+/* The programs built ahead of time have the largest block size, and whether the file depends on value
+ * types. */
 static void add_jobs(const tl_program *ahead)
 {
     const int threads = atoi(strstr(ahead->defines, "#define THREADS_MAX ") + strlen("#define THREADS_MAX "));

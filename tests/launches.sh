@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# launches.sh OUT BUILD TEST... - every start of a kernel by these tests on OpenCL (PoCL), to OUT/TEST.txt: name, blocks, threads
-# and arguments (opencl_log.c).  Two builds whose host code starts the same kernels write the same files:
+# launches.sh OUT BUILD TEST... - logs every kernel launch of these tests on OpenCL (PoCL) to OUT/TEST.txt:
+# name, blocks, threads and arguments (opencl_log.c).  Two builds whose host code launches the same kernels
+# write equal files:
 #
 #   tests/launches.sh /tmp/before build test_gpu_product test_gpu_bhsparse      # before a change
 #   tests/launches.sh /tmp/after build test_gpu_product test_gpu_bhsparse       # and after it

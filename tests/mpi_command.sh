@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# mpi_command.sh MPIRUN TULLE - `mpirun -n N tulle multiply`: files byte for byte those of one process, one report, one sentence and
-# an exit code when something is wrong.
+# mpi_command.sh MPIRUN TULLE - `mpirun -n N tulle multiply`: the same files as with one process, one report,
+# and for errors one message and an exit code.
 set -uo pipefail
 mpirun=$1 tulle=$2
 run=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
@@ -58,7 +58,7 @@ check "what stood there stays" grep -qx old kept.tulle
 TULLE_LIBMPI=/none/libtulle_mpi.so ranks 2 multiply A.tulle
 check "a library that is not there is told once" count_is err 'cannot be opened' 1
 check "nothing half-written is left" test -z "$(ls ./*.part 2>/dev/null)"
-# What a command line of one rank alone can do: one sentence, no waiting, nothing half-written.
+# One rank with another command line than the others: one message, no deadlock, no partial file.
 cat >one.sh <<'END'
 #!/usr/bin/env bash
 # one.sh TULLE ODD ARGUMENT... - rank 1 does ODD first
@@ -67,7 +67,7 @@ shift 2
 [ "$rank" -ne 1 ] || eval "$odd"
 exec "$tulle" "$@"
 END
-odd() {                         # odd RANKS ODD SENTENCE ARGUMENT... : all fail, and say this once
+odd() {                         # odd RANKS ODD SENTENCE ARGUMENT... : all ranks fail, with this message once
     local n=$1 odd=$2 sentence=$3 code
     shift 3
     rm -f odd.tulle
@@ -102,14 +102,15 @@ check "... the same file" cmp one.tulle many.tulle
 "$tulle" multiply A.tulle --index i64 -q -o one.tulle
 check "64-bit indices" ranks 3 multiply A.tulle --index i64 --check -o many.tulle
 check "... the same file" cmp one.tulle many.tulle
-# A signal that reaches one rank alone: all end, with its exit code.
+# A signal to a single rank: all ranks end, with its exit code.
 rm -f odd.tulle
 bash "$run" "$mpirun" 3 bash ./one.sh "$tulle" '(sleep 1; kill -INT $$) &' multiply cage:11 --repeat 2000 -o odd.tulle >out 2>err
 check "rank 1 is interrupted: an exit code" test $? -ne 124 -a $? -ne 0
 check "... and one sentence" count_is err 'rank 1: .*\(cancelled\|interrupted\)' 1
 check "... and no file" test -z "$(ls odd* 2>/dev/null)"
-# A bar where mpirun is on a terminal, though its ranks are not: rank 0's alone.
-bar() {                         # bar COMMAND [REDIRECTION] : the lines that begin a bar on a terminal, and its pieces in err
+# If mpirun runs in a terminal, rank 0 alone shows a progress bar, although the ranks have no terminal.
+# bar COMMAND [REDIRECTION] : number of lines that begin a bar on a terminal, and its parts in err
+bar() {
     printf '#!/usr/bin/env bash\nexec bash %q %q 3 bash ./one.sh %q "(sleep 4; kill -INT \\$\\$) &" multiply cage:11 --repeat 5000 %s\n' \
         "$run" "$mpirun" "$tulle" "$1" >bar.sh
     script -qec 'bash bar.sh' /dev/null </dev/null >out 2>&1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# mpirun.sh MPIRUN RANKS COMMAND... - runs a command as so many ranks on this machine, also where there are fewer cores and as root.
-# Open MPI and MPICH alike.  What hangs is stopped after two minutes.
+# mpirun.sh MPIRUN RANKS COMMAND... - runs a command with so many ranks on this machine, even with fewer
+# cores and as root, with Open MPI or MPICH.  It is stopped after two minutes if it hangs.
 set -uo pipefail
 mpirun=$1 ranks=$2
 shift 2

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# oclgrind.sh [--every TABLE] PROGRAM [ARGUMENT...] - runs a test program on oclgrind, a simulator of an OpenCL device
-# that looks at every access: reads and writes outside of a buffer, races between threads and between groups,
-# barriers that not all threads come to.
+# oclgrind.sh [--every TABLE] PROGRAM [ARGUMENT...] - runs a test program on oclgrind, a simulator of an
+# OpenCL device that checks every access: reads and writes outside of a buffer, races between threads and
+# between groups, barriers that not all threads reach.
 #
-# Fails when the program fails or when there is any finding; prints the findings.  --every: fails also when a kernel of
-# the table, X(ID, file, kernel) lines as in src/gpu/engine.h, was not started.  oclgrind's own way, a preloaded library,
-# does not reach one that is opened at run time, so the driver is pointed at the simulator's library.
+# Fails if the program fails or anything is found, which is printed. --every: also fails if a kernel of the
+# table, X(ID, file, kernel) lines as in src/gpu/engine.h, was not launched. oclgrind's own method, a
+# preloaded library, does not work for a library opened at run time, so TULLE_LIBOPENCL is set to that of the
+# simulator.
 #
 #   OCLGRIND_EXTRA    more options, such as --uninitialized
-#   OCLGRIND_MEMORY   bytes of device memory (64 MiB); looking for races takes 50 times as much
-#   OCLGRIND_LOCAL    bytes of local memory (48 KiB, what NVIDIA's OpenCL has)
-#   OCLGRIND_SECONDS  the program is stopped after that (600)
+#   OCLGRIND_MEMORY   bytes of device memory (64 MiB); the race detector takes 50 times as much
+#   OCLGRIND_LOCAL    bytes of local memory (48 KiB, as with NVIDIA's OpenCL)
+#   OCLGRIND_SECONDS  time limit of the program in seconds (600)
 set -euo pipefail
 table=
 [ "${1:-}" != --every ] || { table=${2:?}; shift 2; }
@@ -25,7 +26,7 @@ runtime=$(dirname "$(dirname "$(readlink -f "$command")")")/lib/oclgrind/liboclg
 log=$(mktemp) ran=$(mktemp)
 trap 'rm -f "$log" "$ran"' EXIT
 status=0
-# The counts of instructions tell which kernels ran; only their names are kept.
+# The instruction counts show which kernels ran; only their names are kept.
 # shellcheck disable=SC2086  # the extra options are words
 TULLE_LIBOPENCL=$runtime TULLE_TEST_DEVICE=opencl:0 timeout "${OCLGRIND_SECONDS:-600}" \
     oclgrind --data-races --uniform-writes --max-errors 50 --log "$log" --global-mem-size "${OCLGRIND_MEMORY:-67108864}" \

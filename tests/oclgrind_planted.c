@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * oclgrind_planted.c - kernels with faults in them, for check_oclgrind.sh: what a look at the kernels that finds
- * nothing is worth.  `oclgrind_planted CASE` runs one of them. */
+ * oclgrind_planted.c - kernels with deliberate bugs, for check_oclgrind.sh, which tests that they are
+ * detected.  `oclgrind_planted CASE` runs one of them. */
 #include <stdlib.h>
 #include "gpu/driver.h"
 #include "jit/parts.h"
 #include "test.h"
 
 static const struct { const char *name, *text; } cases[] = {
-    {"clean",                           /* all of these words are no races */
+    {"clean",                           /* no race in any of these accesses */
      "    ATOMIC_ADD32(&x[0], 1u);\n"
      "    ATOMIC_ADD64((GLOBAL u64 *)x + 1, (u64)i);\n"
      "    ATOMIC_ADD_GLOBAL_F64((GLOBAL double *)x + 2, 1.0);\n"
@@ -24,7 +24,7 @@ static const struct { const char *name, *text; } cases[] = {
     {"race_global", "    x[10] = x[10] + i;\n"},
     {"race_equal", "    x[10] = 7u;\n"},
     {"race_shared", "    s[i] = i;\n    x[64u + i + block_id() * 64u] = s[63u - i];\n"},
-    {"peek",                            /* a plain read of what another changes with an atomic */
+    {"peek",                            /* plain read of a word that another thread changes atomically */
      "    s[i] = 0;\n    BARRIER();\n"
      "    ATOMIC_CAS32(&s[0], 0u, i + 1u);\n    x[64u + i + block_id() * 64u] = s[0];\n"},
     {"write_outside", "    if (i == 5u) x[1024] = 1u;\n"},

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl_log.c - the OpenCL library once more, which notes every start of a kernel in the file that OPENCL_LOG names: name,
- * blocks, threads, and each argument (numbers as they are; buffers by the order in which they were made; shared memory
- * by its size).  Whatever is not noted comes from libOpenCL.so.1, which this library depends on.
+ * opencl_log.c - a wrapper of the OpenCL library that writes every kernel launch to the file OPENCL_LOG:
+ * name, blocks, threads, and each argument (numbers by value; buffers by the order of their creation; shared
+ * memory by its size).  All other functions come from libOpenCL.so.1, which this library depends on.
  *
- * tests/launches.sh runs tests with it: where host code was only put in order, the notes before and after are the same. */
+ * tests/launches.sh runs tests with it: if a change only refactors host code, the logs before and after are
+ * equal. */
 #define _GNU_SOURCE
 #include "gpu/opencl.h"
 #include <dlfcn.h>
@@ -47,7 +48,7 @@ static const char *buffer_name(cl_mem mem)
 static void add_buffer(cl_mem mem, const char *name)
 {
     int i = 0;
-    while (i < buffer_count && buffers[i].mem != mem) i++;      /* an address may come again */
+    while (i < buffer_count && buffers[i].mem != mem) i++;      /* addresses may be reused */
     if (i == BUFFERS) abort();
     if (i == buffer_count) buffer_count++;
     buffers[i].mem = mem;
@@ -120,7 +121,7 @@ int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, uint32_t di
     for (int k = 0; k < kernels[i].args; k++) fprintf(file, " %s", kernels[i].arg[k]);
     fprintf(file, "\n");
     fflush(file);
-    kernels[i].args = 0;                /* the next kernel at this address may take fewer */
+    kernels[i].args = 0;                /* the next kernel at this address may have fewer */
     pthread_mutex_unlock(&lock);
     return call(queue, kernel, dims, first, all, threads, waits, wait, event);
 }

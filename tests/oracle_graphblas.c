@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * oracle_graphblas.c - tulle against SuiteSparse:GraphBLAS (GrB_mxm).  It adds in an order of its own, so
- * real values may differ in their last bits. */
+ * oracle_graphblas.c - compares tulle with SuiteSparse:GraphBLAS (GrB_mxm), which adds in a different order,
+ * so real values may differ in their last bits. */
 #include <GraphBLAS.h>
 #include "oracle.h"
 
@@ -33,13 +33,13 @@ static GrB_Matrix take(const tulle_csr *M)
     if (GxB_Matrix_pack_CSR(A, &ptr, &idx, &val, ptr_bytes, idx_bytes, val_bytes, false, false, NULL))
         GrB_Matrix_free(&A);
 done:
-    free(ptr);                      /* NULL once the matrix has taken them over */
+    free(ptr);                      /* NULL if the matrix has taken ownership */
     free(idx);
     free(val);
     return A;
 }
 
-/* Exported without a place for `jumbled` and `iso`, the result comes sorted and with all its values. */
+/* Without pointers for `jumbled` and `iso`, the exported result is sorted and has all values. */
 static const char *product(const tulle_csr *A, const tulle_csr *B, oracle_csr *R)
 {
     static bool started;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# petsc_examples.sh MPIRUN EXAMPLES PLUGIN COMPILE... - PETSc's own examples, unchanged, with and without the plug-in: what they
-# print is the same, and tulle made products for them.  EXAMPLES is the folder src/ of PETSc's examples, COMPILE how a C file is compiled.
+# petsc_examples.sh MPIRUN EXAMPLES PLUGIN COMPILE... - PETSc's own examples, unchanged, with and without the
+# plug-in: they print the same, and tulle computed products for them.  EXAMPLES is the folder src/ of PETSc's
+# examples, COMPILE the command that compiles a C file.
 set -uo pipefail
 mpirun=$1 examples=$2 plugin=$3
 shift 3

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# python.sh ROOT LIBRARY VENV - the tests of the Python package against the library of this build, which is not built again
-# (TULLE_LIBRARY).  They need NumPy, SciPy and pytest: of $PYTHON, of python3 or of the system's; where none has them, of a
-# virtual environment in the folder VENV, which is made then.
+# python.sh ROOT LIBRARY VENV - runs the tests of the Python package with the library of this build
+# (TULLE_LIBRARY), which is not built again.  They need NumPy, SciPy and pytest: of $PYTHON, of python3 or of
+# the system's Python; if none has them, a virtual environment is created in the folder VENV.
 set -euo pipefail
 root=${1:?usage: python.sh ROOT LIBRARY VENV} library=$2 venv=$3
 

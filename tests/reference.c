@@ -137,7 +137,7 @@ void ref_fill(ref *A, ref_kind kind, uint64_t seed)
     }
 }
 
-/* ---- makers */
+/* ---- generators */
 
 ref ref_new(int64_t rows, int64_t cols, int64_t nnz, ref_types t)
 {
@@ -179,7 +179,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Row i gets the columns draw() gives, each once, sorted. */
+/* Row i gets the columns that draw() returns, sorted and without duplicates. */
 typedef int64_t (*draw_fn)(ref_rng *r, int64_t cols);
 
 static ref from_lengths(ref_rng *r, int64_t rows, int64_t cols, const int64_t *length, draw_fn draw,
@@ -375,7 +375,7 @@ static ref_value multiply(tulle_type type, ref_value a, ref_value b)
                        plus(type, times(type, a.re, b.im), times(type, a.im, b.re))};
 }
 
-/* ---- what the library should answer */
+/* ---- expected results */
 
 typedef struct term { int64_t row, col, order; ref_value v; } term;
 
@@ -387,8 +387,8 @@ static int by_place(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Terms sorted by place become a matrix; those in one place are added in their order, from +0 or
- * from the first of them. */
+/* Makes a matrix of terms, sorted by position; terms at the same position are added in their order, starting
+ * from +0 or from the first of them. */
 static ref from_terms(term *terms, int64_t n, int64_t rows, int64_t cols, ref_types t, bool from_zero)
 {
     int64_t nnz = 0, at = 0;
@@ -477,7 +477,7 @@ ref ref_without_zeros(const tulle_csr *A)
 
 /* ---- comparing */
 
-/* The first differences say enough. */
+/* Only the first differences are printed. */
 static bool may_print(void)
 {
     static int printed;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# tally.sh DIR CTEST_OPTION... - "NAME PASSED FAILED" of each test that ctest runs in DIR with these options, as count.sh
-# wrote it down; a test that told no count has failed.  "NAME 0 0" was not run (isa.sh).
+# tally.sh DIR CTEST_OPTION... - prints "NAME PASSED FAILED" for each test that ctest runs in DIR with these
+# options, from the files of count.sh; a test without counts has failed. "NAME 0 0" was not run (isa.sh).
 set -euo pipefail
 dir=${1:?usage: tally.sh DIR CTEST_OPTION...}
 shift

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_api.c - the public functions from outside: every one with NULL and with arguments that are not
- * allowed gives the status it should and a sentence; progress and cancel; trace; devices; names. */
+ * test_api.c - the public functions: each of them, called with NULL and with invalid arguments, returns the
+ * right status and a message; progress and cancellation; trace; devices; names. */
 #define _POSIX_C_SOURCE 200809L
 #include "ways.h"
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 
-/* The last call failed as it should, and the sentence names what was wrong. */
+/* The call fails with the right status, and the message contains `part`. */
 #define FAILS(call, wanted, part)                                                                 \
     do {                                                                                          \
         tulle_status got = (call);                                                                \
@@ -25,7 +25,7 @@ static void names_and_versions(void)
     CHECK(strcmp(text, TULLE_VERSION) == 0, "%s", text);
 }
 
-/* Programs were compiled with these numbers: one that changed would be taken for another.  So they stand here again. */
+/* These numbers are compiled into programs, so they must never change. */
 static void status_numbers_never_change(void)
 {
     static const struct { int code; const char *name, *text; } pinned[] = {
@@ -170,12 +170,12 @@ static void null_arguments_are_named(void)
     tulle_ctx *ctx = ctx_with(1);
     pair p = pair_at(9, REF_INTEGERS, f64, f64);
     const tulle_csr *A = &p.A.view, *B = &p.B.view;
-    tulle_matrix *M = (tulle_matrix *)(void *)&p;               /* must come back as NULL */
+    tulle_matrix *M = (tulle_matrix *)(void *)&p;               /* must be set to NULL */
     tulle_plan *plan = NULL;
     tulle_forecast f;
     double x[50] = {0}, y[50], e;
     int32_t i32[4] = {0};
-    /* without a context there is a status alone */
+    /* without a context there is only a status */
     CHECK(tulle_csr_check(NULL, A) == TULLE_EINVAL, "check");
     CHECK(tulle_csr_sort(NULL, A, &M) == TULLE_EINVAL, "sort");
     CHECK(tulle_csr_transpose(NULL, A, TULLE_TRANSPOSE, &M) == TULLE_EINVAL, "transpose");
@@ -190,7 +190,7 @@ static void null_arguments_are_named(void)
     CHECK(tulle_estimate(NULL, A, B, NULL, &f) == TULLE_EINVAL, "estimate");
     CHECK(tulle_product_check(NULL, A, B, A, NULL, &e) == TULLE_EINVAL, "product_check");
     CHECK(tulle_plan_create(NULL, A, B, NULL, &plan) == TULLE_EINVAL && !plan, "plan");
-    /* the sentence names the function's argument */
+    /* the message names the argument */
     FAILS(tulle_csr_check(ctx, NULL), TULLE_EINVAL, "A is NULL");
     FAILS(tulle_csr_sort(ctx, NULL, &M), TULLE_EINVAL, "A is NULL");
     FAILS(tulle_csr_sort(ctx, A, NULL), TULLE_EINVAL, "out is NULL");
@@ -226,13 +226,13 @@ static void null_arguments_are_named(void)
     FAILS(tulle_plan_create(ctx, NULL, B, NULL, &plan), TULLE_EINVAL, "A is NULL");
     FAILS(tulle_plan_create(ctx, A, NULL, NULL, &plan), TULLE_EINVAL, "B is NULL");
     FAILS(tulle_plan_create(ctx, A, B, NULL, NULL), TULLE_EINVAL, "plan is NULL");
-    /* a call that succeeds wipes the sentence */
+    /* a successful call clears the message */
     CHECK(tulle_csr_check(ctx, A) == TULLE_OK && strcmp(tulle_ctx_error(ctx), "") == 0, "%s", tulle_ctx_error(ctx));
     pair_free(&p);
     tulle_ctx_free(ctx);
 }
 
-/* ---- operands and options that are not allowed, in every function that takes them */
+/* ---- invalid operands and options, in every function that has them */
 
 typedef tulle_status (*product_fn)(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o);
 
@@ -363,7 +363,7 @@ static void one_matrix_functions_refuse_wrong_arguments(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- the simple functions do their work from outside too */
+/* ---- the simple functions */
 
 static void one_matrix_functions_work(void)
 {
@@ -374,7 +374,7 @@ static void one_matrix_functions_work(void)
     REQUIRE(tulle_csr_sort(ctx, &S.view, &M) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_csr m = tulle_matrix_view(M);
     CHECK(ref_same(&m, &sorted.view, "sort"), "%s", "sort");
-    /* values of an owned matrix may be written */
+    /* the values of an owned matrix are writable */
     double *v = tulle_matrix_values(M);
     REQUIRE(v != NULL && m.values == v, "values");
     v[0] = 42;
@@ -428,7 +428,7 @@ static void progress_is_told_and_cancels(void)
         C = NULL;
         static const product_fn cancelled[] = {by_multiply, by_blocks, by_plan};
         for (int i = 0; i < 3; i++) {
-            /* The calling thread may find all work done by the others before it is asked. */
+            /* The other threads may finish all work before the calling thread calls the progress function. */
             tulle_status status = TULLE_OK;
             for (int attempt = 0; attempt < (threads > 1 ? 20 : 1) && status == TULLE_OK; attempt++) {
                 w = (watch){.inside = true, .stop_at = 1};
@@ -439,7 +439,7 @@ static void progress_is_told_and_cancels(void)
             CHECK(w.calls == 1, "called %d times, the first said stop", w.calls);
         }
         CHECK(ref_untouched(&A.view, &a), "the input was written");
-        /* and nothing of it is left for the next product */
+        /* and the next product is not affected */
         tulle_ctx_set_progress(ctx, NULL, NULL);
         product_is(ctx, &A.view, &A.view, NULL, &want, "after cancelling");
         tulle_matrix_free(D);
@@ -482,7 +482,7 @@ static void the_trace_tells_what_was_chosen(void)
     tulle_ctx_free(ctx);
 }
 
-/* No driver can be opened: a context that names no device takes the CPU, and says why. */
+/* If no driver can be opened, a context without a device name uses the CPU, and traces the reason. */
 static void the_trace_tells_why_no_gpu_was_taken(void)
 {
     tulle_ctx *ctx = NULL;
@@ -506,7 +506,7 @@ static void the_trace_tells_why_no_gpu_was_taken(void)
     unsetenv("TULLE_LIBOPENCL");
 }
 
-/* Programs that ask for the device's memory run on the CPU unchanged: there it is the host's. */
+/* Programs that allocate device memory run unchanged on the CPU, where it is host memory. */
 static void the_device_of_a_cpu_is_the_host(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -536,7 +536,7 @@ static void the_device_of_a_cpu_is_the_host(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- whatever happens in a failed call, the context goes on working */
+/* ---- a context can be used after a failed call */
 
 static void a_context_survives_errors(void)
 {
@@ -572,7 +572,7 @@ static void matrices_outlive_their_context(void)
     pair_free(&p);
 }
 
-/* ---- arrays change hands */
+/* ---- passing on ownership of arrays */
 
 static void count_done(void *user)
 {
@@ -592,7 +592,7 @@ static void the_caller_takes_the_arrays_of_a_result(void)
         REQUIRE(tulle_matrix_release(C, &c) == TULLE_OK, "an owned matrix");
         if (i == PAIRS - 1) tulle_ctx_free(ctx);        /* they outlive it */
         CHECK(ref_same(&c, &want.view, p.name), "its arrays");
-        memset((void *)(uintptr_t)c.values, 1, (size_t)c.nnz * sizeof(double));     /* they are the caller's */
+        memset((void *)(uintptr_t)c.values, 1, (size_t)c.nnz * sizeof(double));     /* the caller owns them */
         tulle_array_free(c.values);
         tulle_array_free(c.row_ptr);
         tulle_array_free(c.col_idx);
@@ -622,7 +622,7 @@ static void a_matrix_takes_the_arrays_of_the_caller(void)
     c.nnz = p.A.view.nnz + 1;
     FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EPATTERN, "but nnz is");
     c = p.A.view;
-    c.row_ptr = (const int32_t *)c.row_ptr + 1, c.rows--;         /* a slice that counts its first row, too */
+    c.row_ptr = (const int32_t *)c.row_ptr + 1, c.rows--;         /* a slice whose row_ptr[0] is not 0 */
     FAILS(tulle_matrix_adopt(ctx, &c, count_done, &done, &none), TULLE_EPATTERN, "but nnz is");
     CHECK(done == 0 && !none, "done, and nothing was freed");
     tulle_ctx_free(ctx);

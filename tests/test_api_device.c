@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_api_device.c - contexts on devices from outside: names and sentences, the list with drivers missing, places
- * that a context does not have, and every public function with views over device memory.  What the device
- * computes is the business of test_gpu_*.c. */
+ * test_api_device.c - public functions with devices: names and messages, the device list with drivers
+ * missing, places that a context does not have, and every function with views over device memory.  Results
+ * of devices are tested by test_gpu_*.c. */
 #define _GNU_SOURCE
 #include "fork_help.h"
 #include "gpu.h"
@@ -170,7 +170,7 @@ static void a_cpu_context_takes_no_view_of_a_device(void)
     FAILS(tulle_csr_move(ctx, &there, TULLE_HOST, &M), TULLE_EINVAL, "device's memory");
     FAILS(tulle_write(ctx, "no.mtx", &there), TULLE_EINVAL, "device's memory");
     CHECK(access("no.mtx", F_OK) != 0, "a file after an error");
-    /* a copy on the host is one, unsorted rows and all */
+    /* a copy on the host keeps unsorted rows */
     ref mixed = ref_shuffled(&p.A.view, 3, false);
     WORKS(tulle_csr_move(ctx, &mixed.view, TULLE_HOST, &M));
     tulle_csr copy = tulle_matrix_view(M);
@@ -343,7 +343,7 @@ static void damaged_operands_are_refused(void)
     ref A = ref_random(23, 30, 30, 4, REF_INTEGERS, f64), bad = ref_copy(&A.view, f64);
     int64_t row = 0;
     while (ref_ptr(&A.view, row + 1) - ref_ptr(&A.view, row) < 2) row++;
-    ref_set_col(&bad, ref_ptr(&A.view, row) + 1, ref_col(&A.view, ref_ptr(&A.view, row)));   /* stands twice */
+    ref_set_col(&bad, ref_ptr(&A.view, row) + 1, ref_col(&A.view, ref_ptr(&A.view, row)));   /* a duplicate */
     tulle_matrix *there = gpu_moved(ctx, &bad.view, TULLE_DEVICE), *C = NULL;
     tulle_csr v = tulle_matrix_view(there);
     char part[32];
@@ -410,7 +410,7 @@ static void estimates_and_checks_take_device_views(void)
     tulle_matrix_free(a);
     tulle_matrix_free(b);
     tulle_ctx_free(ctx);
-    tulle_matrix_free(C);                               /* matrices outlive their context, on a device, too */
+    tulle_matrix_free(C);                           /* matrices may outlive their context, on a device, too */
     ref_free(&want);
     pair_free(&p);
 }
@@ -575,7 +575,7 @@ static void foreign_handles_are_for_their_driver_only(void)
     CHECK(!tulle_cuda_context(ctx) == !cuda && !tulle_opencl_context(ctx) == cuda, "contexts");
     CHECK(!tulle_cuda_stream(ctx) == !cuda && !tulle_opencl_queue(ctx) == cuda, "queues");
     CHECK(!tulle_opencl_device(ctx) == cuda, "device");
-    /* its own queue, given back to it by hand */
+    /* set its own queue explicitly */
     WORKS(cuda ? tulle_cuda_set_stream(ctx, tulle_cuda_stream(ctx)) : tulle_opencl_set_queue(ctx, tulle_opencl_queue(ctx)));
     pair p = pair_at(9, REF_INTEGERS, f64, f64);
     ref want = ref_product(&p.A.view, &p.B.view);
@@ -588,7 +588,7 @@ static void foreign_handles_are_for_their_driver_only(void)
     tulle_ctx_free(cpu);
 }
 
-/* FastSpMM is for GPUs, and a CPU takes no view of a device's memory. */
+/* FastSpMM needs a GPU, and the CPU accepts no views over device memory. */
 static void sparse_times_dense_without_a_device(void)
 {
     tulle_ctx *cpu = NULL;
@@ -610,7 +610,7 @@ static void sparse_times_dense_without_a_device(void)
     tulle_ctx_free(cpu);
 }
 
-/* ---- fork: drivers do not survive it, so a child frees what it was given and touches no device */
+/* ---- fork: drivers do not survive it; a child can only free its objects, without touching the device */
 
 typedef struct inherited {
     tulle_ctx       *ctx;
@@ -626,7 +626,7 @@ static void free_inherited(inherited *f)
     tulle_spmm_plan_free(f->spmm);
     tulle_ctx_trim(f->ctx);
     tulle_ctx_free(f->ctx);
-    tulle_matrix_free(f->there);        /* the last that holds the device */
+    tulle_matrix_free(f->there);        /* the last reference to the device */
 }
 
 static bool child_of_a_device(inherited *f)
@@ -686,7 +686,7 @@ static void slices_on_the_host_are_as_copies(void)
     tulle_ctx_free(ctx);
 }
 
-/* Pointers that do not begin with 0 are columns of a matrix there, taken for what they are not. */
+/* Uses the columns of a matrix as row pointers, which do not begin with 0. */
 static void slices_on_the_device_are_refused(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -731,7 +731,7 @@ static void a_plan_gives_its_product_on_the_device(void)
         tulle_matrix *C[2] = {NULL, NULL}, *host = NULL;
         WORKS(tulle_plan_create(ctx, &A.view, &B.view, &(tulle_options){.c_place = place}, &plan));
         for (int i = 0; i < 2; i++) WORKS(tulle_plan_multiply(plan, A.values, B.values, &C[i]));
-        tulle_plan_free(plan);          /* which they outlive */
+        tulle_plan_free(plan);          /* the matrices outlive it */
         tulle_csr first = tulle_matrix_view(C[0]), second = tulle_matrix_view(C[1]);
         CHECK((int)first.place == place && first.val_type == TULLE_F64, "place %d", (int)first.place);
         CHECK(first.row_ptr != second.row_ptr && first.col_idx != second.col_idx && first.values != second.values, "arrays are shared");
@@ -739,7 +739,7 @@ static void a_plan_gives_its_product_on_the_device(void)
         WORKS(tulle_csr_move(ctx, &second, TULLE_HOST, &host));
         tulle_csr got = tulle_matrix_view(host);
         CHECK(ref_same(&got, &want.view, "a plan's C"), "place %d", place);
-        tulle_matrix *D = NULL;         /* and is an operand as every other */
+        tulle_matrix *D = NULL;         /* and can be used as an operand */
         WORKS(tulle_multiply(ctx, &second, &second, &(tulle_options){.op_b = TULLE_TRANSPOSE}, &D));
         tulle_matrix_free(D);
         tulle_matrix_free(host);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_api_layout.c - structures of the public headers as programs were compiled with them: sizes and offsets
- * are what they always were (tulle_lab.h promises nothing), reserved words that are set are refused, and
- * those of what comes back are zero. */
+ * test_api_layout.c - binary compatibility of the structures in the public headers: sizes and offsets never
+ * change (except in tulle_lab.h), nonzero reserved members are refused in input, and are zero in output. */
 #include "test.h"
 #include "view_entries.h"
 #include "tulle_lab.h"
@@ -12,8 +11,8 @@
 
 #if UINTPTR_MAX == UINT64_MAX
 
-/* Sizes and offsets on machines whose pointers have 64 bits.  A new member takes the place of a reserved
- * word; nothing that stands here ever changes. */
+/* Sizes and offsets on machines with 64-bit pointers.  A new member replaces a reserved word; existing lines
+ * of this table never change. */
 static const struct { const char *name; size_t is, was; } layout[] = {
 #define SIZE(type, bytes)      {"sizeof " #type, sizeof(type), bytes},
 #define AT(type, member, from) {#type "." #member, offsetof(type, member), from},
@@ -120,7 +119,7 @@ static tulle_ctx *cpu(void)
     return ctx;
 }
 
-/* ---- what the library reads */
+/* ---- structures read by the library */
 
 static void views_with_words_that_are_not_known(void)
 {
@@ -129,7 +128,7 @@ static void views_with_words_that_are_not_known(void)
     tulle_ctx_free(ctx);
 }
 
-/* Each word of each structure but the views. */
+/* Each reserved word of each structure except views. */
 static void options_with_words_that_are_not_known(void)
 {
     tulle_ctx *ctx = cpu();
@@ -174,9 +173,9 @@ static void options_with_words_that_are_not_known(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what the library fills in */
+/* ---- structures filled in by the library */
 
-/* Every word that has a meaning yet is the library's; every other is zero, whatever stood there. */
+/* Every member that has a meaning is set by the library; all others become zero, whatever they were. */
 static void what_comes_back_has_zeros(void)
 {
     tulle_ctx *ctx = cpu();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_blocks.c - products that must keep a limit: tulle_multiply_blocks gives the same C for any limit,
- * tulle_multiply keeps it or says how many bytes it needs, tulle_estimate tells both before; and the
- * independent check of a product. */
+ * test_blocks.c - memory limits: tulle_multiply_blocks computes the same C under any limit, tulle_multiply
+ * keeps the limit or reports the bytes that it needs, tulle_estimate predicts both; and the independent
+ * check of a product. */
 #include <math.h>
 #include "blocks_help.h"
 #include "ways.h"
@@ -46,7 +46,7 @@ static void blocks_give_the_same_product_for_any_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* A product much larger than its workspace comes in several blocks, each within the limit. */
+/* A product much larger than its workspace is computed in several blocks, each within the limit. */
 static void a_large_product_comes_in_many_blocks(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -66,7 +66,7 @@ static void a_large_product_comes_in_many_blocks(void)
     CHECK(s.peak_bytes <= limit, "peak %" PRIu64 ", limit %" PRIu64, s.peak_bytes, limit);
     tulle_matrix *C = NULL;
     CHECK(tulle_multiply(ctx, &A.view, &B.view, &o, &C) == TULLE_ELIMIT && !C, "all of C in a quarter");
-    /* the caller stops */
+    /* the caller cancels */
     blocks_seen some = {.want = &want.view, .good = true, .stop_after = 2};
     CHECK(tulle_multiply_blocks(ctx, &A.view, &B.view, &o, blocks_compare, &some) == TULLE_ECANCEL && some.blocks == 2,
           "%" PRId64 " blocks after stopping", some.blocks);
@@ -127,7 +127,7 @@ static void a_limit_is_kept_or_refused_with_a_number(void)
     }
 }
 
-/* Copies of transposed operands count too. */
+/* Copies of transposed operands count towards the limit, too. */
 static void a_limit_counts_the_copies(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -160,7 +160,7 @@ static void estimates_hold(void)
         pair p = pair_at(i, REF_INTEGERS, t, t);
         ref want = ref_product(&p.A.view, &p.B.view);
         tulle_csr a = p.A.view, b = p.B.view;
-        a.values = b.values = NULL;                             /* patterns are enough */
+        a.values = b.values = NULL;                             /* only patterns are needed */
         tulle_options o;
         char way[32];
         for (int w = 0; way_at(w, &o, way, sizeof way); w++) {
@@ -207,7 +207,7 @@ static void an_estimate_of_a_large_product_is_close(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- the check of a product by another road */
+/* ---- the independent check of a product */
 
 static void the_product_check_passes_products_and_nothing_else(void)
 {

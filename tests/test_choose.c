@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_choose.c - the CPU or a device, product by product (src/choose.c), with a device that is not there
- * (fake_device.h): the choice follows the forecast, whose constants are set here or come from the cache folder; results
- * are the same; what one has no room for the other takes.  test_gpu_choose.c takes it with a device. */
+ * test_choose.c - the choice between the CPU and a device for each product (src/choose.c), with a simulated
+ * device (fake_device.h): the choice follows the predicted times, whose constants are set here or read from
+ * the cache folder; results are the same; if memory of one is not sufficient, the other computes the
+ * product. test_gpu_choose.c tests the same with a real device. */
 #define _GNU_SOURCE
 #include "choose.h"
 #include "jit/parts.h"
@@ -33,7 +34,7 @@ static tulle_ctx *choosing(void)
     return ctx;
 }
 
-/* All of one side's work is for nothing. */
+/* Makes the predicted times of one side zero. */
 static void favour(tulle_ctx *ctx, bool device)
 {
     tl_choice *c = ctx->choice;
@@ -48,7 +49,7 @@ static const char *where(tulle_ctx *ctx)
     return t.device;
 }
 
-/* It went well, and what was refused on the way is of no matter any more. */
+/* The call succeeds, and leaves no message, even if something was refused on the way. */
 #define OK_WITHOUT_A_WORD(call) REQUIRE((call) == TULLE_OK && !tulle_ctx_error(ctx)[0], "%s", tulle_ctx_error(ctx))
 
 static bool gives(tulle_ctx *ctx, const pair *p, const tulle_options *o, const tulle_csr *want)
@@ -93,7 +94,7 @@ static void it_follows_the_forecast_and_the_bits_are_the_same(void)
     device_free(ctx);
 }
 
-/* With the defaults a device does not get what a core does in the time of a launch. */
+/* With the defaults the CPU gets products that take it less time than a kernel launch. */
 static void small_products_are_the_cpus_by_default(void)
 {
     tulle_ctx *ctx = choosing();
@@ -125,7 +126,7 @@ static void what_lies_on_the_device_stays_there(void)
     device_free(ctx);
 }
 
-/* An accumulator that one side lacks is no choice. */
+/* If only one side has the requested accumulator, it is chosen. */
 static void an_accumulator_goes_where_it_is(void)
 {
     tulle_ctx *ctx = choosing();
@@ -146,19 +147,20 @@ static void an_accumulator_goes_where_it_is(void)
     device_free(ctx);
 }
 
-/* Constants of 1 for what is counted and next to nothing for the rest: the forecast is the count. */
+/* With a constant of 1 for one quantity and almost 0 for the others, the predicted time is that quantity. */
 static double counted(tulle_ctx *ctx, const tulle_csr *A, const tulle_options *o, int constant)
 {
     tulle_forecast f;
     tl_choice *c = ctx->choice;
     c->looked = true;
     for (int i = 0; i < TL_CONSTANTS; i++) c->seconds[i] = i == constant ? 1 : 1e-15;
-    c->seconds[TL_GPU_START] = 1e-14;   /* so that entries of C are looked at */
+    c->seconds[TL_GPU_START] = 1e-14;   /* so that the entries of C are estimated */
     CHECK(tulle_estimate(ctx, A, A, o, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     return constant < TL_GPU_START ? f.sec_cpu : f.sec_device;
 }
 
-/* What the CPU alone can do is not done in blocks of rows, which are a way out of a device's memory. */
+/* A product that only the CPU can compute is not divided into blocks of rows, which are for devices with too
+ * little memory. */
 static void an_accumulator_of_the_cpu_keeps_a_limit(void)
 {
     tulle_ctx *ctx = choosing();
@@ -199,10 +201,11 @@ static void it_knows_how_much_there_is(void)
             REQUIRE(tulle_estimate(ctx, &a, &a, &o, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             double products = counted(ctx, &a, &o, TL_CPU_PRODUCT) / (double)f.products;
             double entries = counted(ctx, &a, &o, TL_CPU_ENTRY) / (double)f.nnz_estimate;
-            /* a graph's hubs may be in the sample or not */
+            /* the hubs of a graph may or may not be sampled */
             double most = strncmp(recipes[r], "rmat", 4) == 0 || op ? 4 : 1.3;
-            if (strncmp(recipes[r], "rmat", 4) == 0 && op == 2) most = 40;      /* by averages alone */
-            if (strncmp(recipes[r], "poisson", 7) == 0 && op) most = 10;        /* entries by chance  */
+            if (strncmp(recipes[r], "rmat", 4) == 0 && op == 2) most = 40;  /* estimated from averages only */
+            /* depends on which entries are sampled */
+            if (strncmp(recipes[r], "poisson", 7) == 0 && op) most = 10;
             if (strncmp(recipes[r], "banded", 6) == 0 && op) most = 20;
             CHECK(products > 1 / most && products < most, "%s, op %d: %.2f of its products", recipes[r], op, products);
             CHECK(entries > 1 / most && entries < most, "%s, op %d: %.2f of its entries", recipes[r], op, entries);
@@ -227,7 +230,7 @@ static void an_estimate_tells_both_forecasts(void)
         snprintf(told, sizeof told, "%.*s", (int)(end - strstr(traced, "forecast")), strstr(traced, "forecast"));
         traced[0] = 0;
         tulle_matrix *C = NULL;
-        product(ctx, &p, &C);           /* and a product goes by the same numbers */
+        product(ctx, &p, &C);           /* and a product uses the same numbers */
         CHECK(strstr(traced, told), "%s, but %s", told, traced);
         tulle_matrix_free(C);
         CHECK(strcmp(f.device, device ? "fake:0" : "cpu") == 0 && f.sec_cpu > 0 && f.sec_device > 0
@@ -240,7 +243,7 @@ static void an_estimate_tells_both_forecasts(void)
     device_free(ctx);
 }
 
-/* The sample reads arrays that nobody has checked. */
+/* The sample reads arrays that are not checked yet. */
 static void broken_operands_are_refused_as_ever(void)
 {
     tulle_ctx *ctx = choosing(), *cpu = ctx_with(1);
@@ -269,7 +272,7 @@ static void broken_operands_are_refused_as_ever(void)
     device_free(ctx);
 }
 
-/* ---- no room */
+/* ---- too little memory */
 
 static void what_one_has_no_room_for_the_other_takes(void)
 {
@@ -286,7 +289,7 @@ static void what_one_has_no_room_for_the_other_takes(void)
     favour(ctx, false);
     CHECK(gives(ctx, &p, NULL, &want.view), "on the CPU");
     tulle_ctx_stats(ctx, &t);
-    /* less than the CPU needs: all of it for the device, or in blocks there */
+    /* less than the CPU needs: computed by the device, as a whole or in blocks */
     const uint64_t least = (tl_csr_bytes(&p.A.view) + tl_csr_bytes(&p.B.view)) / 2;
     for (uint64_t limit = t.peak_bytes - 1; limit > least; limit = limit * 3 / 4) {
         tulle_options o = {.memory_limit = limit};
@@ -325,7 +328,7 @@ static void blocks_and_plans_are_chosen_too(void)
                 tulle_ctx_error(ctx));
         CHECK(seen.rows == p.A.view.rows && strcmp(where(ctx), device ? "fake:0" : "cpu") == 0, "on %s", where(ctx));
         REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        favour(ctx, !device);           /* a plan stays where it is */
+        favour(ctx, !device);           /* a plan does not move */
         CHECK(tulle_plan_multiply(plan, p.A.values, p.B.values, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         const tulle_csr c = tulle_matrix_view(C);
         CHECK(ref_same(&c, &want.view, p.name) && strcmp(where(ctx), device ? "fake:0" : "cpu") == 0, "on %s", where(ctx));
@@ -334,7 +337,7 @@ static void blocks_and_plans_are_chosen_too(void)
     }
     rows_seen seen = {0, 0};
     favour(ctx, true);
-    there.part = NULL;                  /* no smaller products there: the first block is refused */
+    there.part = NULL;                 /* without smaller products on the device the first block is refused */
     dev.fail_at = dev.runs + 1;
     OK_WITHOUT_A_WORD(tulle_multiply_blocks(ctx, &p.A.view, &p.B.view, NULL, count_rows, &seen));
     CHECK(seen.rows == p.A.view.rows && strcmp(where(ctx), "cpu") == 0, "%d rows on %s", (int)seen.rows, where(ctx));
@@ -414,7 +417,7 @@ static void folder_make(void)
     setenv("TULLE_CACHE", folder, 1);
 }
 
-/* How many files there are; with a function, each is given to it. */
+/* The number of files; a function, if given, is called for each. */
 static int files(void (*fn)(const char *path))
 {
     int count = 0;
@@ -471,7 +474,7 @@ static void they_are_measured_once_and_found_again(void)
     }
     device_free(ctx);
 
-    ctx = choosing();                   /* another machine: nothing was measured there */
+    ctx = choosing();                   /* another machine, without measurements */
     strcat(ctx->choice->machine, " and more");
     CHECK(gives(ctx, &p, NULL, &want.view) && strstr(traced, "forecast by default constants")
           && !strstr(traced, "not taken"), "%s", traced);
@@ -487,7 +490,7 @@ static void they_are_measured_once_and_found_again(void)
     folder_done();
 }
 
-/* A whole entry under our name with another text, as another version or a hand might write it. */
+/* A valid entry under our name with another text, as another version might write it, or somebody by hand. */
 static void a_text_that_is_not_in_order_is_not_taken(void)
 {
     folder_make();
@@ -504,7 +507,7 @@ static void a_text_that_is_not_in_order_is_not_taken(void)
         {"device_column ", "device_column 1\n", "something stands behind it"},
         {"device_column 2000000\n", "", "a constant is missing"},
         {"tulle", "", "it is of another format"},
-        {NULL, NULL, NULL},             /* this one is right */
+        {NULL, NULL, NULL},             /* this one is valid */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tulle_ctx *ctx = choosing();

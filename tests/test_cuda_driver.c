@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_cuda_driver.c - driver_cuda.c over a CUDA library without a device (fake_cuda.c): what is listed, what
- * goes to which stream, whose context is current, and that every call may fail, with a sentence and
- * with nothing left behind. */
+ * test_cuda_driver.c - driver_cuda.c with a fake CUDA library (fake_cuda.c): the list of devices, the
+ * streams of operations, the current context, and failures of every call, which must leave a message and no
+ * resources. */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
 #include "gpu/driver.h"
@@ -17,7 +17,7 @@ static void *library;
 
 static char cubin[] = "\177ELF and so on";
 
-/* A library, and all that the tests before left there forgotten. */
+/* Selects a library, and resets the state left by earlier tests. */
 static void use(const char *path)
 {
     fake_cuda *(*fake_state)(void);
@@ -79,7 +79,7 @@ static tl_module *load(tl_device *d)
     return m;
 }
 
-/* ---- what there is */
+/* ---- the list of devices */
 
 static void a_missing_library_is_no_error_and_says_why(void)
 {
@@ -169,7 +169,7 @@ static void a_device_that_vanishes_from_the_list_is_no_device(void)
     CHECK_SAYS("there is no cuda:1");
     CHECK(cuda->open(b, -1, &d) == TULLE_EDEVICE && !d, "open");
     setenv("FAKE_CUDA_DEVICES", "2", 1);
-    fail("cuDeviceGetName", 2, 101, 0);                 /* between two looks at the same device */
+    fail("cuDeviceGetName", 2, 101, 0);                 /* between two queries of the same device */
     CHECK_OK(cuda->list(b, caps, 2, &count, why, sizeof why));
     CHECK(caps[0].why_not[0] == 0 && strstr(caps[1].why_not, "CUDA_ERROR_INVALID_DEVICE"), "%s", caps[1].why_not);
     fail("cuDevicePrimaryCtxRetain", 1, 46, 0);
@@ -390,7 +390,7 @@ static void without_nvrtc_only_compiling_fails(void)
 
 /* ---- streams */
 
-/* "name a b;" in the log from a place on; the place behind it. */
+/* Finds "name a b;" in the log from `at` on; returns the position after it. */
 static const char *after(const char *at, const char *name, int x, int y)
 {
     char line[96];
@@ -553,7 +553,7 @@ static void the_callers_stream_is_used_until_it_is_taken_back(void)
     CHECK_NOTHING_LEFT();
 }
 
-/* ---- a whole piece of work, for failures and for contexts */
+/* ---- a complete sequence of operations, for failures and for contexts */
 
 static tulle_status work(tl_device *d)
 {
@@ -586,7 +586,7 @@ static tulle_status work(tl_device *d)
     TRY(cuda->wait(b, d));
     TRY(cuda->elapsed(b, d, 0, 1, &seconds));
 done:
-    fake->fail_at = 0;                          /* what gives back is not made to fail here */
+    fake->fail_at = 0;                          /* functions that free are not made to fail here */
     cuda->unload(d, m);
     cuda->free(d, h);
     cuda->unpin(d, p);
@@ -607,8 +607,8 @@ static void every_call_may_fail_and_leaves_a_sentence(void)
         fake->fail_at = 0;
         cuda->close(d);
         CHECK_NOTHING_LEFT();
-        if (!reached) break;                    /* all calls have had their turn */
-        if (status == TULLE_OK) {               /* spinning and pinned memory are asked for in vain */
+        if (!reached) break;                    /* each call has failed once */
+        if (status == TULLE_OK) {               /* failures of spinning and of pinned memory are ignored */
             survived++;
             continue;
         }
@@ -648,7 +648,7 @@ static void a_device_that_dies_fails_every_call_and_can_be_closed(void)
     cuda->unload(d, m);
     cuda->free(d, h);
     cuda->unpin(d, p);
-    cuda->close(d);                             /* nothing works any more, and nothing crashes */
+    cuda->close(d);                             /* every call fails now, but none crashes */
     REQUIRE(tl_dl_symbol(library, "cuCtxGetCurrent", &get), "symbol");
     CHECK(get(&popped) == 0 && !popped, "a context was left current");
     fake->fail_at = 0;

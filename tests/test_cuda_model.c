@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_cuda_model.c - the CUDA device made for tests (cuda_model/model.h) does what CUDA does, and sees what a kernel does
- * wrong: deadlocks of warps, shared memory that was never written, addresses outside of what was allocated. */
+ * test_cuda_model.c - the simulated CUDA device (cuda_model/model.h) behaves like CUDA, and detects errors
+ * of kernels: deadlocks of warps, reads of uninitialized shared memory, addresses outside of allocations. */
 #define _GNU_SOURCE
 #include "gpu/driver.h"
 #include "test.h"
@@ -66,7 +66,7 @@ static tulle_status started(const char *name, uint32_t blocks, uint32_t threads,
     return cuda->launch(b, device, k, &(tl_launch){.blocks = blocks, .threads = threads, .shared = shared, .count = 2, .args = args});
 }
 
-/* A kernel of this body, run in a fresh device; what it left is in words. */
+/* Runs a kernel with this body on a new device; its output is in `words`. */
 static tulle_status runs(const char *body, uint32_t blocks, uint32_t threads, uint32_t shared, uint32_t n)
 {
     char text[4096];
@@ -80,7 +80,7 @@ static tulle_status runs(const char *body, uint32_t blocks, uint32_t threads, ui
     return status;
 }
 
-/* The same, and what came on stderr meanwhile. */
+/* The same; returns also the output on stderr. */
 static tulle_status says(const char *body, uint32_t threads, uint32_t shared, char *text, size_t bytes)
 {
     FILE *f = tmpfile();
@@ -102,7 +102,7 @@ static tulle_status says(const char *body, uint32_t threads, uint32_t shared, ch
 static const char *const orders[] = {"forward", "backward", "1", "2", "3"};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-/* ---- what CUDA does */
+/* ---- behaviour of CUDA */
 
 static void lanes_exchange_what_they_have(void)
 {
@@ -136,7 +136,7 @@ static void lanes_exchange_what_they_have(void)
     close_device();
 }
 
-/* The words of the block the other way round; a thread that has ended is not waited for. */
+/* Reverses the words of a block; barriers do not wait for threads that have ended. */
 static const char turned[] = "extern __shared__ unsigned s[];\n__shared__ unsigned other[256];\n"
                              "if (t >= 200) return;\ns[t] = i;\nother[t] = i;\n%s\nw[i] = s[199 - t] + other[199 - t];";
 
@@ -215,7 +215,7 @@ static void tensor_cores_multiply_as_ptx_lays_it_out(void)
     close_device();
 }
 
-/* ---- what kernels do wrong */
+/* ---- errors of kernels */
 
 static void warps_that_wait_in_vain_end_the_launch(void)
 {
@@ -236,7 +236,7 @@ static void warps_that_wait_in_vain_end_the_launch(void)
               b->error);
         CHECK(strstr(text, "kernel k, block 0") && strstr(text, cases[i].words), "%s: %s", cases[i].what, text);
     }
-    /* the context is broken for good; the next one is not */
+    /* the context remains unusable, but a new one works */
     CHECK(cuda->wait(b, device) == TULLE_EDRIVER, "a broken context");
     open_device();
     CHECK(runs("w[i] = 1;", 1, 32, 0, 0) == TULLE_OK && words[31] == 1, "%s", b->error);
@@ -270,14 +270,14 @@ static void addresses_outside_of_memory_end_the_launch(void)
               b->error);
         CHECK(strstr(text, "kernel k, block") && strstr(text, cases[i].words), "%s: %s", cases[i].what, text);
     }
-    /* close behind a block of 100 bytes, where no page guards it */
+    /* just after a block of 100 bytes, before its guard page */
     uint64_t small = 0;
     open_device();
     REQUIRE(cuda->alloc(b, device, 100, &small) == TULLE_OK && runs("w[t + n] = 1;", 1, 25, 0, 0) == TULLE_OK, "%s", b->error);
     CHECK(started("k", 1, 25, 0, small, 0) == TULLE_OK && cuda->wait(b, device) == TULLE_OK, "all of it: %s", b->error);
     CHECK(started("k", 1, 25, 0, small, 1) == TULLE_OK && cuda->wait(b, device) == TULLE_EDRIVER
           && strstr(b->error, "CUDA_ERROR_ILLEGAL_ADDRESS"), "one more: %s", b->error);
-#if defined(__x86_64__)                 /* elsewhere a division by zero has a result, as on a GPU */
+#if defined(__x86_64__)              /* on other processors a division by zero does not trap, like on a GPU */
     char text[1024];
     CHECK(says("w[i] = t / (n - 1);", 32, 0, text, sizeof text) == TULLE_EDRIVER && strstr(text, "a division by zero"), "%s", text);
 #endif
@@ -304,7 +304,7 @@ static void pointers_must_be_the_devices_own(void)
     close_device();
 }
 
-/* ---- what the driver refuses */
+/* ---- errors reported by the driver */
 
 static void copies_outside_of_a_block_are_refused(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dense_files.c - dense matrices to .npy and array files and back, files as other programs write them, and
- * damaged ones: every byte cut off, every header bent, refused with a sentence that names the place. */
+ * test_dense_files.c - dense matrices: round trips through .npy and array files, files of other programs,
+ * and damaged files (truncated anywhere, every byte of the header changed), which are refused with a message
+ * that says where. */
 #define _POSIX_C_SOURCE 200809L
 #include "files_help.h"
 
@@ -16,7 +17,7 @@ static int64_t place(const tulle_dense *M, int64_t i, int64_t j)
     return M->order == TULLE_BY_ROWS ? i * M->ld + j : i + j * M->ld;
 }
 
-/* A view over malloc'ed memory, every value a random pattern that is a finite number. */
+/* A view over malloc'ed memory; every value is a random bit pattern of a finite number. */
 static tulle_dense make(int64_t rows, int64_t cols, int64_t gap, tulle_order order, int type)
 {
     int64_t lines = order == TULLE_BY_ROWS ? rows : cols, length = order == TULLE_BY_ROWS ? cols : rows;
@@ -32,7 +33,7 @@ static tulle_dense make(int64_t rows, int64_t cols, int64_t gap, tulle_order ord
     return M;
 }
 
-/* Floats that went through a text come back as doubles that round to them. */
+/* Floats read from text are doubles that round to the original values. */
 static bool same_real(double x, double y, tulle_type type)
 {
     volatile float rounded = (float)y;
@@ -75,7 +76,8 @@ static void every_type_order_and_shape_comes_back(void)
         for (int order = 0; order < 2; order++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (int64_t gap = 0; gap < 3; gap += 2) {
-                    if (shapes[s][0] * shapes[s][1] == 0 && gap == 0) continue;         /* an ld of 0 is another thing */
+                    /* an ld of 0 has a special meaning */
+                    if (shapes[s][0] * shapes[s][1] == 0 && gap == 0) continue;
                     round_trip("a.npy", shapes[s][0], shapes[s][1], gap, (tulle_order)order, type);
                     round_trip("a.mtx", shapes[s][0], shapes[s][1], gap, (tulle_order)order, type);
                 }
@@ -102,7 +104,7 @@ static void the_file_does_not_depend_on_threads(void)
     remove("a.mtx");
 }
 
-/* ---- files of others, byte by byte */
+/* ---- files of other programs, byte by byte */
 
 static size_t npy(char *to, int major, const char *header, const void *data, size_t bytes)
 {
@@ -146,7 +148,7 @@ static void headers_as_others_write_them(void)
     expect(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0,), }\n", d, 0, 0, 1, TULLE_BY_ROWS, TULLE_F64);
 }
 
-/* The bytes that NumPy itself writes, and ours are the same. */
+/* Our files have the same bytes as those written by NumPy. */
 static void written_as_numpy_writes(void)
 {
     const double d[] = {1, 2, 3, 4, 5, 6};
@@ -262,7 +264,7 @@ static void bent_headers_are_refused_with_their_place(void)
     refuses_dense("\x93NUMPY\x02\0\0\0\1\1", 12, "t.npy: a header of 16842752 bytes; at most 65536 are read");
 }
 
-/* Cut anywhere, it is refused; and every byte of the header bent does no harm. */
+/* A file truncated anywhere is refused; a change of any byte of the header does no harm. */
 static void files_cut_anywhere(void)
 {
     const double d[] = {1, 2, 3, 4};
@@ -291,7 +293,7 @@ static void files_cut_anywhere(void)
     remove("t.npy");
 }
 
-/* A right-hand side may come as a sparse file; what it does not name is zero, and what it names twice is added. */
+/* A right-hand side may be a sparse file: missing entries are zero, duplicates are added. */
 static void sparse_files_are_dense_matrices_with_zeros(void)
 {
     static const char text[] = "%%MatrixMarket matrix coordinate real general\n3 2 4\n3 2 7\n1 1 5\n3 2 1\n2 1 -2\n";

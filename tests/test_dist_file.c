@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_file.c - .tulle files that ranks read and write together: byte for byte those of one process,
- * whole or not at all, and damage anywhere is found by all. */
+ * test_dist_file.c - .tulle files read and written by several ranks: the same bytes as from one process, no
+ * partial files, and damage anywhere is reported by all ranks. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <sys/stat.h>
@@ -86,7 +86,7 @@ static void files_are_those_of_one_process(void)
             team_agrees(&ranks, p.name);
             CHECK(ranks.member[0].status == TULLE_OK, "%s: %s", p.name, ranks.member[0].why);
             CHECK(same_bytes("one.tulle", "ranks.tulle"), "%s by %d ranks", p.name, size);
-            if (i % 2) j.A.size = 0;            /* evenly */
+            if (i % 2) j.A.size = 0;            /* equal row blocks */
             team_run(&ranks, size, read_part, &j, NULL);
             if (i % 2) j.A.size = size;
             team_agrees(&ranks, p.name);
@@ -171,7 +171,7 @@ static void after_a_failure_what_stood_there_is_untouched(void)
             team_agrees(&ranks, "write");
             size_t bytes = 0;
             char *now = bytes_of("old.tulle", &bytes);
-            /* rank 0 has given the file its name when the last agreement fails */
+            /* the last collective fails after rank 0 has renamed the file */
             if (n >= 0 && n < calls - 1)
                 CHECK(bytes == 3 && memcmp(now, "old", 3) == 0, "call %lld of rank %d", (long long)n, bad);
             CHECK(n < 0 ? ranks.member[0].status == TULLE_OK : ranks.member[0].status == TULLE_ECOMM,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_grid.c - C = A*B on grids of ranks: the bits of one process, not a byte too many, the forecast is
- * right, and the grid is taken where it moves less. */
+ * test_dist_grid.c - C = A*B on grids of ranks: the same bits as with one process, no byte of communication
+ * too many, a correct prediction of it, and a grid is used if it communicates less. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_job.h"
 
@@ -16,12 +16,12 @@ static void multiply(member *m)
         if (j->odd == 1) A.local.values = NULL;
         if (j->odd == 2) o.memory_limit = 1;
         if (j->odd == 3) o.policy = "none of ours";
-        if (j->odd == 4) o.c_idx_type = TULLE_I64;     /* rows of C would travel in two widths */
+        if (j->odd == 4) o.c_idx_type = TULLE_I64;     /* rows of C would be sent in two widths */
     }
     m->status = tulle_dist_multiply(m->dist, &A, &B, &o, &j->C[m->rank]);
 }
 
-/* ---- what must move, by the definition: from the matrices alone */
+/* ---- the necessary communication, computed by definition from the matrices */
 
 static uint64_t entry_of(const tulle_csr *A)
 {
@@ -36,9 +36,10 @@ static int64_t entries_in(const tulle_csr *A, int64_t row, int64_t first, int64_
     return n;
 }
 
-typedef struct volume { uint64_t a, b, c, c_most; int64_t rows; } volume;   /* c_most: by products */
+/* c_most: upper bound by products */
+typedef struct volume { uint64_t a, b, c, c_most; int64_t rows; } volume;
 
-/* What rank q gets on a grid with so many columns; entry: bytes of one of C. */
+/* Adds the data received by rank q on a grid with so many columns; entry: bytes of an entry of C. */
 static void add_rank(const job *j, const tulle_csr *B, const tulle_csr *C, uint64_t entry, int cols, int q,
                      volume *v)
 {
@@ -122,7 +123,8 @@ static void every_pair_has_the_bits_of_one_process_on_every_grid(void)
     }
 }
 
-/* Wide rows of A name all rows of B, and C is small: a grid moves less.  A mesh stays in one dimension. */
+/* If wide rows of A need all rows of B, and C is small, a grid communicates less.  For a mesh, a single
+ * column of ranks is used. */
 static void the_grid_that_moves_less_is_taken(void)
 {
     ref_types t = ref_types_at(4);
@@ -141,7 +143,7 @@ static void the_grid_that_moves_less_is_taken(void)
             CHECK(ranks.member[0].stats.bytes < ranks.member[0].stats.bytes_1d, "%d ranks", size);
             result_is(&j, &B.view, &want.view, cols, "wide rows");
         }
-        for (int c = 2; c <= size; c++) {       /* no other grid moves less */
+        for (int c = 2; c <= size; c++) {       /* no other grid communicates less */
             if (size % c != 0) continue;
             volume v = moved(&j, &B.view, &want.view, 0, c);
             CHECK(v.a + v.b + v.c_most >= ranks.member[0].stats.bytes_2d, "%d ranks, %d columns", size, c);
@@ -222,7 +224,7 @@ static void each_call_of_the_transport_may_fail(void)
             job_make(&j, &A.view, &A.view, 4, 0);
             team_run(&ranks, 4, multiply, &j, &o);
             team_agrees(&ranks, "a call fails");
-            if (n < 0) calls = ranks.calls;     /* none failed: so many there are */
+            if (n < 0) calls = ranks.calls;     /* without failures: the number of calls */
             CHECK(ranks.member[0].status == (n < 0 ? TULLE_OK : TULLE_ECOMM), "rank %d, call %lld: %s", bad,
                   (long long)n, tulle_status_name(ranks.member[0].status));
             for (int r = 0; r < 4 && n >= 0; r++) CHECK(!j.C[r], "a C was left on rank %d", r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_more.c - what stands around the distributed product: transposes, other row blocks, gathering,
- * equal work, transposed operands, P^T*A*P, plans, dense matrices.  Each against the plain reference, over 1
- * to 9 ranks, with each call of the transport and each request for memory failing. */
+ * test_dist_more.c - other functions on distributed matrices: transposes, redistribution of rows, gathering,
+ * balanced work, transposed operands, P^T*A*P, plans, dense matrices.  Each is compared with the plain
+ * reference, over 1 to 9 ranks, with failures of each call of the transport and each memory allocation. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -10,10 +10,10 @@ static team ranks;
 
 typedef struct job job;
 struct job {
-    ref                a, b;            /* whole; the ranks have them cut */
+    ref                a, b;            /* whole matrices, which are divided over the ranks */
     spread             A, B;
     tulle_options      options;
-    int64_t            other[FAKE_RANKS + 1];   /* row blocks to go to */
+    int64_t            other[FAKE_RANKS + 1];   /* row blocks to redistribute to */
     tulle_op           op;
     tulle_dist_matrix *C[FAKE_RANKS];
     tulle_matrix      *all[FAKE_RANKS];
@@ -21,7 +21,7 @@ struct job {
     ref                new_a, new_b;    /* the same patterns, other values */
     tulle_order        order_x, order_y;
     int64_t            columns;
-    void              *x, *y;           /* dense, whole, column by column  */
+    void              *x, *y;           /* dense, whole, column-major                     */
     uint64_t           run_bytes[FAKE_RANKS], run_exact[FAKE_RANKS];
 };
 
@@ -31,7 +31,7 @@ static void job_make(job *j, int size, uint64_t seed)
     spread_random(&j->B, &j->b.view, size, seed ? seed + 1 : 0);
 }
 
-static void job_clear(job *j)           /* a and b stay */
+static void job_clear(job *j)           /* keeps a and b */
 {
     for (int r = 0; r < FAKE_RANKS; r++) {
         tulle_dist_matrix_free(j->C[r]);
@@ -53,7 +53,7 @@ static void result_is(job *j, const tulle_csr *want, const char *what)
     ref_free(&C);
 }
 
-/* Every call of the transport on one rank fails in turn; nothing may be left. */
+/* Makes every call of the transport on one rank fail, one after the other; nothing may leak. */
 static void calls_fail(member_fn fn, job *j, int size, const char *what)
 {
     int64_t calls = 1;
@@ -76,7 +76,7 @@ static void calls_fail(member_fn fn, job *j, int size, const char *what)
     }
 }
 
-/* And each request for memory of rank 1. */
+/* The same for each memory allocation of rank 1. */
 static void requests_fail(member_fn fn, job *j, int size, const char *what)
 {
     int64_t left = INT64_MAX, failures = 0;
@@ -132,8 +132,8 @@ static void transposes_are_those_of_one_process(void)
         }
 }
 
-/* Of a band nearly all rows of the transpose come from the rank that will have them, in row blocks that are
- * those of A or lie across them. */
+/* For a band matrix nearly all rows of the transpose come from the rank that owns them in the result, with
+ * row blocks equal to those of A, or overlapping them. */
 static void transposes_of_bands_are_those_of_one_process(void)
 {
     tulle_ctx *ctx = NULL;
@@ -212,7 +212,7 @@ static void rows_move_to_other_ranks_and_back(void)
         }
 }
 
-/* Row pointers that go back, on one rank alone: rows that move are never taken from elsewhere. */
+/* Decreasing row pointers, on a single rank: redistribution never reads outside of the arrays. */
 static void row_pointers_out_of_order_are_refused(void)
 {
     static const member_fn fns[] = {redistribute, gather, scatter};
@@ -223,7 +223,7 @@ static void row_pointers_out_of_order_are_refused(void)
         tulle_dist_split(30, 3, j.other);
         job_make(&j, 3, 0);
         ref_set_ptr(&j.A.part[1], 5, wrong);
-        ref_set_ptr(&j.a, 20, wrong);           /* where the rows of rank 1 end */
+        ref_set_ptr(&j.a, 20, wrong);           /* at the end of the rows of rank 1 */
         team_run(&ranks, 3, fns[way % 3], &j, NULL);
         team_agrees(&ranks, "row pointers");
         CHECK(ranks.member[0].status == TULLE_EPATTERN, "way %d: %s", way, ranks.member[0].why);
@@ -235,7 +235,7 @@ static void row_pointers_out_of_order_are_refused(void)
     }
 }
 
-/* ---- equal work */
+/* ---- balanced work */
 
 static void balance(member *m)
 {
@@ -335,7 +335,7 @@ static void coarse_grids_are_those_of_one_process(void)
     }
 }
 
-/* ---- is a product right? */
+/* ---- checking a product */
 
 static void verify(member *m)
 {
@@ -347,7 +347,7 @@ static void verify(member *m)
     if (m->status != TULLE_OK) return;
     tulle_dist_csr c = tulle_dist_matrix_view(C);
     int64_t k = c.local.nnz / 2;
-    if (j->columns && m->rank == m->size / 2 && c.local.nnz > 0) {     /* one entry is made wrong */
+    if (j->columns && m->rank == m->size / 2 && c.local.nnz > 0) {     /* plants a wrong entry */
         ref_value v = ref_val(&c.local, k);
         ref_value_put((void *)(uintptr_t)c.local.values, c.local.val_type, k, (ref_value){v.re * 1.001,
                                                                                           v.im});
@@ -507,7 +507,7 @@ static void dense_matrices_go_by_the_same_lists(void)
             job j = {.a = ref_random((uint64_t)i, 60, n, 5, REF_REALS, t), .b = ref_random(1, n, 3, 1,
                                                                                            REF_REALS, t),
                      .columns = columns, .order_x = (tulle_order)(i % 2), .order_y = (tulle_order)(i / 2 % 2)};
-            /* full enough; values are what counts */
+            /* nearly full; only its values are used */
             ref X = ref_random(9, columns, n, (double)n, REF_REALS, t);
             double *x = calloc((size_t)(n * columns) + 1, 8), *y = calloc((size_t)(60 * columns) + 1,
                                                                           8), *want = calloc((size_t)(60 * columns) + 1, 8);
@@ -516,7 +516,7 @@ static void dense_matrices_go_by_the_same_lists(void)
             j.x = x;
             j.y = y;
             job_make(&j, size, (uint64_t)(3 * size + i));
-            for (int r = 0; r < size; r++)              /* Y begins anew on each rank */
+            for (int r = 0; r < size; r++)              /* Y is reset on each rank */
                 for (int64_t k = 0; k < columns; k++)
                     for (int64_t q = j.A.starts[r]; q < j.A.starts[r + 1]; q++)
                         want[k * 60 + q] = (double)(q - j.A.starts[r] + k);
@@ -551,7 +551,7 @@ static void each_call_and_each_request_may_fail(void)
     j.new_a = ref_copy(&j.a.view, t);
     j.new_b = ref_copy(&j.b.view, t);
     tulle_dist_split(20, 3, j.other);
-    /* memory: not those whose own part here cannot do without; test_dist_plans.c has them */
+    /* memory: not for functions that must allocate in this test itself; test_dist_plans.c has those */
     const struct { member_fn run; const char *what; int64_t columns; bool memory; } all[] = {
         {transpose, "transpose", 2, true}, {redistribute, "redistribute", 2, true},
         {scatter, "scatter", 2, true}, {balance, "balance", 2, true}, {ptap, "ptap", 2, true},

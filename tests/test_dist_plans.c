@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_plans.c - what is prepared once and used often over ranks: plans with transposed operands, plans
- * of products with dense matrices, transposed or not.  The bits are those of one process, runs move what
- * they must, and each call of the transport and each request for memory may fail. */
+ * test_dist_plans.c - distributed plans: with transposed operands, and for products with dense matrices,
+ * transposed or not.  Results have the same bits as with one process, runs communicate no more than
+ * necessary, and each call of the transport and each memory allocation is made to fail. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
 static team ranks;
 
 typedef struct job {
-    ref                a, b, new_a, new_b;      /* whole; the second: the same patterns, other values */
+    ref                a, b, new_a, new_b;      /* whole; new_: the same patterns, other values */
     spread             A, B;
     int                op_a, op_b, mistake;
     tulle_dist_matrix *C[FAKE_RANKS];
     int64_t            columns, y_starts[FAKE_RANKS + 1];
     bool               planned;
-    double            *x, *y;                   /* dense, whole, row by row */
+    double            *x, *y;                   /* dense, whole, row-major */
     uint64_t           bytes, exact;            /* of the last run          */
 } job;
 
-static void job_clear(job *j)           /* a, b and the new ones stay */
+static void job_clear(job *j)           /* keeps a, b and the new ones */
 {
     for (int r = 0; r < FAKE_RANKS; r++) tulle_dist_matrix_free(j->C[r]);
     memset(j->C, 0, sizeof j->C);
@@ -111,7 +111,8 @@ static void plans_take_transposed_operands(void)
 
 static const double alpha = 1.5, beta = 0.5;
 
-/* One product, or a plan with three runs: the values A has, others, and those again. */
+/* One product, or a plan with three runs: with the values of A, with new values, and with those of A
+ * again. */
 static tulle_status products(member *m, const tulle_dist_csr *A, tulle_dense *X, const int64_t *x_starts,
                              tulle_dense *Y)
 {
@@ -175,7 +176,7 @@ static void dense_cut(job *j, int size, uint64_t seed)
     spread_random(&j->A, &j->a.view, size, seed);
     spread_random(&j->B, &like.view, size, seed ? seed + 1 : 0);        /* the row blocks of X */
     tulle_dist_split(j->op_a ? j->a.view.cols : j->a.view.rows, size, j->y_starts);
-    if (j->op_a && size > 2) j->y_starts[1] = j->y_starts[2];           /* a rank without rows */
+    if (j->op_a && size > 2) j->y_starts[1] = j->y_starts[2];           /* one rank without rows */
     ref_free(&like);
 }
 
@@ -274,7 +275,7 @@ static void calls_and_requests_may_fail(void)
     job_free(&j);
 }
 
-/* ---- what one rank alone gets wrong */
+/* ---- errors of a single rank */
 
 static void odd_one(member *m)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_product.c - C = A*B over 1 to 9 ranks has the bits of one process, moves no byte too many, and
- * ends in the same way on all ranks whatever fails on one. */
+ * test_dist_product.c - C = A*B over 1 to 9 ranks has the same bits as with one process, communicates no
+ * byte too many, and returns the same status on all ranks if one of them fails. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_job.h"
 
@@ -14,7 +14,7 @@ static void multiply(member *m)
     m->status = tulle_dist_multiply(m->dist, &A, &B, &j->options, &j->C[m->rank]);
 }
 
-/* By the definition, from the matrices alone. */
+/* The necessary communication, by definition from the matrices. */
 static uint64_t exact_bytes(const job *j, const tulle_csr *B, int64_t *rows)
 {
     uint64_t bytes = 0, entry = ref_index_size(B->idx_type) + ref_value_size(B->val_type);
@@ -113,7 +113,7 @@ static void zeros_are_dropped_and_widths_kept_as_asked(void)
     ref_free(&A);
 }
 
-/* Ranks with three threads each, which share what is done beside messages where there is enough of it. */
+/* Ranks with three threads each, which share the work between messages if there is enough of it. */
 static void threads_of_a_rank_share_the_work_between_messages(void)
 {
     static team threaded;
@@ -142,7 +142,7 @@ static void threads_of_a_rank_share_the_work_between_messages(void)
     team_free(&threaded);
 }
 
-/* On each rank A and B have one array of values: the longer one's. */
+/* On each rank A and B share one array of values, that of the longer one. */
 static void multiply_shared(member *m)
 {
     job *j = m->job;
@@ -152,7 +152,7 @@ static void multiply_shared(member *m)
     m->status = tulle_dist_multiply(m->dist, &A, &B, &j->options, &j->C[m->rank]);
 }
 
-/* The array of the shorter operand's block begins as that of the longer one's. */
+/* Makes the values of the shorter block equal to the first values of the longer one. */
 static void share_values(ref *A, ref *B, const int64_t *starts, int size)
 {
     for (int r = 0; r < size; r++) {
@@ -168,7 +168,7 @@ static void values_of_both_may_be_one_array(void)
 {
     const ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
     for (int size = 2; size <= 5; size++)
-        for (int i = 0; i < 3; i++) {                   /* A longer, as long, shorter */
+        for (int i = 0; i < 3; i++) {                   /* A longer than B, equal, shorter */
             ref A = ref_random(11, 40, 40, 8 - 3 * i, REF_REALS, t);
             ref B = ref_random(12 - i % 2, 40, 40, 2 + 3 * i, REF_REALS, t);
             job j = {0};
@@ -219,8 +219,8 @@ static uint64_t bytes_of(const tulle_dist_matrix *C)
            + (uint64_t)v.nnz * (ref_index_size(v.idx_type) + ref_value_size(v.val_type));
 }
 
-/* Blocks are freed as they are copied: C and one of them are held, not C twice.  Two rows of B for each row
- * of A, all of them from elsewhere, and some rows of A at the end that need no more of B. */
+/* Blocks are freed after they are copied, so memory holds C and one block, not C twice.  Each row of A needs
+ * two rows of B, all from other ranks, and some rows of A at the end need no further rows of B. */
 static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
 {
     enum { NAMED = 800, MORE = 400 };
@@ -263,8 +263,8 @@ static void blocks_are_joined_where_there_is_no_room_for_two_of_c(void)
     ref_free(&B);
 }
 
-/* Where B's own rows take more than half of the limit, what is left is shared by fetched rows and the
- * product: a few blocks, not one for each row of A. */
+/* If the rank's own rows of B take more than half of the limit, fetched rows and the product share the rest:
+ * that makes a few blocks, not one for each row of A. */
 static void own_rows_of_more_than_half_the_limit_make_few_blocks(void)
 {
     enum { ROWS = 200, EACH = 8 };
@@ -295,7 +295,7 @@ static void own_rows_of_more_than_half_the_limit_make_few_blocks(void)
     ref_free(&B);
 }
 
-typedef struct tally { int64_t now, most; } tally;      /* of one rank; one thread asks */
+typedef struct tally { int64_t now, most; } tally;      /* of one rank, from one thread */
 
 static void *counted_alloc(void *user, size_t bytes)
 {
@@ -326,7 +326,8 @@ static void multiply_counted(member *m)
     tallies[m->rank].most -= before;
 }
 
-/* Rows of B of one entry each: what is known of them takes more than they do.  It counts, too. */
+/* For rows of B with one entry each, their metadata takes more memory than the rows.  The limit includes
+ * it. */
 static void a_limit_counts_lists(void)
 {
     enum { ROWS = 200, EACH = 600, NAMED = 30000 };
@@ -393,7 +394,7 @@ static void each_call_of_the_transport_may_fail(void)
                 CHECK(strstr(ranks.member[0].why, "was made to fail"), "%s", ranks.member[0].why);
                 for (int r = 0; r < size; r++) CHECK(!j.C[r], "a C was left on rank %d", r);
                 job_free(&j);
-                /* how many calls there are shows when none fails */
+                /* the number of calls is known after a run without failures */
                 if (n == 0) {
                     o.fail_call = INT64_MAX;
                     job_make(&j, &A.view, &A.view, size, 0);
@@ -412,7 +413,7 @@ static void each_request_for_memory_may_fail_on_one_rank(void)
     job_memory_fails(&ranks, 3, multiply, NULL, 10);
 }
 
-/* One rank gives something else than the others. */
+/* One rank passes an argument different from that of the others. */
 static void odd_one(member *m)
 {
     job *j = m->job;
@@ -439,7 +440,7 @@ static void odd_one(member *m)
     if (what == 15) o.c_idx_type = TULLE_I64;
     if (what == 16) o.drop_zeros = 1;
     m->status = tulle_dist_multiply(m->dist, a, &B, &o, &j->C[m->rank]);
-    /* afterwards all may go on */
+    /* afterwards all ranks can continue */
     if (m->status != TULLE_OK && m->status != TULLE_ECOMM) {
         tulle_dist_matrix *C = NULL;
         snprintf(j->why[m->rank], sizeof j->why[0], "%s", tulle_ctx_error(m->ctx));

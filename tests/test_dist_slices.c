@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_dist_slices.c - views of a rank's rows in arrays that hold the whole matrix: row_ptr[0] is not 0.
- * Every collective takes them, and plans find later values where the views' are. */
+ * test_dist_slices.c - views of a rank's rows within the arrays of the whole matrix, so row_ptr[0] is not 0.
+ * Every collective accepts them, and plans read new values at the same offset. */
 #define _POSIX_C_SOURCE 200809L
 #include "dist_help.h"
 
@@ -10,14 +10,14 @@ static team ranks;
 enum { MULTIPLY, TRANSPOSE, REDISTRIBUTE, PTAP, PLAN, PLAN_TURNED, OTHERS, WAYS };
 
 typedef struct job {
-    ref                a, b, new_a, new_b;      /* whole; the second: the same patterns, other values */
+    ref                a, b, new_a, new_b;      /* whole; new_: the same patterns, other values */
     spread             A;                       /* the row blocks     */
     int                way;
-    int64_t            other[FAKE_RANKS + 1];   /* row blocks to go to */
+    int64_t            other[FAKE_RANKS + 1];   /* row blocks to redistribute to */
     tulle_dist_matrix *C[FAKE_RANKS];
     tulle_matrix      *all[FAKE_RANKS];
     int64_t            told[FAKE_RANKS][FAKE_RANKS + 1];
-    double            *x, *y;                   /* dense, one column; of y two: at once, planned */
+    double            *x, *y;                   /* dense, one column; y has two: direct, by a plan */
 } job;
 
 static tulle_dist_csr slice_of(const ref *A, const spread *s, int rank)
@@ -150,7 +150,8 @@ static void slices_of_a_larger_matrix_are_taken(void)
         }
 }
 
-/* What is no slice: a first pointer below 0, an end that is not nnz behind it, pointers that go back. */
+/* Invalid slices: a negative first pointer, a last one that differs from it by other than nnz, decreasing
+ * pointers. */
 static void broken(member *m)
 {
     job *j = m->job;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_driver.c - every entry of the driver table, on every driver that has a device: memory, copies, tiny kernels in
- * the dialect of src/kernels with each word of its preludes, time, queues, and the sentences of failures.
+ * test_driver.c - every function of the driver table, on every driver that has a device: memory, copies,
+ * small kernels in the dialect of src/kernels with each macro of its preludes, time, queues, and error
+ * messages.
  *
- * TULLE_TEST_DEVICE ("opencl:0") leaves one driver. */
+ * TULLE_TEST_DEVICE ("opencl:0") selects one driver. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
@@ -79,7 +80,7 @@ static void on_each(void (*test)(const place *))
 
 #define GOOD(call) CHECK((call) == TULLE_OK, "%s", p->b->error)
 #define MUST(call) REQUIRE((call) == TULLE_OK, "%s", p->b->error)
-/* A failure with this status whose sentence has these words. */
+/* The call fails with this status, and the message contains these words. */
 #define FAILS(call, want, ...)                                                                          \
     do {                                                                                                \
         p->b->error[0] = 0;                                                                             \
@@ -104,7 +105,7 @@ static const char *words(const char *format, ...)
     return text[next];
 }
 
-/* The prelude of the dialect and then the kernels; free() it. */
+/* The prelude of the dialect followed by the kernels; to be freed by free(). */
 static char *with_prelude(const char *dialect, const char *kernels)
 {
     const char *name = words("prelude_%s", dialect);
@@ -284,12 +285,12 @@ ON_EACH(bytes_go_there_and_back_at_offsets)
             GOOD(get(p, back, y, offsets[3 - o], sizes[s]));
             CHECK(memcmp(back, want + o + s, sizes[s]) == 0, "%" PRIu64 " bytes at %" PRIu64, sizes[s], offsets[o]);
         }
-    /* inside of one block, at odd places too */
+    /* inside one block, at odd offsets, too */
     GOOD(put(p, x, 0, want, BYTES));
     GOOD(p->driver->copy(p->b, p->device, (tl_dmem){x, 2 * BYTES + 5}, (tl_dmem){x, 3}, 777));
     GOOD(get(p, back, x, 2 * BYTES + 5, 777));
     CHECK(memcmp(back, want + 3, 777) == 0, "a copy inside of a block");
-    /* nothing is nothing */
+    /* copies of 0 bytes */
     GOOD(put(p, x, 0, NULL, 0));
     GOOD(get(p, NULL, x, 0, 0));
     GOOD(p->driver->copy(p->b, p->device, (tl_dmem){y, 0}, (tl_dmem){x, 0}, 0));
@@ -329,14 +330,14 @@ ON_EACH(memory_that_is_not_there)
     CHECK(handle == 0, "a handle to nothing");
     FAILS(p->driver->alloc(p->b, p->device, p->caps->memory_bytes + 4096, &handle), TULLE_ENOMEM,
           words("%" PRIu64, p->caps->memory_bytes + 4096));
-    /* many blocks that fit alone: the failure comes when they are asked for, not when they are used */
+    /* many blocks, each of which fits alone: allocation must fail, not their use */
     tulle_status status = TULLE_OK;
     while (count < 64 && (status = p->driver->alloc(p->b, p->device, step, &blocks[count])) == TULLE_OK) count++;
     CHECK(status == TULLE_ENOMEM && count >= 8 && count <= 16, "%s after %d sixteenths", tulle_status_name(status), count);
     CHECK(strstr(p->b->error, words("%" PRIu64, step)), "no bytes in \"%s\"", p->b->error);
     for (int i = 0; i < count; i++) p->driver->free(p->device, blocks[i]);
     GOOD(p->driver->wait(p->b, p->device));
-    GOOD(p->driver->alloc(p->b, p->device, step, &handle));     /* what was freed is there again */
+    GOOD(p->driver->alloc(p->b, p->device, step, &handle));     /* freed memory is available again */
     p->driver->free(p->device, handle);
 }
 
@@ -380,7 +381,7 @@ ON_EACH(kernels_get_their_arguments)
     for (uint32_t i = 0; i < ALL; i++) wrong += out[i] != i / THREADS * 10000 + i % THREADS * 10 + 1;
     CHECK(wrong == 0, "%d threads do not know their place", wrong);
 
-    /* y and x in one block, the others by value; n is less than there are threads */
+    /* y and x in one block, the others by value; n is less than the number of threads */
     for (int i = 0; i < ALL; i++) in[i] = i + 0.25;
     GOOD(p->driver->fill(p->b, p->device, (tl_dmem){x, 0}, 0, 65536));
     GOOD(put(p, x, 8192, in, sizeof in));
@@ -441,7 +442,7 @@ ON_EACH(kernels_get_shared_memory)
     for (int i = 0; i < ALL; i++) wrong += back[i] != data[i / THREADS * THREADS + THREADS - 1 - i % THREADS];
     CHECK(wrong == 0, "%d of %d are wrong", wrong, ALL);
 
-    /* as much as the device says it has */
+    /* as much as the device reports */
     uint32_t count = p->caps->shared_block / 4;
     uint64_t want = 0;
     for (uint32_t i = 0; i < count; i++) want += i * 2654435761u;
@@ -454,7 +455,7 @@ ON_EACH(kernels_get_shared_memory)
     p->driver->free(p->device, x);
 }
 
-/* Every thread of every block, on the same words.  Sums go over 2^32. */
+/* All threads of all blocks use the same words.  Sums exceed 2^32. */
 static const char atomics_text[] =
     "KERNEL(global_atomics)(GLOBAL u32 *a, GLOBAL u64 *b)\n"
     "{\n"
@@ -510,7 +511,7 @@ static void check_atomics(const uint32_t a[8], const uint64_t b[8], uint32_t n, 
     CHECK(a[2] == 0xfffff000u + n - 1, "%s: max %x", where, a[2]);
     CHECK(a[3] == 0xfffff000u - (n - 1), "%s: min %x", where, a[3]);
     CHECK(a[4] >= 1 && a[4] <= n && a[5] == 1, "%s: cas %u, %u threads had it", where, a[4], a[5]);
-    CHECK(a[6] + a[7] == sum, "%s: exchanged %u and %u", where, a[6], a[7]);    /* each was seen once */
+    CHECK(a[6] + a[7] == sum, "%s: exchanged %u and %u", where, a[6], a[7]); /* each value is returned once */
     CHECK(b[0] == 0x7fffffffu * sum, "%s: add64 %" PRIx64, where, b[0]);
     CHECK(b[1] == ((uint64_t)(n - 1) << 40) + 1, "%s: max64 %" PRIx64, where, b[1]);
     CHECK(b[2] == (uint64_t)n << 31, "%s: cas64 %" PRIx64, where, b[2]);
@@ -582,7 +583,7 @@ ON_EACH(sums_of_floats_and_doubles)
     p->driver->free(p->device, x);
 }
 
-/* Integer functions of the prelude; and a product is rounded before it is added. */
+/* Integer functions of the prelude; and products are rounded before they are added. */
 static const char functions_text[] =
     "CONSTANT u32 table[4] = {11u, 22u, 33u, 44u};\n"
     "INLINE u32 twice(u32 x) { return 2u * x; }\n"
@@ -670,7 +671,7 @@ ON_EACH(lanes_start_after_the_queue_and_end_before_it)
     p->driver->free(p->device, x);
 }
 
-/* Numbers go to the device, are worked on and come back, several at a time, each in its lane. */
+/* Numbers are sent to the device, processed and returned, several arrays at a time, each in its lane. */
 ON_EACH(copies_keep_the_order_of_their_lane)
 {
     enum { WAYS = 2, ROUNDS = 6 };
@@ -709,7 +710,7 @@ ON_EACH(copies_keep_the_order_of_their_lane)
     CHECK(p->driver->waits(p->device) == waits + ROUNDS, "%" PRIu64 " waits", p->driver->waits(p->device) - waits);
     GOOD(p->driver->send(p->b, p->device, 0, (tl_dmem){x, 0}, numbers, 0));
     GOOD(p->driver->fetch(p->b, p->device, 0, numbers, (tl_dmem){x, 0}, 0));
-    /* lane 0 is the queue, with or without lanes beside it */
+    /* lane 0 is the queue, with or without additional lanes */
     for (uint32_t k = 0; k < ALL; k++) numbers[k] = k;
     GOOD(p->driver->send(p->b, p->device, 0, (tl_dmem){x, TL_ALIGN}, numbers, ALL * sizeof *numbers));
     GOOD(p->driver->launch(p->b, p->device, add, &(tl_launch){.blocks = BLOCKS, .threads = THREADS,
@@ -717,7 +718,7 @@ ON_EACH(copies_keep_the_order_of_their_lane)
     GOOD(p->driver->fetch(p->b, p->device, 0, numbers + ALL, (tl_dmem){x, TL_ALIGN}, ALL * sizeof *numbers));
     GOOD(p->driver->flag(p->b, p->device, 0, TL_FLAGS - 1));
     GOOD(p->driver->settle(p->b, p->device, TL_FLAGS - 1));
-    GOOD(p->driver->settle(p->b, p->device, TL_FLAGS - 1));        /* it stays reached */
+    GOOD(p->driver->settle(p->b, p->device, TL_FLAGS - 1));        /* it remains settled */
     CHECK(numbers[ALL] == 7 && numbers[2 * ALL - 1] == ALL + 6, "%u, %u", numbers[ALL], numbers[2 * ALL - 1]);
     p->driver->unpin(p->device, memory);
     p->driver->unload(p->device, m);
@@ -734,7 +735,7 @@ ON_EACH(a_kernel_that_does_not_compile)
           "no_such_thing");
     CHECK(!m, "a module of nothing");
     CHECK(!strchr(p->b->error, '\n'), "more than a line: %s", p->b->error);
-    MUST(build(p, order_text, &m));     /* the next one is not harmed */
+    MUST(build(p, order_text, &m));     /* the next one works */
     FAILS(p->driver->kernel(p->b, p->device, m, "no_such_kernel", &k), TULLE_EDRIVER, "no_such_kernel");
     CHECK(!k, "a kernel of nothing");
     p->driver->unload(p->device, m);
@@ -821,7 +822,7 @@ ON_EACH(an_image_serves_another_opening)
     uint64_t x = 0;
     uint32_t back[ALL] = {0};
     GOOD(p->driver->load(p->b, other.device, &image, &m[0]));
-    GOOD(p->driver->load(p->b, other.device, &image, &m[1]));   /* twice is fine */
+    GOOD(p->driver->load(p->b, other.device, &image, &m[1]));   /* loading it twice is allowed */
     tl_free(p->b, image.data);
     GOOD(p->driver->alloc(p->b, other.device, 4096, &x));
     GOOD(put(&other, x, 0, back, sizeof back));
@@ -883,7 +884,7 @@ ON_EACH(events_tell_the_time_between_them)
     p->driver->free(p->device, x);
 }
 
-/* ---- OpenCL: the caller's queue and buffers, and images that are texts */
+/* ---- OpenCL: the caller's queue and buffers, and images that contain source text */
 
 static void opencl_works_on_the_callers_queue(void)
 {
@@ -910,7 +911,7 @@ static void opencl_works_on_the_callers_queue(void)
         cl_mem part = cl.CreateSubBuffer(whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
         REQUIRE(code == CL_SUCCESS, "%s", tl_cl_error(code));
 
-        /* not while something is held in our own context */
+        /* refused while memory of our own context is in use */
         GOOD(at.driver->alloc(at.b, at.device, 4096, &x));
         FAILS(at.driver->queue(at.b, at.device, queue), TULLE_EDRIVER, "context", "4096");
         at.driver->free(at.device, x);
@@ -919,7 +920,7 @@ static void opencl_works_on_the_callers_queue(void)
         CHECK(at.driver->native(at.device, TL_NATIVE_CONTEXT) == context
               && at.driver->native(at.device, TL_NATIVE_QUEUE) == queue
               && at.driver->native(at.device, TL_NATIVE_DEVICE) == id, "the caller's context, queue and device");
-        cl.ReleaseCommandQueue(queue);                          /* the device holds it now */
+        cl.ReleaseCommandQueue(queue);                          /* the device has a reference now */
         cl.ReleaseContext(context);
 
         MUST(build(p, order_text, &m));
@@ -928,7 +929,7 @@ static void opencl_works_on_the_callers_queue(void)
         GOOD(run(p, m, "add", (tl_launch){.blocks = BLOCKS, .threads = THREADS,
                  ARGS(mem((uint64_t)(uintptr_t)part, 1024), u32(5))}));
         GOOD(at.driver->mark(at.b, at.device, 1));
-        /* our own queue in the caller's context, after what the other had to do */
+        /* our own queue in the caller's context, after the work of the other queue */
         GOOD(at.driver->queue(at.b, at.device, NULL));
         GOOD(run(p, m, "add", (tl_launch){.blocks = BLOCKS, .threads = THREADS,
                  ARGS(mem((uint64_t)(uintptr_t)whole, 5120), u32(2))}));
@@ -936,7 +937,7 @@ static void opencl_works_on_the_callers_queue(void)
         CHECK(back[0] == 7 && back[ALL - 1] == 7, "%u, %u", back[0], back[ALL - 1]);
         GOOD(get(p, back, (uint64_t)(uintptr_t)whole, 4096, sizeof back));
         CHECK(back[0] == 0 && back[255] == 0, "%u, %u", back[0], back[255]);
-        /* that queue has no times; a simulator may tell them all the same */
+        /* that queue does not support timing; a simulator may do so nevertheless */
         if (at.driver->elapsed(at.b, at.device, 0, 1, &seconds) != TULLE_OK)
             CHECK(strstr(at.b->error, "CL_QUEUE_PROFILING_ENABLE"), "%s", at.b->error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_env.c - variables of the environment: what they may be makes a context, and everything else is refused with a
- * sentence that names the variable, its value and what is allowed.  (tests/check_env.sh holds the table against the
- * source and the documents.) */
+ * test_env.c - environment variables: with allowed values a context is created, others are refused with a
+ * message that has the variable, its value and what is allowed.  (tests/check_env.sh compares the table with
+ * the source and the documentation.) */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include "base/base.h"
@@ -54,7 +54,7 @@ static void a_value_is_allowed_or_refused_with_a_sentence(void)
         }
         for (int k = 0; k < 10 && v->bad[k]; k++) {
             char part[128];
-            if (!v->bad[k][0]) continue;        /* set to nothing: not set */
+            if (!v->bad[k][0]) continue;        /* an empty value counts as unset */
             snprintf(part, sizeof part, "\"%s\"", v->bad[k]);
             setenv(v->name, v->bad[k], 1);
             CHECK(create(why, sizeof why) == TULLE_EINVAL, "%s=%s is taken", v->name, v->bad[k]);
@@ -66,7 +66,7 @@ static void a_value_is_allowed_or_refused_with_a_sentence(void)
     CHECK(create(why, sizeof why) == TULLE_OK, "%s", why);
 }
 
-/* A value without end is shown in part. */
+/* Very long values are shown in part. */
 static void a_long_value_is_cut(void)
 {
     static char value[100000];
@@ -79,8 +79,8 @@ static void a_long_value_is_cut(void)
     }
 }
 
-/* Each set of instructions is used, or the sentence says that the library or the processor does not have it; the list of
- * devices tells the same. */
+/* Each instruction set is used, or the message says that the library or the processor does not support it;
+ * the list of devices agrees. */
 static void instructions_that_are_not_there_are_refused(void)
 {
     static const char *const sets[] = {"base", "avx2", "avx512", "avx51"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files.c - reading Matrix Market: every banner, every kind of symmetry, every mistake with its line and
- * column, files in every order by any number of threads.  (Decimals by themselves: test_numbers.c.) */
+ * test_files.c - reading Matrix Market: every banner, every kind of symmetry, every error with its line and
+ * column, entries in any order, any number of threads.  (Conversion of decimals: test_numbers.c.) */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 
@@ -125,7 +125,7 @@ static void halves_of_symmetric_matrices_are_unfolded(void)
                                 "3 3 4\n");
     is_dense(A, 3, 3, sym, NULL);
     tulle_matrix_free(A);
-    /* the upper half, and out of order */
+    /* the upper half, unsorted */
     A = read_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n3 3 4\n2 3 3\n1 2 2\n1 1 1\n");
     is_dense(A, 3, 3, sym, NULL);
     tulle_matrix_free(A);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_damage.c - files that are cut, flipped or lie about their sizes, and memory that runs
- * out: a sentence every time. */
+ * test_files_damage.c - files that are truncated, have flipped bits or wrong sizes, and failing allocations:
+ * each is reported by a message. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 
@@ -10,8 +10,8 @@
 static const char small_text[] = "%%MatrixMarket matrix coordinate real general\n% small\n3 4 4\n1 1 1.25\n2 3 -2\n"
                                  "3 1 0.5\n3 4 8.125\n";
 
-/* Every proper beginning is refused, except where only the last number loses digits, which no reader can
- * know; then everything else must be right. */
+/* A file truncated anywhere is refused, unless only digits of the last number are missing, which cannot be
+ * detected; then everything else must be right. */
 static void a_file_cut_anywhere_is_refused(void)
 {
     size_t n = sizeof small_text - 1;
@@ -48,7 +48,7 @@ static void a_packed_file_cut_anywhere_is_refused(void)
         CHECK((status == TULLE_OK) == (cut == n), "cut at %zu of %zu: %s", cut, n, tulle_ctx_error(ctx));
         tulle_matrix_free(A);
     }
-    for (size_t at = 2; at < n; at++) {          /* its checksum notices what its format does not */
+    for (size_t at = 2; at < n; at++) {          /* detected by the checksum, if not by the format */
         tulle_matrix *A = NULL;
         packed[at] ^= 0x10;
         put_bytes("c.mtx.gz", packed, n);
@@ -104,7 +104,7 @@ static void a_binary_file_cut_or_flipped_anywhere_is_refused(void)
     remove("b.tulle");
 }
 
-/* The checksums are right, but the matrix in it is none. */
+/* The checksums are correct, but the matrix is invalid. */
 static void a_binary_file_with_a_wrong_pattern_is_refused(void)
 {
     static const int32_t ptr[] = {0, 1, 2, 4}, col[] = {0, 2, 3, 3};
@@ -139,7 +139,7 @@ static void a_matrix_outlives_its_file_and_context(void)
     free_made(&m);
 }
 
-/* Its sums were verified: whoever writes to the file later must not change the matrix. */
+/* After its checksums were verified, later changes of the file must not change the matrix. */
 static void a_matrix_stays_as_it_was_read_when_its_file_changes(void)
 {
     made m = make_random(20000, 1000, 10);      /* several blocks of a checksum */
@@ -175,7 +175,7 @@ static void packed_text_may_come_in_several_members(void)
     size_t n = pack(small_text, 70, packed, sizeof packed);
     n += pack(small_text + 70, sizeof small_text - 1 - 70, packed + n, sizeof packed - n);
     memset(packed + n, 0, 16);
-    put_bytes("g.mtx.gz", packed, n + 16);       /* zeros behind it are padding */
+    put_bytes("g.mtx.gz", packed, n + 16);       /* zeros after it are padding */
     CHECK(tulle_read(ctx, "g.mtx.gz", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     is_dense(A, 3, 4, want, NULL);
     tulle_matrix_free(A);

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* A process that writes the bytes to the pipe, and then sleeps so many seconds before it closes it. */
+/* Starts a process that writes the bytes to the pipe, and sleeps so many seconds before it closes it. */
 static pid_t feed(const char *pipe, const char *data, size_t bytes, unsigned sleep_then)
 {
     fflush(stdout);
@@ -115,7 +115,7 @@ static void a_mapping_is_not_asked_of_a_pipe(void)
     remove("pipe");
 }
 
-/* ---- Ctrl-C while nothing comes */
+/* ---- Ctrl-C while waiting for data */
 
 typedef struct { int left; double begun; } patience;
 
@@ -127,8 +127,8 @@ static int lose_patience(void *user, const char *stage, double fraction)
     return p->left-- <= 0 || tl_now() - p->begun > 1;
 }
 
-/* Nobody opens the other end; or somebody does and sends nothing, or a beginning that several threads
- * read. */
+/* Nobody opens the other end; or somebody does, but sends nothing, or only the beginning, which several
+ * threads read. */
 static void waiting_for_a_pipe_can_be_cancelled(void)
 {
     made m = make_random(30000, 1000, 10);
@@ -158,7 +158,7 @@ static void waiting_for_a_pipe_can_be_cancelled(void)
     remove("pipe");
 }
 
-/* Packed data that breaks off, found by whichever thread reads. */
+/* Truncated compressed data, detected by whichever thread reads. */
 static void damage_in_a_pipe_has_its_sentence(void)
 {
     made m = make_random(30000, 1000, 10);

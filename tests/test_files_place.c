@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_place.c - how a file gets its name: through links, with the rights of the old one, whatever its
- * length, never through a pipe or a device, and nothing is left of one that was not finished. */
+ * test_files_place.c - replacing files by renaming: links are followed, permissions are kept, names may have
+ * any length, pipes and devices are refused, and no unfinished file is left. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool holds(const char *path, const char *text)
     return same;
 }
 
-/* Every way to write; each must treat a place alike. */
+/* All functions that write files, which must treat paths in the same way. */
 static tulle_status write_in_way(int way, const char *path)
 {
     tulle_writer *w = NULL;
@@ -62,7 +62,7 @@ static void a_link_stays_and_the_file_behind_it_is_replaced(void)
     }
 }
 
-/* As in /tmp: everybody may make names, and somebody made one that leads to a file of ours. */
+/* As in /tmp, where everybody can create names, and somebody created a link to one of our files. */
 static void a_link_of_somebody_else_in_a_public_folder_is_no_way(void)
 {
     if (geteuid() != 0) return;         /* only root can make one */
@@ -129,7 +129,7 @@ static void what_cannot_be_written_is_known_before(void)
     put_bytes("old.mtx", "old", 3);
     CHECK(tulle_write_check(ctx, "old.mtx/c.mtx") == TULLE_EIO, "a file as a folder");
     CHECK(tulle_write_check(ctx, "old.mtx") == TULLE_OK && holds("old.mtx", "old"), "the check wrote");
-    if (geteuid() == 0) {               /* root may do everything; nobody may not */
+    if (geteuid() == 0) {               /* root may write anywhere, the user nobody may not */
         mkdir("locked", 0755);
         CHECK(seteuid(65534) == 0, "still root");
         tulle_status folder = tulle_write_check(ctx, "locked/c.mtx");
@@ -215,7 +215,7 @@ static const char *entries_of(const char *text)
     return text;
 }
 
-/* Blocks of growing size, and once none of its rows. */
+/* Blocks of increasing size, and one without rows. */
 static void put_blocks(tulle_writer *w, int32_t *ptr)
 {
     for (int first = 0, count = 0; first < m.view.rows; first += count) {
@@ -258,7 +258,7 @@ static void blocks_of_rows_make_the_same_file(void)
     free(ptr);
 }
 
-/* But for spaces in the line of sizes. */
+/* The same, except for spaces in the line of sizes. */
 static void blocks_of_rows_make_the_same_text(void)
 {
     int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);
@@ -279,8 +279,9 @@ static void blocks_of_rows_make_the_same_text(void)
     free(ptr);
 }
 
-/* Byte for byte what tulle_write() makes of the same matrix with row pointers of 64 bits: arrays that end within a block of the
- * checksum, at its end, and behind it; every type of value, none, and both widths of columns. */
+/* The same bytes as tulle_write() writes for this matrix with 64-bit row pointers: for arrays that end
+ * within a block of the checksum, at its end, and after it; for every value type, none, and both widths of
+ * columns. */
 static void blocks_of_rows_make_the_same_bytes(void)
 {
     enum { ROWS = 6, MOST = 3 * (1 << 20) / 8 };
@@ -313,7 +314,7 @@ static void blocks_of_rows_make_the_same_bytes(void)
         }
         CHECK(tulle_writer_finish(w) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_writer_free(w);
-        if (length == 0) A.idx_type = TULLE_I32;        /* no block has said otherwise */
+        if (length == 0) A.idx_type = TULLE_I32;        /* the default without blocks */
         CHECK(tulle_write(ctx, "a.tulle", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         size_t n, whole;
         char *blocks = get_bytes("b.tulle", &n), *all = get_bytes("a.tulle", &whole);
@@ -330,7 +331,7 @@ static void blocks_of_rows_make_the_same_bytes(void)
     free(val);
 }
 
-/* The disk is full at some byte: a sentence, and nothing left of either temporary file. */
+/* If the disk is full at any byte, there is a message, and neither temporary file is left. */
 static void a_full_disk_leaves_nothing_of_blocks(void)
 {
     int32_t *ptr = malloc((size_t)(m.view.rows + 1) * sizeof *ptr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_tar.c - archives: which member is the matrix, names that do not fit a header, members that are
- * asked for, and what is said of all that. */
+ * test_files_tar.c - archives: which member is the matrix, names that do not fit in a header, members
+ * selected by name, and the messages. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 
@@ -81,8 +81,8 @@ static void errors_in_archives_name_the_member(void)
     remove("x.tar");
 }
 
-/* The line and what is wrong there, in a file, in a gzipped one, in an archive and in a gzipped archive: that
- * a line is too short must not be taken for a file that is. */
+/* The message has the line and the error, for a file, a gzipped file, an archive and a gzipped archive; a
+ * line that is too short must not be reported as a truncated file. */
 static void a_wrong_line_is_named_however_the_file_is_packed(void)
 {
 #define REAL "%%MatrixMarket matrix coordinate real general\n"
@@ -187,7 +187,7 @@ static void remarks_of_posix_are_taken_or_refused(void)
     put_archive(tar, n);
     CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_matrix_free(A);
-    n = pax_member(tar, "size", "104");        /* counts, whatever the header says */
+    n = pax_member(tar, "size", "104");        /* takes precedence over the header */
     CHECK(strlen(small_text) < 104 && strlen(small_text) > 80, "%zu bytes", strlen(small_text));
     n += tar_member(tar + n, "a.mtx", small_text, '0');
     memset(tar + n - 512 + strlen(small_text), '\n', 104 - strlen(small_text));
@@ -219,7 +219,7 @@ static void a_member_of_a_few_bytes_is_a_matrix_too(void)
     remove("x.tar");
 }
 
-/* ---- members that are asked for */
+/* ---- members selected by name */
 
 typedef struct { int count; char line[512]; } heard;
 
@@ -297,7 +297,7 @@ static void of_several_matrices_the_trace_says_which_was_taken(void)
     tulle_matrix_free(A);
     n = tar_member(tar, "a/a.mtx", small_text, '0');
     tar_member(tar + n, "b/b.mtx", tiny_text, '0');
-    put_bytes("x.tar", tar, n + 100);           /* damage behind the matrix: with a trace as without */
+    put_bytes("x.tar", tar, n + 100);         /* damage after the matrix: the same with and without a trace */
     for (int trace = 0; trace < 2; trace++) {
         tulle_ctx_set_trace(ctx, trace ? hear : NULL, &h);
         CHECK(tulle_read(ctx, "x.tar", &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));

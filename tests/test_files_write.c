@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_files_write.c - what is written comes back bit for bit, is the same for any number of threads, and
- * appears under its name only when it is whole. */
+ * test_files_write.c - written files are read back bit for bit, are the same for any number of threads, and
+ * appear under their name only when they are complete. */
 #define _XOPEN_SOURCE 700
 #include "files_help.h"
 #include "hard_double.h"
@@ -21,7 +21,7 @@ static void numbers_come_back_bit_for_bit(void)
         if (i % 5 == 0) bits &= 0x807FFFFFu;
         val[i] = hard_double(i, next_random());
         memcpy(&val4[i], &bits, 4);
-        if (isnan(val4[i])) val4[i] = 7.038531e-26f;    /* needs more digits than its shortest */
+        if (isnan(val4[i])) val4[i] = 7.038531e-26f;    /* its shortest decimal is not sufficient */
     }
     static const char *const names[] = {"n.mtx", "n.tulle", "n.mtx.gz"};
     for (int type = TULLE_F32; type <= TULLE_CF64; type++)
@@ -57,7 +57,7 @@ static void put_matrix(const char *text, tulle_matrix **A)
     remove("in.mtx");
 }
 
-/* What is written as half of a matrix comes back as the whole of it. */
+/* A matrix written as its lower half is read back as a whole. */
 static void symmetric_matrices_are_written_as_their_lower_triangle(void)
 {
     static const struct { const char *text, *banner, *sizes; } cases[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gallery.c - the gallery: the well-known matrices against their published figures and against
- * pinned hashes of their patterns, every recipe for validity and sameness on any number of threads,
- * and parameters that no one should give. */
+ * test_gallery.c - the gallery: well-known matrices against published figures and recorded hashes of their
+ * patterns; every recipe gives a valid matrix, the same for any number of threads; and invalid parameters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "matrix/gallery.h"
@@ -15,7 +14,7 @@ static tl_base *base_with(int threads)
     return b;
 }
 
-/* NULL after a noted failure */
+/* NULL after a failure, which is recorded */
 static tulle_matrix *make(tl_base *b, const char *recipe)
 {
     tulle_matrix *A = NULL;
@@ -39,7 +38,7 @@ static int64_t row_length(const tulle_csr *A, int64_t i)
     return tl_row_begin(A, i + 1) - tl_row_begin(A, i);
 }
 
-/* The place of (i, j), -1 if there is none. */
+/* The index of entry (i, j), -1 if there is none. */
 static int64_t find(const tulle_csr *A, int64_t i, int64_t j)
 {
     int64_t low = tl_row_begin(A, i), high = tl_row_begin(A, i + 1);
@@ -51,7 +50,7 @@ static int64_t find(const tulle_csr *A, int64_t i, int64_t j)
     return low < tl_row_begin(A, i + 1) && col_at(A, low) == j ? low : -1;
 }
 
-/* Everything a view promises, from scratch. */
+/* Checks all properties of a valid view, independently of the library. */
 static bool valid(const tulle_csr *A)
 {
     if (tl_row_begin(A, 0) != 0 || tl_row_begin(A, A->rows) != A->nnz || A->val_type != TULLE_F64)
@@ -122,8 +121,8 @@ static void expect_symmetric(const tulle_csr *A, bool values, const char *name)
     CHECK(wrong == 0, "%s: %" PRId64 " entries have no mirror image", name, wrong);
 }
 
-/* ---- well-known matrices.  The sizes are the published ones; the hashes were taken when patterns, and
- * values where there is a hash of them, were compared entry by entry with reference copies. */
+/* ---- well-known matrices.  The sizes are the published ones; the hashes were recorded after patterns, and
+ * values if there is a hash of them, had been compared entry by entry with reference copies. */
 
 static const struct { const char *recipe; int64_t rows, nnz, products; uint64_t pattern, values; } known[] = {
     {"cage3",           5,       19,      75,         0xd9a3c98872473cce, 0x60ce6deb558d91ed},
@@ -175,7 +174,7 @@ static void well_known_matrices_are_what_they_are_known_for(void)
     tl_base_free(b);
 }
 
-/* The recipes that draw numbers have no outside reference; what they drew once they must draw again. */
+/* Random recipes have no external reference; they must always generate the same matrix. */
 static const struct { const char *recipe; int64_t nnz; uint64_t pattern, values; } drawn[] = {
     {"rmat:scale=10,edges=8", 6683, 0x8b9bf8e03daee49e, 0x9d7d7b10fcc3313f},
     {"rmat:scale=10,edges=8,symmetric=1,seed=7", 12056, 0x2b4b0e3704bcff6d, 0xd6bcbed98633ca0c},
@@ -318,7 +317,7 @@ static void values_are_of_the_kind_that_was_asked(void)
     tl_base_free(b);
 }
 
-/* ---- what each recipe says it is */
+/* ---- the documented properties of each recipe */
 
 static void grids_couple_neighbours(void)
 {
@@ -481,7 +480,7 @@ static void interpolation_and_walks_keep_sums(void)
         }
         tl_matrix_free(b, P);
     }
-    tulle_matrix *C = make(b, "cage:9");                /* a walk: each column is a distribution */
+    tulle_matrix *C = make(b, "cage:9");        /* a random walk: each column is a probability distribution */
     if (C) {
         double *sum = calloc((size_t)C->view.cols, sizeof *sum);
         if (!sum) abort();
@@ -494,7 +493,7 @@ static void interpolation_and_walks_keep_sums(void)
     tl_base_free(b);
 }
 
-/* ---- sizes at the edge */
+/* ---- extreme sizes */
 
 static void the_smallest_sizes_work(void)
 {
@@ -557,11 +556,11 @@ static void names_are_read_as_people_write_them(void)
     tl_base_free(b);
 }
 
-/* ---- what cannot be */
+/* ---- invalid recipes */
 
 static void hostile_recipes_get_a_sentence(void)
 {
-    static const char *const list[][2] = {          /* recipe, a part of the sentence */
+    static const char *const list[][2] = {          /* recipe, part of the message */
         {"", "the gallery has no \"\"; it has poisson2d, "}, {":", "it has"}, {":5", "it has"},
         {"nosuch:5", "no \"nosuch\"; it has poisson2d"}, {"nosuch", "Trefethen"}, {"7", "it has"},
         {"_7", "it has"}, {"poisson2", "it has"}, {"cage 5", "it has"}, {"cage12x", "it has"},
@@ -607,12 +606,13 @@ static void hostile_recipes_get_a_sentence(void)
             tl_matrix_free(b, A);
             continue;
         }
-        tulle_status want = strcmp(list[k][1], "GiB") == 0 ? TULLE_ENOMEM : TULLE_EINVAL;      /* right, but too large */
+        /* valid, but too large */
+        tulle_status want = strcmp(list[k][1], "GiB") == 0 ? TULLE_ENOMEM : TULLE_EINVAL;
         CHECK(status == want && !A, "\"%s\" gave %s", list[k][0], tulle_status_name(status));
         CHECK(strstr(b->error, list[k][1]), "\"%s\": \"%s\" does not say \"%s\"", list[k][0],
               b->error, list[k][1]);
     }
-    char longest[5000];                             /* nothing is copied, a sentence shows a part */
+    char longest[5000];                             /* not copied; the message has only a part */
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     tulle_matrix *A = NULL;
@@ -624,7 +624,7 @@ static void hostile_recipes_get_a_sentence(void)
     tl_base_free(b);
 }
 
-/* ---- memory that fails, callers that stop */
+/* ---- failing allocations, cancellation */
 
 static const char *const thirsty[] = {"poisson2d:9", "rmat:5", "cage:6", "geometric:50", "Trefethen:40",
                                       "mc2depi:4,inner=3", "zipf:50", "wathen:3"};
@@ -694,7 +694,7 @@ static void a_caller_may_stop_it(void)
             tl_matrix_free(b, A);
             CHECK(b->held == held, "%s: memory was kept", thirsty[k]);
             b->progress = NULL;
-            A = make(b, thirsty[k]);                /* and the base is as good as before */
+            A = make(b, thirsty[k]);                /* and the base can still be used */
             tl_matrix_free(b, A);
         }
     tl_base_free(b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_bands.c - sparse times dense where the device has no room for A, which comes in bands of rows: every type, order, place
- * and policy, transposed and not, down to bands of one row, against a plain product; the bits of a whole product where sums
- * are made alike; memory limits that are kept, from the least that is asked for; rows that alone are too much; plans; cancelling;
- * memory that cannot be had. */
+ * test_gpu_bands.c - SpMM with an A that does not fit on the device and is processed in bands of rows: every
+ * type, order, place and policy, transposed and not, down to bands of one row, against a plain product; the
+ * same bits as a whole product if sums are computed in the same order; memory limits, from the smallest
+ * sufficient one; single rows that do not fit; plans; cancellation; failing allocations. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
@@ -13,7 +13,7 @@
 static const char *const policies[] = {"auto", "ellr"};
 enum { POLICIES = 2 };
 
-static void bands_of(int rows)          /* 0: as memory says */
+static void bands_of(int rows)          /* 0: determined by memory */
 {
     char text[16];
     snprintf(text, sizeof text, "%d", rows);
@@ -21,7 +21,7 @@ static void bands_of(int rows)          /* 0: as memory says */
     else unsetenv("TULLE_SPMM_BAND");
 }
 
-/* ---- what the trace says */
+/* ---- the trace */
 
 static struct { int lines, bands, columns, two; } heard;
 
@@ -42,7 +42,7 @@ static void listen_again(void)
     memset(&heard, 0, sizeof heard);
 }
 
-/* ---- right */
+/* ---- results */
 
 static void every_type_order_and_place(void)
 {
@@ -109,7 +109,7 @@ static void every_alpha_and_beta(void)
     tulle_ctx_free(ctx);
 }
 
-/* Short rows that one thread sums up: bands and the whole give the same bits. */
+/* For short rows, computed by one thread each, bands give the same bits as the whole product. */
 static void the_bits_of_a_whole_product(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -134,7 +134,8 @@ static void the_bits_of_a_whole_product(void)
     tulle_ctx_free(ctx);
 }
 
-/* Long rows in parts, rows with the same columns, and rows without entries, each in a band of its own. */
+/* Long rows divided into parts, rows with the same columns, and rows without entries, each in a band of its
+ * own. */
 static void bands_of_every_kind(void)
 {
     enum { ROWS = 90, COLS = 900, EACH = 30 };
@@ -164,7 +165,7 @@ static void bands_of_every_kind(void)
 
 static char sentence[TL_ERROR_MAX];     /* of within() */
 
-/* One product with a limit: right and within it, or a sentence that says what it needs. */
+/* One product with a limit: correct and within the limit, or a message with the bytes needed. */
 static tulle_status within(tulle_ctx *ctx, const tulle_csr *A, setting s, uint64_t *needs)
 {
     den X = den_new(A->cols, s.cols, s.x_gap, s.x_order, A->val_type), Y = den_new(A->rows, s.cols, 0, s.y_order, A->val_type);
@@ -204,7 +205,7 @@ static tulle_status within(tulle_ctx *ctx, const tulle_csr *A, setting s, uint64
     return status;
 }
 
-/* From the least that is asked for to where A fits: all are kept, and bands become fewer. */
+/* Limits from the smallest sufficient one to one where A fits: all are kept, with fewer and fewer bands. */
 static void limits_are_kept(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -225,8 +226,9 @@ static void limits_are_kept(void)
             int bands = 1 << 20, steps = 0;
             for (;; steps++) {
                 CHECK(within(ctx, &A.view, s, &needs) == TULLE_OK, "%s", sentence);
-                CHECK(heard.bands <= 3 * bands, "%d bands after %d", heard.bands, bands);    /* two at once are lower */
-                if (heard.bands == 0 || steps > 40) break;      /* A is there whole */
+                /* two at a time are smaller */
+                CHECK(heard.bands <= 3 * bands, "%d bands after %d", heard.bands, bands);
+                if (heard.bands == 0 || steps > 40) break;      /* A fits as a whole */
                 bands = heard.bands;
                 s.limit += s.limit / 2;
             }
@@ -237,7 +239,7 @@ static void limits_are_kept(void)
     tulle_ctx_free(ctx);
 }
 
-/* The next band comes while one is multiplied, and both keep the limit; chunks of Y beside them. */
+/* The next band is copied while one is multiplied; both, and chunks of Y, keep the limit. */
 static void two_bands_at_once(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -249,7 +251,7 @@ static void two_bands_at_once(void)
             setting s = {.x_order = (tulle_order)(turn & 1), .y_order = (tulle_order)(turn >> 1 & 1), .cols = 21,
                          .beta = turn & 4 ? half : zero, .policy = policies[turn >> 3], .places = (turn * 5 + kind) % 4 * 2,
                          .limit = 150000 + 30000 * (uint64_t)(turn % 4)};
-            if (s.x_order == TULLE_BY_COLS) s.limit += 60000;           /* columns from the host are there twice */
+            if (s.x_order == TULLE_BY_COLS) s.limit += 60000;     /* columns from the host are stored twice */
             uint64_t needs = 0;
             if (turn & 4) setenv("TULLE_SPMM_CHUNK", "4", 1);
             CHECK(within(ctx, &A.view, s, &needs) == TULLE_OK, "%s", sentence);
@@ -261,7 +263,7 @@ static void two_bands_at_once(void)
     tulle_ctx_free(ctx);
 }
 
-/* The sentence has the row, its entries and both numbers. */
+/* The message has the row, its entries, the bytes needed and the limit. */
 static void a_row_that_alone_is_too_much(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -276,7 +278,7 @@ static void a_row_that_alone_is_too_much(void)
     tulle_ctx_free(ctx);
 }
 
-/* X does not fit beside a band: some columns at a time, and A goes by again for each. */
+/* X does not fit together with a band: some of its columns at a time, with all of A copied for each part. */
 static void x_in_parts_and_a_in_bands(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -294,7 +296,8 @@ static void x_in_parts_and_a_in_bands(void)
     tulle_ctx_free(ctx);
 }
 
-/* The n-th request for device memory fails: smaller bands, or a sentence and a Y as it was; and nothing stays behind. */
+/* The n-th allocation of device memory fails: smaller bands, or a message and an unchanged Y; and nothing
+ * leaks. */
 static void requests_that_fail(void)
 {
     ref A = ref_power(4, 120, 90, 80, REF_INTEGERS, f64);
@@ -346,7 +349,8 @@ static void memory_failures_leave_y_as_it_was(void)
 
 /* ---- plans */
 
-/* In bands a plan reads A at each run: its own copy of the values.  It stays as it was made, also in one band. */
+/* With bands a plan reads A in each run, from its own copy of the values, which does not change; also for
+ * one band. */
 static void a_plan_has_values_of_its_own(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -362,7 +366,7 @@ static void a_plan_has_values_of_its_own(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is refused, and what is cancelled */
+/* ---- errors and cancellation */
 
 static void bad_arguments_change_nothing(void)
 {
@@ -391,7 +395,7 @@ static int stop_at(void *user, const char *stage, double fraction)
     return ++s->calls == s->at;
 }
 
-/* The fraction rises over bands and columns; each call can cancel. */
+/* The progress fraction increases over bands and columns; each call can cancel. */
 static void cancelled_between_bands(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -418,9 +422,9 @@ static void cancelled_between_bands(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- arrays on their way */
+/* ---- transfers */
 
-/* Longer than all slots together, and made smaller on the way. */
+/* An array larger than all slots together, with its indices shifted during the transfer. */
 static void long_arrays_are_sent(void)
 {
     enum { COUNT = 9000001 };
@@ -451,7 +455,7 @@ static void long_arrays_are_sent(void)
     tulle_ctx_free(ctx);
 }
 
-/* The arrays of a slice are read again at each run. */
+/* The arrays of a slice are read again in each run. */
 static void slices_in_bands(void)
 {
     bands_of(3);

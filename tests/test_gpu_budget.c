@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_budget.c - memory limits on a device: a product keeps its limit, or is refused before it takes a byte too many,
- * with a number that is enough; and the memory that a context keeps from one product to the next has an end. */
+ * test_gpu_budget.c - memory limits on a device: a product keeps its limit, or is refused before it exceeds
+ * it, with a sufficient number in the message; and the memory that a context keeps between products is
+ * limited. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
 enum { MUCH = 1 << 30 };
 
-/* The number of bytes in the sentence of a refusal, 0: there is none. */
+/* The number of bytes named in an error message, 0: none. */
 static uint64_t asked_for(tulle_ctx *ctx)
 {
     unsigned long long need = 0;
@@ -15,14 +16,14 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* ---- something that is computed under a limit */
+/* ---- computations with a limit */
 
 typedef struct job {
     tulle_ctx       *ctx;
     const tulle_csr *A, *B, *want;
     tulle_options    o;
     const char      *name;
-    uint64_t         peak;              /* as the statistics tell it */
+    uint64_t         peak;              /* from the statistics                         */
     int64_t          row;
     bool             good;
 } job;
@@ -79,7 +80,7 @@ static tulle_status in_blocks(job *j)
     return status;
 }
 
-/* Under one limit: what was promised of it, whichever way it ends. */
+/* Runs a job with one limit, and checks what is guaranteed for success and for refusal. */
 static tulle_status try_limit(job *j, job_fn fn, uint64_t limit)
 {
     tl_gpu *gpu = j->ctx->gpu;
@@ -106,7 +107,7 @@ static tulle_status try_limit(job *j, job_fn fn, uint64_t limit)
     return status;
 }
 
-/* The number of a refusal is enough, or the next one is. */
+/* The number in the error message is sufficient, or the next one is. */
 static void climb(job *j, job_fn fn, uint64_t limit, int steps)
 {
     tulle_status status = try_limit(j, fn, limit);
@@ -117,7 +118,7 @@ static void climb(job *j, job_fn fn, uint64_t limit, int steps)
     CHECK(status == TULLE_OK, "%s: %d steps were not enough: %s", j->name, steps, tulle_ctx_error(j->ctx));
 }
 
-/* The least limit that is kept is what a product takes where it has much. */
+/* The smallest sufficient limit equals the memory taken without a limit. */
 static void search(job *j, job_fn fn, int steps, bool exact)
 {
     REQUIRE(try_limit(j, fn, MUCH) == TULLE_OK, "%s: %s", j->name, tulle_ctx_error(j->ctx));
@@ -134,7 +135,8 @@ static void search(job *j, job_fn fn, int steps, bool exact)
     climb(j, fn, peak - 1, steps);
 }
 
-/* Roads and conversions: the tiny one, lists, hash maps and positions in global memory, areas, wide and narrow indices. */
+/* Products that use the fast path for small ones, lists, hash maps and positions in global memory, areas, and
+ * conversions of indices. */
 static void products_keep_their_limit(void)
 {
     static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort", "delta"};
@@ -155,7 +157,8 @@ static void products_keep_their_limit(void)
                                   .c_place = way % 2 ? TULLE_DEVICE : TULLE_HOST};
             ref full = ref_product(&p.A.view, &p.B.view), want = j.o.drop_zeros ? ref_without_zeros(&full.view) : full;
             j.want = &want.view;
-            search(&j, multiply, 2, j.o.c_place == TULLE_DEVICE);     /* to the host it goes on in blocks */
+            /* with C on the host it continues in blocks */
+            search(&j, multiply, 2, j.o.c_place == TULLE_DEVICE);
             if (j.o.drop_zeros) ref_free(&want);
             ref_free(&full);
             pair_free(&p);
@@ -194,7 +197,8 @@ static void plans_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* A plan whose operands and C are on the device; the limit is the plan's, C of a run is the caller's. */
+/* A plan whose operands and C are on the device; the limit is for the plan, not for the caller's C of a
+ * run. */
 static tulle_status plan_there(job *j)
 {
     tulle_plan *plan = NULL;
@@ -231,7 +235,7 @@ static void plans_there_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* Room for A and B, to begin with a row, and for the longest row: a refusal for each. */
+/* Too little memory for A and B, for the first row, and for the longest row: each is refused. */
 static void blocks_keep_their_limit(void)
 {
     static const int pairs[] = {9, 19, 21};
@@ -247,7 +251,7 @@ static void blocks_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is kept */
+/* ---- memory that is kept */
 
 static uint64_t kept(const tl_gpu *gpu)
 {
@@ -272,7 +276,7 @@ static void kept_memory_has_an_end(void)
     CHECK(gpu->waiting > 0, "nothing is kept");
     tulle_ctx_trim(ctx);
     CHECK(gpu->waiting == 0 && kept(gpu) == 0 && gpu->blocks == 1, "%" PRIu64 " bytes in %d blocks", kept(gpu), gpu->blocks);
-    /* the block longest unused goes first */
+    /* the least recently used block is freed first */
     gpu->keep_most = 3 * 4096;
     tl_dmem m[4];
     for (int i = 0; i < 4; i++)
@@ -286,7 +290,7 @@ static void kept_memory_has_an_end(void)
     tulle_ctx_free(ctx);
 }
 
-/* A request that the driver refuses gets what others left. */
+/* If the driver refuses a request, kept memory is freed first. */
 static void kept_memory_goes_back_before_a_request_fails(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -302,7 +306,7 @@ static void kept_memory_goes_back_before_a_request_fails(void)
     tulle_ctx_free(ctx);
 }
 
-/* Matrices freed while a product runs (here: between its requests) are not the product's. */
+/* Matrices freed while a product runs (here: between its requests) do not count for the product. */
 static void what_others_free_is_not_counted(void)
 {
     tulle_ctx *ctx = gpu_ctx();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_choose.c - a context with the CPU and a device ("cpu/opencl:0"), which chooses product by product: both give
- * the same, arrays on the device are multiplied there, a device without memory leaves the product to the CPU. */
+ * test_gpu_choose.c - a context that chooses between the CPU and a device for each product ("cpu/opencl:0"):
+ * both give the same result, arrays on the device are multiplied there, and if the device has too little
+ * memory, the CPU computes the product. */
 #define _GNU_SOURCE
 #include "choose.h"
 #include "gpu.h"
@@ -105,7 +106,7 @@ static void sparse_times_dense_goes_where_X_is(void)
     Y.values = y;
     CHECK(tulle_spmm(ctx, NULL, &A.view, &there, NULL, &Y, NULL) == TULLE_OK && was_on(ctx, true)
           && memcmp(y, want, sizeof y) == 0, "X there: %s", tulle_ctx_error(ctx));
-    /* a plan does not know yet where X will be */
+    /* when a plan is created, the place of X is not known */
     REQUIRE(tulle_spmm_plan_create(ctx, &A.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     memset(y, 0, sizeof y);
     CHECK(tulle_spmm_plan_run(plan, NULL, &there, NULL, &Y) == TULLE_OK && memcmp(y, want, sizeof y) == 0, "a plan: %s",
@@ -129,7 +130,7 @@ static void without_room_there_the_cpu_takes_it(void)
         unsetenv("TULLE_GPU_FAIL");
         favour(ctx, true);
         CHECK(gives(ctx, &p.A.view, &p.B.view, NULL, &want.view), "request %d", fail);
-        left += was_on(ctx, false);     /* what the pool keeps may do for one that failed */
+        left += was_on(ctx, false);     /* memory kept by the pool may satisfy a request instead */
         CHECK(gives(ctx, &p.A.view, &p.B.view, NULL, &want.view) && was_on(ctx, true), "and after request %d", fail);
         tulle_ctx_free(ctx);
     }
@@ -138,7 +139,7 @@ static void without_room_there_the_cpu_takes_it(void)
     pair_free(&p);
 }
 
-/* On a device the constants are found as on the one that is not there (test_choose.c); little of it, as PoCL is slow. */
+/* Constants are measured as with the simulated device (test_choose.c); only few cases, since PoCL is slow. */
 static void both_are_measured(void)
 {
     char folder[] = "/tmp/tulle-choose-XXXXXX", name[512] = "", cache[512] = "";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_chunks.c - sparse times dense where X and Y lie on the host or on the device, by rows or by columns, with gaps:
- * all of them against the CPU engine, bit for bit; memory limits down to one column; chunks of any width over any number
- * of lanes; parts larger than a slot; what is not read, not written and not waited for; cancelling; memory that
- * cannot be had. */
+ * test_gpu_chunks.c - SpMM with X and Y on the host or on the device, row-major or column-major, with gaps:
+ * all compared with the CPU engine, bit for bit; memory limits down to one column; chunks of any width over
+ * any number of lanes; parts larger than a slot; memory that must not be read or written; no unnecessary
+ * waits; cancellation; failing allocations. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
@@ -12,7 +12,7 @@
 
 static const ref_value none = {0, 0}, one = {1, 0}, other = {-3, 0}, turned_factor = {2, -1};
 
-/* ---- dense matrices with gaps that nobody may touch */
+/* ---- dense matrices with gaps that must not be accessed */
 
 typedef struct den {
     tulle_dense view;
@@ -66,7 +66,7 @@ static bool same_number(double x, double y)
     return (isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0;
 }
 
-/* Byte for byte, but any NaN is as good as another. */
+/* Equal byte for byte, except that any NaN equals any other. */
 static bool den_same(const den *got, const den *want, const char *what)
 {
     if (memcmp(got->view.values, want->view.values, got->bytes) == 0) return true;
@@ -82,7 +82,7 @@ static bool den_same(const den *got, const den *want, const char *what)
     return true;
 }
 
-/* The same matrix on the device. */
+/* Copies the matrix to the device. */
 static tulle_dense to_device(tulle_ctx *ctx, const den *d, tl_dmem *mem)
 {
     tulle_dense view = d->view;
@@ -128,7 +128,8 @@ static void name_setting(const setting *s, tulle_type t, char *text, size_t byte
              s->y_order ? "columns" : "rows", (int)s->y_gap, s->beta.re, s->beta.im, (int)s->limit);
 }
 
-/* What comes of it: right, or a failure that left Y as it was (a progress callback may have seen some of it changed). */
+/* Runs a product: it is correct, or it fails with Y unchanged (partly changed if a progress function
+ * cancelled it). */
 static tulle_status product_on(tulle_ctx *ctx, tulle_ctx *cpu, const tulle_csr *A, setting s)
 {
     tulle_type t = A->val_type;
@@ -177,7 +178,7 @@ static tulle_ctx *cpu_ctx(void)
     return cpu;
 }
 
-/* The i-th of 16: where X and Y lie and how. */
+/* The i-th of 16 combinations of places and orders of X and Y. */
 static setting lying(int i, int64_t cols, ref_value beta)
 {
     return (setting){.x_order = (tulle_order)(i & 1), .y_order = (tulle_order)(i >> 1 & 1), .x_place = (tulle_place)(i >> 2 & 1),
@@ -222,7 +223,7 @@ static void shapes_with_nothing_in_them(void)
     tulle_ctx_free(cpu);
 }
 
-/* Any way of cutting the columns, any number of lanes, gives the same bits. */
+/* Any division of the columns into chunks, and any number of lanes, gives the same bits. */
 static void any_width_over_any_lanes(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -241,7 +242,7 @@ static void any_width_over_any_lanes(void)
     tulle_ctx_free(cpu);
 }
 
-/* Rows in parts have sums of their own in each lane. */
+/* Rows divided into parts have partial sums in each lane. */
 static void long_rows_in_chunks(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -261,7 +262,7 @@ static void long_rows_in_chunks(void)
     tulle_ctx_free(cpu);
 }
 
-/* Long columns: lanes are worth it, and a part is more than a slot. */
+/* Long columns: several lanes are used, and a column is larger than a slot. */
 static void more_than_a_slot(void)
 {
 #if defined(TULLE_SMALL_TESTS)
@@ -274,7 +275,7 @@ static void more_than_a_slot(void)
     for (int i = 0; i < LYINGS; i += 3) right(ctx, cpu, &A.view, lying(i, i % 2 ? 9 : 20, i == 3 ? other : none));
     ref_free(&A);
 #if !defined(TULLE_SMALL_TESTS)
-    ref B = ref_band(1100000, 0, REF_INTEGERS, f64);                    /* a column is more than a slot, too */
+    ref B = ref_band(1100000, 0, REF_INTEGERS, f64);                 /* a column is larger than a slot, too */
     for (int i = 0; i < LYINGS; i++) {
         setting s = lying(i, 3, i % 2 ? other : none);
         bool by_cols = s.x_order == TULLE_BY_COLS && s.y_order == TULLE_BY_COLS && s.x_place == TULLE_HOST && s.y_place == TULLE_HOST;
@@ -286,7 +287,7 @@ static void more_than_a_slot(void)
     tulle_ctx_free(cpu);
 }
 
-/* Down to one column; less than that is refused before anything happens. */
+/* Limits down to one column; less is refused before anything is computed. */
 static void limits_down_to_one_column(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -300,7 +301,7 @@ static void limits_down_to_one_column(void)
         bool y_as_it_lies = s.y_place == TULLE_DEVICE && s.y_order == TULLE_BY_ROWS;
         uint64_t column = (x_as_it_lies ? 0 : 2 * TL_ALIGN) + (y_as_it_lies ? 0 : 2 * TL_ALIGN);       /* 640 and 800 bytes */
         for (uint64_t columns = 1; columns <= 64; columns = columns * 2 + 1) {
-            s.limit = column * columns + TL_ALIGN;    /* lengths of rows take some, before */
+            s.limit = column * columns + TL_ALIGN;    /* the analysis of row lengths takes some before */
             right(ctx, cpu, &A.view, s);
         }
         if (!column) continue;
@@ -318,7 +319,7 @@ static void limits_down_to_one_column(void)
     tulle_ctx_free(cpu);
 }
 
-/* On the device and by rows there is nothing to copy, and on the caller's queue nothing to wait for. */
+/* Row-major matrices on the device are not copied, and on the caller's queue there are no waits. */
 static void waits_only_where_it_must(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -395,11 +396,12 @@ static void cancelled_between_chunks(void)
     tulle_ctx_free(cpu);
 }
 
-/* The n-th request for device memory fails: fewer columns, or a sentence and a Y as it was; and nothing stays behind. */
+/* The n-th allocation of device memory fails: fewer columns, or a message and an unchanged Y; and nothing
+ * leaks. */
 static void requests_that_fail(void)
 {
     tulle_ctx *cpu = cpu_ctx();
-    ref A = ref_arrow(200, REF_INTEGERS, f64);            /* with rows in parts */
+    ref A = ref_arrow(200, REF_INTEGERS, f64);            /* with rows divided into parts */
     int refused = 0;
     for (int i = 0; i < LYINGS; i += 5) {
         tulle_ctx *ctx = gpu_ctx();
@@ -407,12 +409,13 @@ static void requests_that_fail(void)
         for (int n = 1; reached && n < 40; n++) {
             gpu_fail_at(ctx, 0);
             setting s = lying(i, 20, n % 2 ? none : other);
-            tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);        /* from the host it would go in bands */
+            /* on the host it would be divided into bands */
+            tulle_matrix *there = gpu_moved(ctx, &A.view, TULLE_DEVICE);
             tulle_csr view = tulle_matrix_view(there);
             s.there = n % 4 < 2 ? &view : NULL;
             ctx->gpu->fail_at = (uint64_t)n;
             uint64_t own = (s.x_place == TULLE_DEVICE) + (s.y_place == TULLE_DEVICE);
-            ctx->gpu->requests = 0 - own;       /* those of the test itself are not made to fail */
+            ctx->gpu->requests = 0 - own;       /* allocations of the test itself do not fail */
             uint64_t held = tl_dmem_held(ctx->gpu);
             tulle_status status = product_on(ctx, cpu, &A.view, s);
             CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && strstr(tulle_ctx_error(ctx), "made to fail")), "%s: %s",
@@ -430,7 +433,7 @@ static void requests_that_fail(void)
     tulle_ctx_free(cpu);
 }
 
-/* Kept memory goes back, and comes again. */
+/* Kept memory is freed, and allocated again. */
 static void trimmed_between_products(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -446,7 +449,7 @@ static void trimmed_between_products(void)
     tulle_ctx_free(cpu);
 }
 
-/* alpha 0: Y = beta*Y, and zeros without a look at Y. */
+/* alpha 0: Y = beta*Y; with beta 0, zeros without reading Y. */
 static void scaled_in_every_order(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = cpu_ctx();
@@ -465,7 +468,8 @@ static void scaled_in_every_order(void)
     tulle_ctx_free(cpu);
 }
 
-/* What is not finite goes the way of IEEE, wherever it comes from; a real factor does not mix the parts. */
+/* Infinities and NaN follow IEEE rules, in each combination; a real factor does not mix real and imaginary
+ * parts. */
 static void infinities_in_y(void)
 {
     tulle_ctx *ctx = gpu_ctx();

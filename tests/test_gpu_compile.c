@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_compile.c - kernels that must be compiled first: a time of its own in every kind of product, told to
- * whoever waits, to be cancelled, done ahead by tulle_cache_warm(); and images on disk that the driver refuses.
+ * test_gpu_compile.c - compilation of kernels: measured separately in every kind of product, reported to the
+ * progress function, cancellable, done in advance by tulle_cache_warm(); and cached images that the driver
+ * rejects.
  *
- * Each case has a cache of its own, empty at first.  How long a compiler takes is not ours: whoever is told of
- * it takes a nap, and the naps must be in sec_compile and in no other time. */
+ * Each case begins with an empty cache of its own.  Since the compiler's time is not known, the progress
+ * function sleeps for a known time when it is called for compilation; this time must be in sec_compile and
+ * in no other. */
 #define _GNU_SOURCE
 #include "gpu.h"
 #include "jit_help.h"
 
 enum { NAP_MS = 30 };
-static const double NAP = NAP_MS * 1e-3, LITTLE = 1e-6;         /* LITTLE: what sums of times may lose */
+static const double NAP = NAP_MS * 1e-3, LITTLE = 1e-6;         /* LITTLE: rounding error of sums of times */
 
-/* What the library says, and how it is answered. */
+/* What trace and progress function report, and how they respond. */
 typedef struct listener {
     int compiled, cached, refused;      /* lines of the trace                 */
-    int naps, stop_at;                  /* times told of compiling; 0: never stop */
+    int naps, stop_at;                  /* calls about compilation; stop_at 0: never cancel */
 } listener;
 
 static listener heard;
@@ -55,7 +57,7 @@ static void begin_empty(void)
     snprintf(folder, sizeof folder, "%s/tulle-compile-XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(folder)) abort();
     setenv("TULLE_CACHE", folder, 1);
-    setenv("TULLE_IMAGES", "off", 1);           /* nothing comes with the library */
+    setenv("TULLE_IMAGES", "off", 1);           /* no embedded images */
 }
 
 static void end_empty(void)
@@ -88,7 +90,7 @@ static const tulle_stage *stage_named(const tulle_stats *t, const char *name)
     return NULL;
 }
 
-/* All naps are in sec_compile, which is in the total and in nothing else. */
+/* All sleeps are in sec_compile, which is part of the total and of no other time. */
 static void check_times(const tulle_stats *t, int naps, const char *what)
 {
     const double none = 0;
@@ -136,7 +138,7 @@ static void compiling_is_a_stage_of_the_first_product_alone(void)
     CHECK(heard.naps == 0 && !stage_named(&t, "compile"), "told %d times", heard.naps);
     tulle_ctx_free(ctx);
 
-    ctx = listened_ctx();                       /* loads what the first one left */
+    ctx = listened_ctx();                       /* loads the images cached by the first one */
     check_product(ctx, &A.view, &want.view, "another context");
     tulle_ctx_stats(ctx, &t);
     check_times(&t, heard.naps, "another context");
@@ -203,7 +205,7 @@ static void blocks_of_rows_add_their_times(void)
     end_empty();
 }
 
-/* Sparse times dense: Y = A*X column by column, so that dense kernels are needed, too. */
+/* SpMM with column-major matrices, so that dense kernels are needed, too. */
 static void check_spmm(tulle_ctx *ctx, const tulle_csr *A, const char *what, tulle_stats *t)
 {
     enum { COLS = 5 };
@@ -249,7 +251,7 @@ static void sparse_times_dense_has_the_stage_too(void)
     end_empty();
 }
 
-/* ---- to cancel */
+/* ---- cancellation */
 
 static void whoever_is_told_may_cancel_and_go_on_later(void)
 {
@@ -277,7 +279,7 @@ static void whoever_is_told_may_cancel_and_go_on_later(void)
     end_empty();
 }
 
-/* ---- ahead */
+/* ---- compilation in advance */
 
 static void warm(tulle_ctx *ctx, tulle_index idx, int64_t compiled, int64_t cached, const char *what)
 {
@@ -294,7 +296,7 @@ static void warm(tulle_ctx *ctx, tulle_index idx, int64_t compiled, int64_t cach
           what, got.seconds, heard.naps);
 }
 
-/* Products of all ways find what they need. */
+/* Products with all policies find their kernels compiled. */
 static void check_warmed(tulle_ctx *ctx, ref_types types, const char *what)
 {
     ref A = ref_power(41, 400, 400, 60, REF_INTEGERS, types);
@@ -365,10 +367,10 @@ static void a_cpu_has_nothing_to_warm(void)
     tulle_ctx_free(gpu);
 }
 
-/* ---- images that the driver refuses */
+/* ---- images that the driver rejects */
 
-/* Whole entries under their right keys, of what no driver takes: the first bytes of the right image, then
- * others.  How many there were to spoil. */
+/* Replaces cache entries by valid entries with invalid images: the first bytes of the right image, then
+ * others.  Returns the number of entries. */
 static int spoil_images(tulle_ctx *ctx, uint64_t keep, char end)
 {
     tl_base *b = &ctx->base;
@@ -402,7 +404,7 @@ static void an_image_that_the_driver_refuses_is_compiled_and_replaced(void)
     tulle_ctx *ctx = listened_ctx();
     check_product(ctx, &A.view, &want.view, "first");
     const int compiled = heard.compiled;
-    /* what we see ourselves; what looks like ours, or like PTX, and only the driver sees */
+    /* invalid for tulle itself; valid for tulle, or looking like PTX, but rejected by the driver */
     const struct { uint64_t kept; char end; } kinds[] = {
         {0, 'x'}, {strncmp(gpu_name(), "opencl", 6) == 0 ? 24 : 0, 0}};
     for (int i = 0; i < 2; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_delta.c - policy delta: every border of its bins, with and without bins, counted and by radix;
- * rows that collide on purpose, that fill their table, that are dense or empty; types, far columns, small
- * scratchpads, limits, blocks, plans, failing allocations, cancellation; decision trees and what is measured
- * for them.  Reals wherever rows are compared: every sum is taken in the order of A by one warp, so all
- * results have the bits of the CPU. */
+ * test_gpu_delta.c - policy delta: the limits of all bins, with and without bins, sorted by rank and by
+ * radix; rows with deliberate collisions, that fill their table, that are dense or empty; types, far
+ * columns, little shared memory, limits, blocks, plans, failing allocations, cancellation; decision trees
+ * and the measurements for them.  Values are real wherever rows are compared: one warp computes each sum in
+ * the order of A, so results have the bits of the CPU. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
@@ -15,7 +15,7 @@
 
 static const tulle_options delta = {.policy = "delta"};
 
-/* What the trace said last about something. */
+/* The lines of the trace. */
 typedef struct lines { char text[40][400]; int count; } lines;
 
 static void keep(void *user, const char *line)
@@ -31,7 +31,7 @@ static const char *line_with(const lines *l, const char *words)
     return NULL;
 }
 
-/* Numbers of "symbolic step: N rows were redone by a dense bitmap, the keys of M collided". */
+/* The numbers N and M of "symbolic step: N rows were redone by a dense bitmap, the keys of M collided". */
 static void redone(const lines *l, int *rows, int *collided)
 {
     const char *line = line_with(l, "were redone");
@@ -69,8 +69,8 @@ static const struct { const char *balance, *sort; } modes[] = {
     {NULL, NULL}, {"on", "0"}, {"on", "4096"}, {"off", NULL}, {"off", "0"}};
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* 40,000 columns: a row is dense from 3,041 entries on, or where a block has no room for 4,096 keys and values of 12 bytes:
- * NVIDIA's OpenCL has 48 KB. */
+/* 40,000 columns: a row is dense from 3,041 entries on, or if shared memory is too small for 4,096 slots of
+ * 12 bytes (48 KB, as with NVIDIA's OpenCL). */
 static void borders(const char *shared)
 {
     int64_t sizes[100];
@@ -114,7 +114,8 @@ static void every_border_of_the_bins(void)
 
 /* ---- collisions */
 
-/* Row i of A names row i of B, and some rows more that say the same: `sizes[i]` columns, `step` apart. */
+/* Row i of A refers to row i of B, with `sizes[i]` columns at distance `step`, and to more rows with the
+ * same columns. */
 static pair strided(const int64_t *sizes, int rows, int64_t step, int64_t cols, ref_types t)
 {
     enum { TIMES = 3 };
@@ -133,7 +134,7 @@ static pair strided(const int64_t *sizes, int rows, int64_t step, int64_t cols, 
     return p;
 }
 
-/* Columns 4,096 apart have the same place in every table. */
+/* Columns at distance 4,096 have the same hash in every table. */
 static void rows_that_collide_on_purpose(void)
 {
     static const int64_t sizes[] = {2, 10, 11, 30, 42, 60, 85, 100, 150, 170, 300, 341, 3};
@@ -162,7 +163,7 @@ static void rows_that_collide_on_purpose(void)
         }
 }
 
-/* ---- rows that fill their table: without bins, where the longest is too long for any */
+/* ---- rows that fill their table: without bins, and with a longest row too long for any table */
 
 static void rows_that_fill_their_table(void)
 {
@@ -183,7 +184,7 @@ static void rows_that_fill_their_table(void)
             tulle_ctx_set_trace(ctx, keep, &l);
             gpu_product_is(ctx, &A.view, &B.view, &delta, 0, &want.view, "filled");
             redone(&l, &given_up, &collided);
-            /* some of those that fit have more products than slots, and meet others on the way */
+            /* some of those that fit have more products than slots, and therefore collisions */
             CHECK(given_up >= expect && given_up <= expect + collided && (s != ALL || given_up < long_rows),
                   "%d given up, %d too long, %d collided, %d with many products", given_up, expect, collided,
                   long_rows);
@@ -222,7 +223,7 @@ static void dense_rows(void)
     }
 }
 
-/* The shapes that every device sees: empty, rectangular, a single row, power laws, long columns. */
+/* The shapes tested on every device: empty, rectangular, a single row, power laws, long columns. */
 static void every_shape(void)
 {
     for (int m = 0; m < MODES; m += 3) {
@@ -238,7 +239,7 @@ static void every_shape(void)
     }
 }
 
-/* Tables that do not fit are closed, one after the other, and windows become small. */
+/* With less and less shared memory, tables are disabled one after the other, and windows become small. */
 static void small_scratchpads(void)
 {
     static const char *const shared[] = {"32768", "12288", "4096", "2048", "1024"};
@@ -333,7 +334,7 @@ static pair mixed(ref_kind kind)
     return (pair){sums(sizes, rows, kind, f64), powers(SOME, 40000, kind, f64), "mixed"};
 }
 
-/* The limit that an error asks for is tried next, until it is kept; then in blocks with less. */
+/* Tries the limit named by the error, until it is sufficient; then blocks with less. */
 static void limits_and_blocks(void)
 {
     for (int off = 0; off < 2; off++) {
@@ -409,8 +410,8 @@ static void every_allocation_fails_once(void)
     ref_free(&want);
 }
 
-/* Several runs with other values; with and without bins, with rows that were given up and that are sorted by
- * radix. */
+/* Several runs with different values; with and without bins, with rows that failed in a table, and rows
+ * sorted by radix. */
 static void a_plan_is_delta(void)
 {
     for (int m = 0; m < MODES; m++) {
@@ -531,7 +532,7 @@ static void a_tree_decides(void)
     pair p = mixed(REF_REALS);
     ref want = ref_product(&p.A.view, &p.B.view);
     const char *path = temporary("tree");
-    /* 1: no file; 2: products are above the limit, entries are not; 3: neither */
+    /* 1: no file; 2: products are above the limit, entries are not; 3: neither is */
     int64_t longest = 0;
     for (int64_t i = 0; i < want.view.rows; i++) {
         int64_t n = ref_ptr(&want.view, i + 1) - ref_ptr(&want.view, i);
@@ -596,7 +597,7 @@ static void a_damaged_tree_is_refused_in_a_sentence(void)
     pair_free(&p);
 }
 
-/* ---- what is measured for them */
+/* ---- measurements for them */
 
 /* Density, average and longest row of a product, and of its upper bounds. */
 static void features_of(const ref *A, const ref *B, const ref *C, double want[2][3])
@@ -638,7 +639,7 @@ static void measure(tulle_ctx *ctx, const pair *p, int runs, tulle_delta_sample 
     ref_free(&C);
 }
 
-/* Products in a context are scheduled as before. */
+/* Later products in the context are scheduled as before. */
 static void goes_on(tulle_ctx *ctx, const pair *p, const char *words)
 {
     ref want = ref_product(&p->A.view, &p->B.view);
@@ -722,7 +723,7 @@ static void what_cannot_be_measured_is_refused(void)
     tulle_ctx_free(ctx);
 }
 
-/* An accumulator that is named wins over the policy, as everywhere. */
+/* A forced accumulator overrides the policy, as everywhere. */
 static void a_named_accumulator_wins(void)
 {
     tulle_ctx *ctx = gpu_ctx();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_ellr.c - FastSpMM from inside: every T and Lc with every type, widths of chunks, rows that begin anywhere in memory,
- * factors, what must not be read or written; when a matrix is not put into ELLPACK-R; shapes that are refused. */
+ * test_gpu_ellr.c - internal functions of FastSpMM: every T and Lc with every type, widths of chunks, rows
+ * of any alignment, factors, memory that must not be read or written; matrices that are not converted to
+ * ELLPACK-R; shapes that are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
@@ -65,7 +66,7 @@ static bool make(sparse *m, uint32_t threads, uint32_t columns, uint32_t block)
     return status == TULLE_OK && m->s.ellr.lengths.handle;
 }
 
-/* Rows of no, one, many entries, none of them in column 0, which is what padding names. */
+/* Rows with no, one and many entries, none of them in column 0, which is the column of padding. */
 static ref uneven(int64_t rows, int64_t cols, ref_types t)
 {
     int64_t nnz = 0, at = 0;
@@ -86,13 +87,13 @@ static ref uneven(int64_t rows, int64_t cols, ref_types t)
     return A;
 }
 
-/* ---- a chunk, and what it should be */
+/* ---- a chunk, and the expected result */
 
 typedef struct job {
     uint32_t  cols;
     uint64_t  x_at, x_ld, y_at, y_ld;
     ref_value alpha, beta;
-    bool      nan;                      /* what must not be looked at is NaN */
+    bool      nan;                      /* NaN in values that must not be used */
     int       lane;
 } job;
 
@@ -118,7 +119,7 @@ static ref_value product(const tulle_csr *A, int64_t i, const void *x, uint64_t 
     return sum;
 }
 
-/* Numbers that are exact in every type; between the rows, and in row 0 of X, NaN. */
+/* Numbers that are exact in every type; NaN between the rows, and in row 0 of X. */
 static void fill(void *to, tulle_type type, uint64_t count, uint64_t at, uint64_t ld, uint32_t cols, int64_t skip,
                  bool nan, uint64_t seed)
 {
@@ -172,7 +173,7 @@ static void check(sparse *m, const job *j, const char *what)
     CHECK(launch(m, dx, dy, j) == TULLE_OK, "%s", b->error);
     CHECK(gpu->driver->download(b, gpu->device, y, dy, ys * value) == TULLE_OK, "%s", b->error);
     CHECK(gpu->driver->wait(b, gpu->device) == TULLE_OK, "%s", b->error);
-    for (uint64_t i = 0; i < ys; i++) { /* -0 is 0 here */
+    for (uint64_t i = 0; i < ys; i++) { /* -0 equals 0 here */
         ref_value v = ref_value_at(y, A->val_type, (int64_t)i);
         ref_value_put(y, A->val_type, (int64_t)i, (ref_value){v.re + 0.0, v.im + 0.0});
         v = ref_value_at(want, A->val_type, (int64_t)i);
@@ -199,7 +200,7 @@ static void every_shape(ref_types t)
             if (!make(&m, threads, columns, 64)) continue;
             for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
                 job j = plain(widths[i]);
-                j.x_ld = (widths[i] + 3) / 4 * 4;       /* aligned, whatever the width */
+                j.x_ld = (widths[i] + 3) / 4 * 4;       /* aligned for every width */
                 j.y_ld = j.x_ld;
                 check(&m, &j, ref_types_name(t));
             }
@@ -245,7 +246,7 @@ static void every_block(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of X and Y begin at multiples of 16 bytes, or of 8, or of one value only; what lies between is nobody's. */
+/* Rows of X and Y are aligned to 16 bytes, to 8, or only to one value; the gaps must not be accessed. */
 static void rows_begin_anywhere(void)
 {
     static const struct { uint64_t x_at, x_more, y_at, y_more; } places[] = {
@@ -292,7 +293,7 @@ static void factors(void)
     tulle_ctx_free(ctx);
 }
 
-/* The model's own shapes, many columns, and a lane beside the queue. */
+/* Shapes chosen by the model, many columns, and an additional lane. */
 static void chosen_shapes(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -337,7 +338,7 @@ static void no_rows_no_entries(void)
     tulle_ctx_free(ctx);
 }
 
-/* Infinities spread by IEEE's rules, and not by way of padding. */
+/* Infinities follow IEEE rules, and padding does not spread them. */
 static void infinities(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -362,7 +363,7 @@ static void infinities(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is not done */
+/* ---- cases without ELLPACK-R */
 
 static char said[MOST_SAID];
 
@@ -390,7 +391,8 @@ static void a_matrix_that_would_blow_up_stays_csr(void)
     stays_csr(&m, "the longest row has 3000 entries, the mean is 1");
     CHECK(strstr(said, "22999 entries would become 60000000"), "%s", said);
     sparse_free(&m);
-    m = sparse_of(ctx, full_row_and_singles(200, 300, 7, REF_INTEGERS, f64));   /* many times, but of little */
+    /* a large factor, but of few bytes */
+    m = sparse_of(ctx, full_row_and_singles(200, 300, 7, REF_INTEGERS, f64));
     make(&m, 0, 0, 0);
     CHECK(strstr(said, "ELLPACK-R, ") && strstr(said, "at most 300 entries"), "%s", said);
     tl_ellr_done(&m.s);
@@ -423,7 +425,7 @@ static void impossible_shapes_are_refused(void)
     tulle_ctx_free(ctx);
 }
 
-/* A plan holds A once: as ELLPACK-R, or as CSR. */
+/* A plan stores A only once: in ELLPACK-R, or in CSR. */
 static void csr_goes_when_it_is_made(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -445,12 +447,12 @@ static void csr_goes_when_it_is_made(void)
     tulle_ctx_free(ctx);
 }
 
-/* Memory that is not there, one allocation after the other: CSR, and nothing stays. */
+/* Makes one allocation after the other fail: falls back to CSR, and nothing leaks. */
 static void failing_allocations(void)
 {
     for (int i = 1; i <= 4; i++) {
         char number[8];
-        snprintf(number, sizeof number, "%d", 4 + i);    /* the device itself has one, A has three */
+        snprintf(number, sizeof number, "%d", 4 + i);    /* the device itself makes one, A three */
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_FAIL", number);
         tulle_ctx_set_trace(ctx, listen, NULL);
         sparse m = sparse_of(ctx, uneven(37, 40, f64));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_engine.c - what a product on a device may cost and how it may fail: plans, blocks, limits, bad
- * operands, every device allocation failing once, waits, stages, contexts.  The products themselves are in
+ * test_gpu_engine.c - cost and failures of products on a device: plans, blocks, limits, invalid operands,
+ * failure of every device allocation, waits, stages, contexts.  Results of products are tested in
  * test_gpu_product.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "gpu.h"
 #include "gpu/engine.h"
 
-/* ---- patterns once, values often */
+/* ---- plans */
 
 static void plans_run_with_new_values(void)
 {
@@ -49,7 +49,7 @@ static void count_analyses(void *user, const char *line)
     *(int *)user += strstr(line, "analysis:") != NULL;
 }
 
-/* Making a plan goes one way: operands travel once, rows are looked at once. */
+/* Creating a plan copies the operands once, and analyzes the rows once. */
 static void plans_analyse_once(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -70,7 +70,7 @@ static void plans_analyse_once(void)
     tulle_ctx_free(ctx);
 }
 
-/* Without values, to the host and to the device. */
+/* Products without values, with C on the host and on the device. */
 static void patterns_alone_are_multiplied(void)
 {
     static const int pairs[] = {0, 9, 13, 15, 22, GPU_PAIR(1), GPU_PAIR(5)};
@@ -112,7 +112,7 @@ static void plans_of_matrices_there(void)
     REQUIRE(tulle_multiply(ctx, &va, &vb, &o, &c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_csr pattern = tulle_plan_pattern(plan);
     CHECK(pattern.place == TULLE_DEVICE && pattern.nnz == tulle_matrix_view(c).nnz, "the pattern is there");
-    for (int run = 0; run < 3; run++) {                         /* new values for A; C's arrays are written again */
+    for (int run = 0; run < 3; run++) {                         /* new values for A; the same arrays for C */
         ref_fill(&p.A, REF_INTEGERS, 300 + (uint64_t)run);
         tulle_matrix *next = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *want = cpu_product(&p.A.view, &p.B.view, NULL);
         REQUIRE(tulle_plan_run(plan, tulle_matrix_view(next).values, vb.values, tulle_matrix_values(c)) == TULLE_OK, "%s",
@@ -208,7 +208,7 @@ static void a_caller_can_stop_the_blocks(void)
     tulle_ctx_free(ctx);
 }
 
-/* The sentence names the bytes that are needed; with that many, at most a few times, it works. */
+/* The message has the bytes needed; with that limit, after at most a few attempts, the call succeeds. */
 static void a_limit_is_kept_or_refused_with_a_number(void)
 {
     static const int pairs[] = {9, 15, 19, 21, GPU_PAIR(5)};
@@ -242,7 +242,7 @@ static void a_limit_is_kept_or_refused_with_a_number(void)
     }
 }
 
-/* ---- bad operands: the sentence is the CPU's, whichever row and wherever the matrix is */
+/* ---- invalid operands: the same message as on the CPU, for any row and place of the matrix */
 
 enum { TOO_LARGE, NEGATIVE, DISORDER, TWICE, FALLING, TOO_FAR, TWO_FAULTS, LAST_ROW, FAULTS };
 
@@ -304,7 +304,7 @@ static void bad_operands_are_named_as_on_the_cpu(void)
             ref_free(&A);
             ref_free(&B);
         }
-    pair p = gpu_pair(9, REF_INTEGERS, f64, f64);               /* and the context is none the worse */
+    pair p = gpu_pair(9, REF_INTEGERS, f64, f64);               /* the context can still be used */
     ref want = ref_product(&p.A.view, &p.B.view);
     gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, PLACES - 1, &want.view, "afterwards");
     ref_free(&want);
@@ -313,7 +313,7 @@ static void bad_operands_are_named_as_on_the_cpu(void)
     tulle_ctx_free(cpu);
 }
 
-/* B over the arrays of A, with fewer columns than they name or with more: as wrong or as right as on the CPU. */
+/* B uses the arrays of A, but has fewer columns (invalid) or more (valid): the same status as on the CPU. */
 static void a_view_of_a_with_other_columns_is_not_a(void)
 {
     const int32_t ptr[] = {0, 2, 3, 5}, col[] = {0, 2, 1, 0, 1};
@@ -375,8 +375,8 @@ static void shapes_and_types_that_do_not_agree(void)
     tulle_ctx_free(ctx);
 }
 
-/* Functions of the host do what they say with a matrix there, or refuse it in a sentence; none reads a
- * device's address as its own. */
+/* Functions for matrices on the host work with a matrix on the device, or refuse it with a message; none
+ * dereferences device addresses. */
 static void matrices_there_in_functions_of_the_host(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
@@ -464,7 +464,7 @@ static tulle_status job_plan(tulle_ctx *ctx, const pair *p, tulle_matrix **C)
     return status;
 }
 
-/* Where C goes to the host a product goes on in blocks, and only what has no such road fails. */
+/* With C on the host a product continues in blocks, so only other calls fail. */
 static void torture(const char *name, job_fn job, bool long_row, const char *shared)
 {
     const bool goes_on = job == job_multiply || job == job_all_options;
@@ -482,7 +482,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
         C = NULL;
         gpu_fail_at(ctx, n);
         tulle_status status = job(ctx, &p, &C);
-        done = ctx->gpu->requests < (uint64_t)n;                /* it came not so far as to fail */
+        done = ctx->gpu->requests < (uint64_t)n;                /* there were fewer than n allocations */
         CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !done), "%s: allocation %d: %s: %s", name, n,
               tulle_status_name(status), tulle_ctx_error(ctx));
         CHECK((status == TULLE_OK) == (C != NULL), "%s: allocation %d: half a result", name, n);
@@ -490,7 +490,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
             failed++;
             CHECK(strpbrk(tulle_ctx_error(ctx), "0123456789") && strstr(tulle_ctx_error(ctx), "byte"),
                   "%s: allocation %d: \"%s\"", name, n, tulle_ctx_error(ctx));
-            status = job(ctx, &p, &C);                          /* it failed once; now there is memory again */
+            status = job(ctx, &p, &C);                          /* the same call succeeds after the failure */
             CHECK(status == TULLE_OK, "%s: after allocation %d: %s", name, n, tulle_ctx_error(ctx));
         }
         tulle_csr c = tulle_matrix_view(C);
@@ -510,7 +510,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     pair_free(&p);
 }
 
-/* The device's driver, which tells of lanes between fork and join. */
+/* A wrapper of the device's driver that counts lanes between fork and join. */
 static struct { const tl_driver *real; int open, forks, failures; } lanes;
 
 static tulle_status counted_fork(tl_base *b, tl_device *d, int count)
@@ -525,8 +525,8 @@ static tulle_status counted_join(tl_base *b, tl_device *d, int count)
     return lanes.real->join(b, d, count);
 }
 
-/* Where one of several kernels side by side cannot be started, the queue goes on after the others: their memory goes to
- * whoever asks next. */
+/* If the launch of one of several parallel kernels fails, the queue waits for the others, since their memory
+ * is given to the next request. */
 static void a_failure_leaves_no_lane_open(void)
 {
     const ref_kind k = REF_INTEGERS;
@@ -596,7 +596,7 @@ static void a_warm_product_allocates_nothing(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what a product costs */
+/* ---- the cost of a product */
 
 static void a_warm_product_waits_at_most_twice(void)
 {

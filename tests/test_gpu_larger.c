@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_larger.c - products larger than a device's memory whose C goes to the host: limits from "just fits" down
- * to a few rows at a time and to panels of columns, requests for memory that fail, cancellation.  Values are integers, so
- * that the bits are the CPU's also where several teams share a row.  test_panels.c has the host's side alone. */
+ * test_gpu_larger.c - products larger than a device's memory with C on the host: limits from "just fits"
+ * down to a few rows at a time and to panels of columns, failing allocations, cancellation.  Values are
+ * integers, so that results have the bits of the CPU even if several teams share a row. test_panels.c tests
+ * the code on the host alone. */
 #define _POSIX_C_SOURCE 200809L
 #include "blocks_help.h"
 #include "gpu.h"
@@ -15,7 +16,7 @@ typedef struct job {
     int              places;            /* of A and B                               */
 } job;
 
-/* What the trace told of the last product. */
+/* Information from the trace of the last product. */
 typedef struct told {
     bool      blocks, parts, panels;
     long long count;
@@ -36,7 +37,8 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* Under one limit: kept, or refused with a number; either way nothing is left there. */
+/* Runs a product with one limit: it is kept, or refused with a number; in both cases no device memory
+ * leaks. */
 static tulle_status try_limit(const job *j, uint64_t limit, told *t)
 {
     tl_gpu *gpu = j->ctx->gpu;
@@ -76,7 +78,8 @@ static tulle_status try_limit(const job *j, uint64_t limit, told *t)
     return status;
 }
 
-/* From what it takes where there is much, down to the refusal; what that asks for is enough, or what the next does. */
+/* Limits from the memory taken without a limit down to a refusal; the number in the message is sufficient,
+ * or the next one is. */
 static told all_limits(const job *j)
 {
     told t, all = {0};
@@ -175,7 +178,7 @@ static void every_option_and_place(void)
     tulle_ctx_free(ctx);
 }
 
-/* C on the device has to fit there. */
+/* A C on the device must fit there. */
 static void a_c_that_is_wanted_there_is_refused(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -192,7 +195,7 @@ static void a_c_that_is_wanted_there_is_refused(void)
     tulle_ctx_free(ctx);
 }
 
-/* The n-th request to the driver fails: in the whole, in blocks, in parts and in panels. */
+/* The n-th allocation by the driver fails, for whole products, blocks, parts and panels. */
 static void a_request_that_fails_is_made_again_for_less(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -268,7 +271,7 @@ static void it_can_be_cancelled_at_every_step(void)
     tulle_ctx_free(ctx);
 }
 
-/* Blocks for the caller need neither A nor B there. */
+/* Blocks for the caller need neither all of A nor all of B on the device. */
 static void blocks_need_no_room_for_a_and_b(void)
 {
     tulle_ctx *ctx = gpu_ctx();

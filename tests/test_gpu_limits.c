@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_limits.c - counts that do not fit 32 bits, on a device, in a build where a 32-bit index ends at
- * 1000 (TULLE_I32_LIMIT): row pointers of C grow wide where they must, what was fixed is refused with the
- * sentence of the CPU, wherever operands and result are. */
+ * test_gpu_limits.c - counts that do not fit 32 bits, on a device, in a build where the limit of 32-bit
+ * indices is 1000 (TULLE_I32_LIMIT): row pointers of C are widened if necessary; if their type was fixed,
+ * the call is refused with the same message as on the CPU, for all places of operands and result. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -12,7 +12,8 @@
 
 enum { LIMIT = TULLE_I32_LIMIT };
 
-/* rows * cols entries from rows + cols; folded: twice as many products as entries. */
+/* A product with rows * cols entries, of operands with rows + cols; folded: twice as many products as
+ * entries. */
 static pair outer(int64_t rows, int64_t cols, int64_t inner, ref_types t)
 {
     return (pair){ref_dense(rows, inner, REF_INTEGERS, t), ref_dense(inner, cols, REF_INTEGERS, t),
@@ -66,7 +67,7 @@ static void c_grows_wide_when_it_must(void)
     tulle_ctx_free(ctx);
 }
 
-/* Counts of products, entries and offsets all pass the limit, in every bin. */
+/* Numbers of products, entries and offsets all exceed the limit, in every bin. */
 static void large_products_are_wide_and_right(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_merges.c - the five merge algorithms: every length and value width that the device has room for, inputs that
- * are hard for one or the other, several block sizes; what the check of a result finds; what a trial refuses. */
+ * test_gpu_merges.c - the five merge algorithms: every length and value width that fits on the device,
+ * inputs that are difficult for some of them, several block sizes; errors that the check of a result finds;
+ * requests that are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
@@ -17,7 +18,7 @@ static uint64_t shared_bytes(const tl_merge_request *r)
     return (r->algorithm == 0 ? 4u : 2u) * r->length * (4 + (uint64_t)r->value_bytes);
 }
 
-/* Wherever it fits it is right, elsewhere a sentence says what is missing. */
+/* If it fits, the result is correct; otherwise the message says what is missing. */
 static void try_one(tulle_ctx *ctx, tl_merge_request r)
 {
     tulle_merge_result result;
@@ -70,7 +71,7 @@ static void every_block_size(void)
     tulle_ctx_free(ctx);
 }
 
-/* More than the host makes, so that the device repeats it, and a last part that is not whole. */
+/* More entries than the host generates, so that the device repeats them, with an incomplete last part. */
 static void more_than_a_period(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -90,7 +91,7 @@ static void a_small_scratchpad_is_a_sentence(void)
 
 /* ---- the check */
 
-/* A right result, made by hand: `equal` has every order of values right. */
+/* A correct result made by hand; with `equal` any order of values is correct. */
 static void planted(int value_bytes)
 {
     enum { LENGTH = 32, COUNT = 6 * LENGTH };
@@ -112,7 +113,7 @@ static void planted(int value_bytes)
         CHECK(strstr(b->error, where), "%s: %s", where, b->error);
         to[i] = was;
     }
-    uint32_t swapped = to[4];           /* all keys are there, two not in order */
+    uint32_t swapped = to[4];           /* all keys, but two of them swapped */
     to[4] = to[5];
     to[5] = swapped;
     CHECK(tl_merge_check(b, &r, COUNT, key, to, val_to) == TULLE_ECHECK, "two keys the other way round");
@@ -157,7 +158,7 @@ static void sequences_are_sorted_and_have_duplicates(void)
     }
 }
 
-/* ---- from outside */
+/* ---- the public function */
 
 static void refused(tulle_ctx *ctx, const tulle_merge_options *o, tulle_status code, const char *words)
 {
@@ -212,7 +213,7 @@ static void the_best_block_size_is_found(void)
     tulle_ctx_free(ctx);
 }
 
-/* Memory that is not there, one allocation after the other: a sentence, and nothing stays. */
+/* Makes one allocation after the other fail: a message, and nothing leaks. */
 static void failing_allocations(void)
 {
     int failed = 0;

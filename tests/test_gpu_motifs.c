@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_motifs.c - rows of C that repeat each other (src/gpu/motifs.c): found where they are, left alone
- * where one entry differs, and filled with the bits of the CPU.  TULLE_GPU_MOTIFS=on looks for them in
- * products as small as these, "collide-classes" and "collide-motifs" leave two bits of each hash, and a
- * number is how many motifs there is room for. */
+ * test_gpu_motifs.c - rows of C with the same pattern of products (src/gpu/motifs.c): they are found, rows
+ * that differ in one entry are not mistaken for them, and values have the bits of the CPU.
+ * TULLE_GPU_MOTIFS=on enables them for small products, "collide-classes" and "collide-motifs" reduce hashes
+ * to two bits, and a number limits the number of motifs. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
-/* ---- matrices by a function that tells the columns of a row, in order */
+/* ---- matrices defined by a function that returns the columns of a row, in order */
 
 typedef struct shape {
-    int64_t nx, ny, nz;                 /* a grid, or whatever the function makes of them */
+    int64_t nx, ny, nz;                 /* size of a grid, or other parameters            */
     int     points, periodic;
     int64_t broken;                     /* every so many rows lose an entry; 0: none      */
 } shape;
@@ -69,7 +69,7 @@ static ref stencil(shape s, ref_kind kind, ref_types t)
     return build(n, n, stencil_row, &s, kind, t);
 }
 
-/* nx entries side by side from column row * ny on, every nz-th row but the first without any. */
+/* nx consecutive columns from row * ny on; every nz-th row except the first is empty. */
 static int64_t stretch_row(const shape *s, int64_t row, int64_t *columns)
 {
     if (s->nz && row % s->nz == s->nz - 1) return 0;
@@ -77,7 +77,7 @@ static int64_t stretch_row(const shape *s, int64_t row, int64_t *columns)
     return s->nx;
 }
 
-/* ---- one product, beside the CPU's */
+/* ---- one product, compared with the CPU */
 
 static int64_t rows_of(const tulle_stats *s, const char *name)
 {
@@ -86,7 +86,7 @@ static int64_t rows_of(const tulle_stats *s, const char *name)
     return 0;
 }
 
-/* Returns how many rows went by motif. */
+/* Returns the number of rows computed by motifs. */
 static int64_t same_as_the_cpu(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                                int places, const char *name)
 {
@@ -116,7 +116,7 @@ static int64_t squared(tulle_ctx *ctx, shape s, ref_types t, const char *name)
     return squared_of(ctx, s, REF_REALS, t, name);
 }
 
-/* ---- where they are found */
+/* ---- finding motifs */
 
 static void stencils_in_two_and_three_dimensions(void)
 {
@@ -134,7 +134,8 @@ static void stencils_in_two_and_three_dimensions(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows that lost entries, and those that name them, go the ordinary way; the others do not. */
+/* Rows that lost entries, and rows that refer to them, are computed without motifs, all others with
+ * motifs. */
 static void broken_rows_go_the_ordinary_way(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -150,7 +151,7 @@ static void broken_rows_go_the_ordinary_way(void)
     tulle_ctx_free(ctx);
 }
 
-/* One column more to the right in the last entry of one row of B, and in the last entry of one row of A. */
+/* The last entry of one row of B, or of one row of A, is shifted by one column. */
 static void the_last_entry_alone_is_different(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -163,7 +164,7 @@ static void the_last_entry_alone_is_different(void)
         const int64_t last = ref_ptr(&M->view, at + 1) - 1;
         if (which) ref_set_col(M, last, ref_col(&M->view, last) + 1);
         int64_t rows = same_as_the_cpu(ctx, &A.view, &B.view, NULL, 0, "the last entry");
-        /* a changed row of B is in four rows of C, which have motifs of their own, of one row each */
+        /* a changed row of B affects four rows of C, each of which has a motif of its own */
         CHECK(rows == n - (which == 0 ? 0 : which == 1 ? 1 : 4), "%d: %" PRId64 " rows", which, rows);
         ref_free(&A);
         ref_free(&B);
@@ -171,8 +172,8 @@ static void the_last_entry_alone_is_different(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of B that begin and end alike, and have as many entries, but are of six kinds: nothing but the
- * comparison of all their entries tells them, or the rows of C over them, apart. */
+/* Rows of B with equal length, first and last column, but of six different patterns: only a comparison of
+ * all entries distinguishes them, and the rows of C that use them. */
 static int64_t kinds_row(const shape *s, int64_t row, int64_t *columns)
 {
     (void)s;
@@ -182,8 +183,8 @@ static int64_t kinds_row(const shape *s, int64_t row, int64_t *columns)
     return 3;
 }
 
-/* All hashes are one of four: rows are compared, and those that are not what the table says have no motif.
- * First the kinds are those of rows of B, then rows of B are all alike and begin where the kinds say. */
+/* With only four different hashes, rows that differ from the representative in the table have no motif.
+ * First rows of B have different patterns; then all have the same, but different first columns. */
 static void hashes_that_collide(void)
 {
     static const char *const ways[] = {"on", "collide-classes", "collide-motifs"};
@@ -217,7 +218,7 @@ static void room_for_a_few_motifs_only(void)
     }
 }
 
-/* ---- what is multiplied */
+/* ---- different products */
 
 static void every_type(void)
 {
@@ -232,7 +233,7 @@ static void every_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of B that go on by two columns, or none; of A by two, none, or backwards. */
+/* Rows of B shifted by two columns from row to row, or by none; rows of A by two, none, or to the left. */
 static int64_t backwards_row(const shape *s, int64_t row, int64_t *columns)
 {
     for (int64_t i = 0; i < s->nx; i++) columns[i] = s->nz - s->ny * row + i;
@@ -260,7 +261,7 @@ static void rectangular(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows without entries in A and in B, within motifs, too; and nothing at all. */
+/* Empty rows in A and in B, also within motifs; and an empty matrix. */
 static void empty_rows(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -283,8 +284,8 @@ static void empty_rows(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of A and of B longer than a team, than a block, and than what is short; single entries; more products
- * than a motif has. */
+/* Rows of A and of B longer than a team, than a block, and than a short motif; single entries; more products
+ * than a motif may have. */
 static void rows_of_every_length(void)
 {
     static const struct { int64_t a, b, b_step; bool motif; } cases[] = {
@@ -307,7 +308,7 @@ static void rows_of_every_length(void)
     tulle_ctx_free(ctx);
 }
 
-/* Columns beyond 2^32, one row of C that spans more than 32 bits can say, and -0. */
+/* Columns beyond 2^32, a row of C whose span exceeds 32 bits, and -0. */
 static int64_t far_row(const shape *s, int64_t row, int64_t *columns)
 {
     for (int64_t i = 0; i < s->nx; i++) columns[i] = ((int64_t)5 << 33) + row * s->ny + i * s->nz;
@@ -355,7 +356,7 @@ static void plans_run_with_new_values(void)
             ref_fill(&A, REF_REALS, 20 + (uint64_t)run);
             tulle_matrix *W = cpu_product(&A.view, &A.view, NULL);
             tulle_csr want = tulle_matrix_view(W);
-            /* the board is another product's */
+            /* another product overwrites the board */
             squared(ctx, (shape){11, 9 + run, 1, 9, 0, 0}, f64, "in between");
             CHECK(tulle_plan_run(plan, A.values, A.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             c.values = values;
@@ -378,8 +379,8 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* Under any limit: kept, or refused with a number that is enough (or the next one is); motifs only where
- * there is much. */
+/* Any limit is kept, or refused with a sufficient number (or the next one is); motifs are used only with
+ * large limits. */
 static void limits_are_kept(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -418,7 +419,8 @@ static void limits_are_kept(void)
     tulle_ctx_free(ctx);
 }
 
-/* Each request for memory fails once: the product goes the ordinary way, or on in blocks, and leaves nothing. */
+/* Each allocation fails once: the product falls back to other accumulators, or to blocks, and nothing
+ * leaks. */
 static void every_allocation_fails_once(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");
@@ -449,7 +451,7 @@ static void every_allocation_fails_once(void)
     tulle_ctx_free(ctx);
 }
 
-/* A scratchpad for short motifs only, or for none. */
+/* Shared memory for short motifs only, or for none. */
 static void little_shared_memory(void)
 {
     static const char *const shared[] = {"1024", "4096", "16384"};
@@ -458,7 +460,7 @@ static void little_shared_memory(void)
         tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", shared[i]);
         unsetenv("TULLE_GPU_MOTIFS");
         int64_t small = squared(ctx, (shape){20, 15, 1, 5, 0, 0}, f64, shared[i]);
-        /* integers: without room for a map rows go the ordinary way, where a block adds in any order */
+        /* integers: without room for a map rows are computed by a block, which adds in any order */
         int64_t large = squared_of(ctx, (shape){8, 7, 7, 27, 0, 0}, REF_INTEGERS, ref_types_at(15),
                                    shared[i]);
         CHECK(small > 250 && (large > 100) == (i == 2), "%s bytes: %" PRId64 " and %" PRId64 " rows",
@@ -467,7 +469,7 @@ static void little_shared_memory(void)
     }
 }
 
-/* ---- when they are looked for */
+/* ---- when motifs are used */
 
 static void a_sample_decides(void)
 {
@@ -479,7 +481,7 @@ static void a_sample_decides(void)
     int64_t rows = same_as_the_cpu(ctx, &box.view, &box.view, NULL, 0, "a box");
     CHECK(rows > 10000, "%" PRId64 " rows of a box", rows);
     CHECK(same_as_the_cpu(off, &box.view, &box.view, NULL, 0, "a box, off") == 0, "off is not off");
-    /* its rows are all alike, but it is multiplied sooner than searched */
+    /* its rows are all equal, but the search would take longer than the product */
     CHECK(same_as_the_cpu(ctx, &grid.view, &grid.view, NULL, 0, "a grid") == 0, "motifs where none pay");
     CHECK(same_as_the_cpu(ctx, &wild.view, &wild.view, NULL, 0, "random") == 0, "motifs in a random matrix");
     tulle_ctx_stats(ctx, &s);
@@ -507,7 +509,7 @@ static void other_policies_do_not_look(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows that repeat, far too long for one team, and rows that differ, in one product. */
+/* A product with repeated rows, much too long rows, and rows that all differ. */
 static void beside_every_other_class(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", "on");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_gpu_product.c - products on a device against the CPU engine, bit for bit: every type and index,
- * hostile shapes, far columns, every policy and accumulator, small scratchpads, load balancing forced on
- * and off, matrices here and there.  test_gpu_engine.c has what a product may cost and how it may fail. */
+ * hostile shapes, far columns, every policy and accumulator, little shared memory, load balancing forced on
+ * and off, matrices on host and device.  Cost and failures are tested in test_gpu_engine.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include "gpu.h"
 
 #ifdef TULLE_SMALL_TESTS
-enum { SLOW = 1 };              /* smaller steps through the same cases */
+enum { SLOW = 1 };              /* smaller step sizes for the same cases */
 #else
 enum { SLOW = 0 };
 #endif
@@ -103,7 +103,7 @@ static tulle_matrix *integers(tulle_ctx *ctx, const char *recipe)
     return A;
 }
 
-/* Squares, and A*A^T where A is rectangular, of well-known kinds. */
+/* A*A, or A*A^T for rectangular A, for matrices of the gallery. */
 static void the_gallery(void)
 {
     static const char *const recipes[] = {"poisson2d:40", "poisson3d:12", "rmat:scale=10,edges=8,seed=1",
@@ -130,7 +130,7 @@ static void the_gallery(void)
     tulle_ctx_free(ctx);
 }
 
-/* A matrix with itself: one copy on the device serves as both. */
+/* A*A with one copy on the device for both operands. */
 static void squares_of_one_matrix_there(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -148,7 +148,7 @@ static void squares_of_one_matrix_there(void)
     tulle_ctx_free(ctx);
 }
 
-/* C of one product is A of the next, and never comes to the host: (A*A)*A. */
+/* C of one product is A of the next, without a copy to the host: (A*A)*A. */
 static void products_of_products_stay_there(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -176,7 +176,8 @@ static void products_of_products_stay_there(void)
 
 static void columns_up_to_the_largest_index(void)
 {
-    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");   /* windows without end are cleared for each entry */
+    /* very many windows are cleared for each entry */
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
     const struct { int64_t cols; ref_types t; } wide[] = {
         {(int64_t)1 << 27, f64}, {((int64_t)1 << 27) + 1, f64}, {((int64_t)1 << 31) - 1, f64}, {(int64_t)1 << 31, f64},
         {((int64_t)1 << 27) + 5, f64_i64}, {((int64_t)1 << 32) + 9, f64_i64}, {(int64_t)1 << 40, f64_i64},
@@ -224,7 +225,7 @@ static void a_heavy_row_over_far_columns(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- every bin and every fallback: small scratchpads push rows into the large kernels */
+/* ---- every bin and every fallback: with little shared memory, small rows use the kernels for large ones */
 
 enum { TIGHT_PAIRS = 8 };
 
@@ -259,7 +260,7 @@ static void every_scratchpad_balanced_or_not(void)
                 const char *way;
                 char name[160];
                 for (int w = 0; gpu_way_of(n, w, &o, &way); w++) {
-                    if (balance[b] && w) break;                 /* it is spECK's */
+                    if (balance[b] && w) break;                 /* only for spECK */
                     snprintf(name, sizeof name, "%s, %s, shared %s, balance %s", p.name, way, shared[s],
                              balance[b] ? balance[b] : "as it decides");
                     gpu_product_is(ctx, &p.A.view, &p.B.view, &o, 0, &want, name);
@@ -288,7 +289,8 @@ static void the_largest_entries_in_the_smallest_scratchpad(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- rows so heavy that many blocks share each: alone, beside light ones, over one window and over many */
+/* ---- rows with so many products that many blocks share each: alone, with short rows, in one window and in
+ * many */
 
 static void heavy_rows_are_shared(void)
 {
@@ -311,7 +313,7 @@ static void heavy_rows_are_shared(void)
             }
 }
 
-/* ---- accumulators: those of the device take the rows, others are refused or stand for one that is there */
+/* ---- accumulators: those of the device are used, others are refused or replaced by an equivalent one */
 
 static void accumulators_by_name(void)
 {
@@ -330,7 +332,8 @@ static void accumulators_by_name(void)
         tulle_csr d = tulle_matrix_view(D);
         if (D) CHECK(ref_same(&d, &want, name), "%s", "a wrong product");
         tulle_matrix_free(D);
-        if (!there || i == TL_DIRECT || i == TL_HEAP || status != TULLE_OK) continue;    /* those take few rows of this pair */
+        /* they accept few rows of this pair */
+        if (!there || i == TL_DIRECT || i == TL_HEAP || status != TULLE_OK) continue;
         tulle_stats s;
         int64_t mine = 0, other = 0;
         tulle_ctx_stats(ctx, &s);
@@ -369,7 +372,7 @@ static void zeros_stay_unless_they_are_dropped(void)
         for (int w = 0; gpu_way_of((int)n, w, &o, &way); w++) {
             if (w == 1) continue;
             snprintf(name, sizeof name, "%s, %s, %s", p.name, ref_types_name(t), way);
-            o.drop_zeros = w != (int)n % 2 * 2;                 /* hash or spECK's choice keeps them */
+            o.drop_zeros = w != (int)n % 2 * 2;                 /* hash, or the choice of spECK, keeps them */
             gpu_product_is(ctx, &p.A.view, &p.B.view, &o, ((int)n + w) % PLACES, o.drop_zeros ? &less : &want, name);
         }
         tulle_matrix_free(all);
@@ -379,7 +382,7 @@ static void zeros_stay_unless_they_are_dropped(void)
     tulle_ctx_free(ctx);
 }
 
-/* Sums of these do not depend on their order, so any kernel must give what the CPU gives. */
+/* Sums of these values do not depend on their order, so all kernels must give the result of the CPU. */
 static void special_values_go_the_plain_way(void)
 {
     static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 2, 3};
@@ -410,9 +413,9 @@ static void special_values_go_the_plain_way(void)
     tulle_ctx_free(ctx);
 }
 
-/* Random reals show the order of additions in the last bits.  Where a row of C belongs to one team it is
- * the CPU's order and the bits are equal; where several add to one entry, each of its n sums may be
- * rounded another way: by at most n + 2 units of the sum of magnitudes. */
+/* With random reals the last bits depend on the order of additions.  If one team computes a row of C, the
+ * order is that of the CPU and the bits are equal; if several teams add to an entry, each of its n sums may
+ * be rounded differently: by at most n + 2 units of the sum of magnitudes. */
 static void close_values(const tulle_csr *got, const tulle_csr *want, const tulle_csr *scale, const tulle_csr *A,
                          const char *name)
 {
@@ -468,8 +471,8 @@ static void random_reals_are_right_to_the_last_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Short rows are one team's everywhere: stencils, bands, small random matrices; on the short road, and on that of large
- * products, where auto sorts them in registers. */
+/* Short rows are always computed by one team: stencils, bands, small random matrices; on the fast path for
+ * small products, and in large products, where auto sorts them in registers. */
 static void short_rows_have_the_bits_of_the_cpu(void)
 {
     tulle_ctx *ctx[] = {gpu_ctx(), gpu_ctx_env("TULLE_GPU_BALANCE", "on")};
@@ -494,7 +497,7 @@ static void short_rows_have_the_bits_of_the_cpu(void)
     tulle_ctx_free(ctx[1]);
 }
 
-/* The same product twice on one device: the pattern is the same, and so are integers. */
+/* The same product twice on a device: the pattern is the same, and integer values are. */
 static void a_pattern_does_not_depend_on_luck(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -526,7 +529,7 @@ static void every_place(void)
     tulle_ctx_free(ctx);
 }
 
-/* There and back, every type; patterns without values; from device to device. */
+/* Copies to the device and back, for every type; patterns without values; from device to device. */
 static void moving_changes_nothing(void)
 {
     tulle_ctx *ctx = gpu_ctx();

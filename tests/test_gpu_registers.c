@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_registers.c - rows of at most 512 products by the register-aware accumulators: each of the three, each bin at
- * both of its ends, rows of A of every length, no, some and all columns equal, rows of B without entries; by lists of rows
- * and by all rows in order; types, far columns, small scratchpads.  Integers, bit for bit; and reals, where products are
- * sorted in registers: every sum is taken in the order of A, so they have the bits of the CPU. */
+ * test_gpu_registers.c - rows with at most 512 products, by the three register-aware accumulators: both ends
+ * of each bin, rows of A of every length, no, some and all columns equal, rows of B without entries; with
+ * lists of rows and all rows in order; types, far columns, little shared memory.  Integers are compared bit
+ * for bit; so are reals if products are sorted in registers, since every sum is then computed in the order
+ * of A. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -13,8 +14,8 @@ typedef struct shape { int products, entries, equal, empty; } shape;
 
 enum { APART, MIXED, EQUAL, KINDS };
 
-/* A row of A for each shape, with rows of B of its own: `entries` that share the products out, and `empty` ones between
- * them.  Columns are `step` apart. */
+/* A row of A for each shape, with its own rows of B: the products are distributed over `entries` rows, with
+ * `empty` ones between them.  Columns have distance `step`. */
 static pair rows_of_shapes(const shape *shapes, int count, int64_t step, int64_t cols, ref_types t)
 {
     int64_t a_nnz = 0, b_nnz = 0, a = 0, b = 0;
@@ -27,7 +28,7 @@ static pair rows_of_shapes(const shape *shapes, int count, int64_t step, int64_t
         shape s = shapes[i];
         int rows = s.entries + s.empty, given = 0, empties = 0;
         for (int k = 0; k < rows; k++, a++) {
-            /* the empty ones stand at the beginning, at the end and between */
+            /* the empty ones are at the beginning, at the end, and between */
             bool empty = k - empties >= s.entries || (empties < s.empty && k % 3 == 0);
             int e = k - empties, length = empty ? 0 : s.products / s.entries + (e < s.products % s.entries);
             empties += empty;
@@ -59,7 +60,7 @@ static int all_shapes(int least, int most, shape *shapes)
         for (int k = 0; k < 7 && ends[i] >= least && ends[i] <= most; k++)
             for (int kind = 0; kind < KINDS; kind++) {
                 int e = entries[k] < ends[i] ? entries[k] : ends[i];
-                if (k > 0 && entries[k - 1] >= ends[i]) continue;       /* had that */
+                if (k > 0 && entries[k - 1] >= ends[i]) continue;       /* the same as before */
                 shapes[count] = (shape){ends[i], e, kind, e == 1 ? 1 : count % 4 == 0 ? 5 : count % 17 == 0 ? 70 : 0};
                 count++;
             }
@@ -68,8 +69,8 @@ static int all_shapes(int least, int most, shape *shapes)
 
 enum { ALL_THREE = 3 };
 
-/* The product is right, by one or by each of the three, and the rows are theirs: `mine` products at least, and those of
- * all rows where there are only theirs. */
+/* The product is correct with one or each of the three accumulators, which compute at least `mine` products,
+ * and all products if `only`. */
 static void rows_are_right(tulle_ctx *ctx, pair *p, int which, int64_t mine, bool only, const char *what)
 {
     ref want = ref_product(&p->A.view, &p->B.view);
@@ -101,7 +102,7 @@ static tulle_ctx *ctx_of(const char *shared, const char *balance)
     return ctx;
 }
 
-/* Products of the shapes up to `most`. */
+/* The sum of products over the shapes with at most `most`. */
 static int64_t products_up_to(const shape *shapes, int count, int most)
 {
     int64_t sum = 0;
@@ -113,7 +114,7 @@ static void every_shape(void)
 {
     static shape shapes[SHAPES_MAX];
     int count = all_shapes(1, 513, shapes);
-    /* how many of them a small scratchpad holds is the device's business: warps need more */
+    /* how many of them fit into little shared memory depends on the device: warps need more */
     static const struct { const char *shared, *balance; int most; } ways[] = {
         {NULL, NULL, 512}, {NULL, "on", 512}, {NULL, "off", 0}, {"16384", "on", 16}, {"2048", "on", 0}, {"1024", NULL, 0}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
@@ -127,7 +128,7 @@ static void every_shape(void)
     }
 }
 
-/* The rows of one bin: it takes them all, in their order and by a list. */
+/* Only rows of one bin, which computes them all, in order and from a list. */
 static void every_bin_alone(void)
 {
     static shape shapes[SHAPES_MAX];
@@ -145,7 +146,8 @@ static void every_bin_alone(void)
     }
 }
 
-/* The largest bin takes shorter rows too, empty ones and single entries among them, where nothing is sorted. */
+/* Without sorting into bins, the largest bin also computes shorter rows, including empty ones and single
+ * entries. */
 static void one_bin_for_all(void)
 {
     static shape shapes[SHAPES_MAX];
@@ -158,7 +160,7 @@ static void one_bin_for_all(void)
     tulle_ctx_free(ctx);
 }
 
-/* Shapes of all bins, but not all of them. */
+/* Some shapes of each bin. */
 static int some_shapes(int most, shape *shapes)
 {
     static const shape some[] = {{1, 1, APART, 2}, {2, 2, EQUAL, 0}, {4, 3, APART, 0}, {7, 4, MIXED, 1}, {15, 5, MIXED, 0},
@@ -171,7 +173,8 @@ static int some_shapes(int most, shape *shapes)
     return count;
 }
 
-/* Compilers take their time: PoCL's sees all three accumulators for one type in four, and the long rows of one. */
+/* To limit the time of compilation, PoCL tests all three accumulators for only one in four types, and long
+ * rows for one accumulator. */
 static void every_type(void)
 {
     static shape shapes[SHAPES_MAX];
@@ -186,7 +189,7 @@ static void every_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* Keys that leave no room for a place in 32 bits, keys of more than 32, columns of more than 60. */
+/* Keys that leave no room for an index in 32 bits, keys of more than 32 bits, columns of more than 60. */
 static void far_columns(void)
 {
     static shape shapes[SHAPES_MAX];
@@ -203,8 +206,8 @@ static void far_columns(void)
     tulle_ctx_free(ctx);
 }
 
-/* Sums that reach over one thread and over all of them, of equal columns and of some that differ; by regsort, and by auto,
- * which takes the rows up to 128 products, and longer ones unless ranks do. */
+/* Sums within one thread and over all threads, of equal columns and of some that differ; by regsort, and by
+ * auto, which uses it for rows with up to 128 products, and for longer ones unless ranks are used. */
 static void reals_have_the_bits_of_the_cpu(void)
 {
     static shape shapes[SHAPES_MAX];
@@ -234,7 +237,7 @@ static void reals_have_the_bits_of_the_cpu(void)
     tulle_ctx_free(ctx);
 }
 
-/* Zeros that come out of a product stay, minus zeros do not, and a plan runs the same kernels. */
+/* Products that are zero are kept, but -0 becomes 0; a plan runs the same kernels. */
 static void cancelled_and_again(void)
 {
     tulle_ctx *ctx = ctx_of(NULL, "on");

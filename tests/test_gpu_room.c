@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_room.c - a refusal of blocks on a device names what all of them need, however the rows differ. */
+ * test_gpu_room.c - if blocks on a device are refused, the message has the memory that is sufficient for all
+ * of them, for any distribution of row lengths. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
@@ -11,7 +12,7 @@ static int count_rows(void *user, int64_t first_row, const tulle_csr *block)
     return 0;
 }
 
-/* Rows of C that grow from the first to the last, that shrink, and one among many that is long. */
+/* Rows of C of increasing length, of decreasing length, and one long row among short ones. */
 static pair rows_that(int i)
 {
     ref B = ref_random(31, 300, 4000, 30, REF_INTEGERS, f64);
@@ -33,8 +34,8 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Blocks under a limit, and under the numbers that refusals name: the third is enough.  The first may tell only what A
- * and B need on the device, the second what the analysis needs beside them. */
+/* Blocks with a limit, and with the numbers of error messages, of which the third is sufficient.  The first
+ * may cover only A and B on the device, the second also the analysis. */
 static void climb(tulle_ctx *ctx, const pair *p, uint64_t limit, uint64_t *enough)
 {
     tulle_status status = TULLE_ELIMIT;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_several.c - a device together with the CPU, with itself and with another: products, plans and sparse times dense are
- * those of the CPU (integers: any order of sums), a device without memory leaves its rows to the others. */
+ * test_gpu_several.c - a device together with the CPU, with itself and with another: products, plans and
+ * SpMM have the results of the CPU (with integers, as the order of sums differs); if a device has no memory,
+ * others compute its rows. */
 #define _GNU_SOURCE
 #include "gpu.h"
 #include "several.h"
 
-/* NULL: the device; the second is another one where TULLE_TEST_SECOND names it. */
+/* NULL: the device under test; as second device that of TULLE_TEST_SECOND, if set. */
 static tulle_ctx *mixed(const char *first, const char *second)
 {
     char names[128];
@@ -44,7 +45,7 @@ static void plan_gives(tulle_ctx *ctx, const pair *p, const tulle_csr *want)
     tulle_plan_free(plan);
 }
 
-/* Each part takes every other range: the device, too, has rows in the middle of A. */
+/* The parts compute ranges alternately, so that the device has rows in the middle of A, too. */
 static void rows_of_both_are_joined(void)
 {
     const char *const names[][2] = {{"cpu", NULL}, {NULL, "cpu"}, {NULL, NULL}};
@@ -63,7 +64,7 @@ static void rows_of_both_are_joined(void)
             pair_free(&p);
         }
         pair p = pair_at(16, REF_INTEGERS, f64, f64);
-        p.B.view = p.A.view;            /* A*A: the device has both in one */
+        p.B.view = p.A.view;            /* A*A: one copy on the device */
         ref want = ref_product(&p.A.view, &p.A.view);
         setenv("TULLE_PART_ROWS", "9", 1);
         CHECK(gives(ctx, &p, NULL, &want.view), "A*A on %s", tulle_ctx_device(ctx));
@@ -105,7 +106,7 @@ static void sparse_times_dense_is_joined(void)
     tulle_ctx_free(ctx);
 }
 
-/* Request after request for device memory fails: rows come back, in halves or to the CPU. */
+/* Each allocation of device memory fails in turn: rows are computed in halves, or by the CPU. */
 static void a_device_without_memory_leaves_its_rows_to_the_others(void)
 {
     pair p = pair_at(9, REF_INTEGERS, f64, f64);
@@ -128,7 +129,8 @@ static void a_device_without_memory_leaves_its_rows_to_the_others(void)
     tulle_ctx_free(ctx);
 }
 
-/* B does not fit beside a limit: each range brings the rows of B that it names, and single rows panels of them. */
+/* With a limit too small for B, each range copies the rows of B that it needs, and single rows use panels of
+ * them. */
 static void a_device_without_room_for_B_gets_the_rows_it_needs(void)
 {
     pair p = pair_at(9, REF_INTEGERS, f64, f64);

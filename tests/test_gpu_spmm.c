@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_spmm.c - tulle_spmm on a device against a plain product and the CPU engine: every type, index, place, order and
- * leading dimension, transposes, factors, 0 to 300 columns, rows of every kind, every T and Lc of ELLPACK-R; workspace down to
- * one column; what is not finite; what must not be read or written; the same bits each time; bad arguments.
+ * test_gpu_spmm.c - tulle_spmm on a device against a plain product and the CPU engine: every type, index,
+ * place, order and leading dimension, transposes, factors, 0 to 300 columns, rows of every kind, every T and
+ * Lc of ELLPACK-R; workspace down to one column; infinities and NaN; memory that must not be read or
+ * written; reproducible bits; invalid arguments.
  *
- * Whole numbers must come out bit for bit, others within rounding: a device adds up in an order of its own.  A GPU runs all
- * of it, PoCL a selection. */
+ * Whole numbers must come out bit for bit, others within rounding: a device adds up in an order of its own.
+ * A GPU runs all of it, PoCL a selection. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "spmm_help.h"
@@ -78,7 +79,8 @@ static void zero_to_three_hundred_columns(void)
     tulle_ctx_free(ctx);
 }
 
-/* Without gaps rows are aligned for wide loads, with them they are not: both, for the numbers that kernels are made for. */
+/* Rows aligned for vector loads (without gaps) and not aligned, for the numbers of columns that kernels are
+ * made for. */
 static void rows_that_are_aligned_and_not(void)
 {
     static const int64_t columns[] = {2, 4, 8, 16, 32, 64, 128, 256};
@@ -168,7 +170,7 @@ static void one_very_long_row(void)
     tulle_ctx_free(ctx);
 }
 
-/* Matrices of the gallery: what the CPU engine says, bit for bit. */
+/* Matrices of the gallery: the same bits as the CPU engine. */
 static void whole_numbers_give_the_cpus_bits(void)
 {
     static const char *const recipes[] = {"rmat:scale=11,edges=8,seed=1", "er:3000,per_row=2", "poisson2d:50", "tridiagonal:4000",
@@ -205,8 +207,8 @@ static void whole_numbers_give_the_cpus_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Threads over columns and over entries, strips of a thread, blocks: all that may be chosen.  Where the columns are no
- * multiple of what the threads have, one strip each is taken. */
+/* All distributions of threads over columns and entries, strips per thread, and block sizes.  If the number
+ * of columns is no multiple of those of a team, one strip per thread is used. */
 static void every_shape_of_csr(void)
 {
     static const int64_t columns[] = {4, 7, 16, 32, 64, 256};
@@ -219,7 +221,8 @@ static void every_shape_of_csr(void)
         ref As[] = {staircase(90, 900, 800, 1, REF_INTEGERS, t), ref_band(97, 3, REF_INTEGERS, t)};
         for (int c = 0; c <= 5; c++)
             for (int k = 0; c + k <= 5; k++)
-                for (int w = 0; w < 6; w++, turn++) {            /* one or two strips; direct, staged, by eights */
+                /* one or two strips; direct, staged, eight entries at once */
+                for (int w = 0; w < 6; w++, turn++) {
                     char shape[64];
                     if (few() && turn % 5 != 0) continue;
                     snprintf(shape, sizeof shape, "%d,%d,%d,%d,%d,%d", c, k, 1 + w % 2, blocks[turn / 4 % 4], 1 + w / 2, 1 << turn % 4);
@@ -275,7 +278,7 @@ static void every_team_and_tile_of_ellr(void)
     tulle_ctx_free(ctx);
 }
 
-/* 5000 rows as long as the longest would be 2000 times A. */
+/* 5000 rows padded to the longest would take 2000 times the memory of A. */
 static void what_ellr_would_blow_up_stays_in_csr(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -358,7 +361,7 @@ static void a_plan_has_values_of_its_own(void)
     tulle_ctx_free(ctx);
 }
 
-/* Any real numbers: a second run, a second plan and a second context give the same bits. */
+/* With any real numbers, a second run, a second plan and a second context give the same bits. */
 static void the_same_bits_each_time(void)
 {
     ref As[] = {ref_power(5, 3000, 900, 700, REF_REALS, f64), one_long_row(30000, REF_REALS, f64),
@@ -396,7 +399,8 @@ static void the_same_bits_each_time(void)
     tulle_ctx_free(ctx[1]);
 }
 
-/* Where the queue is the caller's and all is on the device, nobody waits: results are there for what is queued next. */
+/* In a queue of the caller, with everything on the device, there are no waits: later work in the queue uses
+ * the results. */
 static void in_a_queue_of_the_caller(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -479,11 +483,13 @@ static void dense_matrices_move_there_and_back(void)
 
 /* ---- workspace */
 
-/* The least that is asked for must be enough, and its double; X and Y come in chunks then, by one queue and by two. */
+/* The smallest number named must be sufficient, and twice as much; X and Y are then divided into chunks, in
+ * one lane and in two. */
 static void limits_down_to_one_column(void)
 {
     static const char *const overlaps[] = {"on", "off"};
-    ref A = ref_power(4, 160, 120, 60, REF_INTEGERS, f64);          /* the least limit: bands of a row, a column at a time */
+    /* smallest limit: bands of one row, one column at a time */
+    ref A = ref_power(4, 160, 120, 60, REF_INTEGERS, f64);
     for (int w = 0; w < 2; w++) {
         setenv("TULLE_SPMM_OVERLAP", overlaps[w], 1);
         tulle_ctx *ctx = gpu_ctx();
@@ -494,7 +500,7 @@ static void limits_down_to_one_column(void)
                              .x_gap = turn % 3};
                 uint64_t limit = 1;
                 if (few() && (turn + p + w) % 3 != 0) continue;
-                for (int tries = 0; tries < 5; tries++) {       /* each part of the work tells its own least */
+                for (int tries = 0; tries < 5; tries++) {       /* each stage names its own minimum */
                     den X = den_new(120, s.cols, s.x_gap, s.x_order, TULLE_F64);
                     den Y = den_new(160, s.cols, 0, s.y_order, TULLE_F64);
                     den_fill(&X, REF_INTEGERS, 3);
@@ -525,7 +531,7 @@ static void limits_down_to_one_column(void)
     ref_free(&A);
 }
 
-/* Many chunks of X and Y on the host, however they lie there. */
+/* Many chunks of X and Y on the host, in all orders. */
 static void chunks_of_large_matrices(void)
 {
     static const char *const overlaps[] = {"on", "off"};
@@ -546,7 +552,7 @@ static void chunks_of_large_matrices(void)
     ref_free(&A);
 }
 
-/* ---- what is not finite */
+/* ---- infinities and NaN */
 
 static void infinities_and_nan_spread(void)
 {
@@ -587,7 +593,7 @@ static void infinities_and_nan_spread(void)
     tulle_ctx_free(ctx);
 }
 
-/* alpha 0: no values of A, no X; a pattern alone is enough, and NULL arrays are. */
+/* alpha 0: values of A and X are not read; a pattern is sufficient, and arrays may be NULL. */
 static void alpha_zero_reads_nothing(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -638,7 +644,7 @@ static void bad_arguments_change_nothing(void)
         c.o.lab = &lab;
         spmm_refused(ctx, &Y, &c, TULLE_EINVAL, shapes[i].sentence, "ellr");
     }
-    /* the same of views over device memory */
+    /* the same with views over device memory */
     den_there x = den_move(ctx, &X), y = den_move(ctx, &Y);
     const call there = {.A = A.view, .X = x.view, .Y = y.view};
     call c = there;
@@ -653,7 +659,7 @@ static void bad_arguments_change_nothing(void)
     c = there;
     c.X.values = c.Y.values;
     spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X and Y overlap", "X is Y");
-    if (strncmp(gpu_name(), "cuda", 4) == 0) {                  /* a cl_mem begins well */
+    if (strncmp(gpu_name(), "cuda", 4) == 0) {                  /* a cl_mem is always aligned */
         c = there;
         c.X.values = (char *)c.X.values - 3;
         spmm_refused(ctx, &Y, &c, TULLE_EINVAL, "X begins at 0x", "X in between");
@@ -681,7 +687,7 @@ static void bad_arguments_change_nothing(void)
     tulle_ctx_free(ctx);
 }
 
-/* Columns of one array of the host beside each other: what comes back must not cover X. */
+/* X and Y are interleaved columns of one host array: copying Y back must not overwrite X. */
 static void x_and_y_beside_each_other_in_one_array(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -695,7 +701,7 @@ static void x_and_y_beside_each_other_in_one_array(void)
         spmm_plain(&A.view, &X, one, zero, &Y, &want.view);
         CHECK(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
-        den outside = both;                                     /* but for Y nothing changed */
+        den outside = both;                                     /* only Y has changed */
         outside.view = Y;
         outside.lead = (size_t)((char *)Y.values - both.memory);
         CHECK(den_margins_kept(&outside), "turn %d: written outside of Y", turn);
@@ -730,7 +736,7 @@ static void stats_tell_what_was_done(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- cancelling, and memory */
+/* ---- cancellation and failing allocations */
 
 static void progress_can_cancel(void)
 {

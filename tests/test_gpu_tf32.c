@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_tf32.c - sparse times dense in TF32: integers, which it keeps, bit for bit; reals against sums of rounded numbers
- * in double and against the error that tulle.h promises; how numbers are rounded; what is not finite; when it is used.
+ * test_gpu_tf32.c - SpMM in TF32: small integers, which are exact in TF32, bit for bit; reals against sums of
+ * rounded numbers in double and against the error bound in tulle.h; rounding; infinities and NaN; when it is
+ * used.
  *
- * A device without tensor cores does the same in plain arithmetic where TULLE_SPMM_TF32 forces it. */
+ * A device without tensor cores computes the same in ordinary arithmetic if TULLE_SPMM_TF32 forces it. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "spmm_help.h"
@@ -30,7 +31,7 @@ static bool was_tf32(tulle_ctx *ctx)
     return strcmp(stats.policy, "auto, tf32") == 0;
 }
 
-/* ---- integers: what is rounded is itself */
+/* ---- integers, which rounding does not change */
 
 static void exactly(tulle_ctx *ctx, const tulle_csr *A, setting s, const char *name)
 {
@@ -55,7 +56,7 @@ static void every_shape(void)
     tulle_ctx_free(ctx);
 }
 
-/* Aligned or not, on the device, where rows are taken as they lie. */
+/* Aligned or not, on the device, where rows are used in place. */
 static void every_number_of_columns(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -122,7 +123,7 @@ static void several_warps(void)
 
 /* ---- reals */
 
-static float rounded(float f)           /* to the nearest of 10 bits, ties away from zero */
+static float rounded(float f)           /* to 10 bits, to nearest, ties away from zero */
 {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -140,7 +141,7 @@ static product product_of(tulle_ctx *ctx, const ref *A, int64_t n, const den *X)
     return p;
 }
 
-/* Sums are float, towards zero on tensor cores: a rounding of 2^-23 an entry is more than there is. */
+/* Sums are float, truncated on tensor cores: an error of 2^-23 per entry is an upper bound. */
 static void reals_are_as_near_as_promised(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -212,7 +213,8 @@ static void how_numbers_are_rounded(void)
         product p = product_of(ctx, &A, CASES, &X);
         for (int i = 0; i < CASES; i++) {
             float got = (float)den_at(&p.Y.view, i, i).re, want = from_bits(turn ? cases[i].of_x : cases[i].of_a);
-            /* With a large number in the block entries are multiplied alone, unrounded; or it became the largest. */
+            /* If a large number overflows, only entries are multiplied, with X unrounded; or A was rounded
+             * to the largest. */
             if (turn && (got == from_bits(cases[i].given) || got == from_bits(cases[i].of_a))) continue;
             CHECK(got == want, "%s: %a became %a, not %a", turn ? "X" : "A", (double)from_bits(cases[i].given), (double)got, (double)want);
         }
@@ -224,7 +226,8 @@ static void how_numbers_are_rounded(void)
     tulle_ctx_free(ctx);
 }
 
-/* Every number of X alone, so that no other in its block makes it exact. */
+/* Each number of X in a product of its own, so that no other number in its block causes the exact
+ * fallback. */
 static void how_x_is_rounded(void)
 {
     static const struct { uint32_t given, want; } cases[] = {
@@ -239,7 +242,7 @@ static void how_x_is_rounded(void)
         den_put(&X.view, 0, 0, (ref_value){from_bits(cases[i].given), 0});
         product p = product_of(ctx, &A, 1, &X);
         float got = (float)den_at(&p.Y.view, 0, 0).re;
-        bool largest = cases[i].given == 0x7f7fffff && got == from_bits(0x7f7fe000);    /* as good */
+        bool largest = cases[i].given == 0x7f7fffff && got == from_bits(0x7f7fe000);    /* also allowed */
         CHECK(got == from_bits(cases[i].want) || largest, "%a became %a, not %a", (double)from_bits(cases[i].given), (double)got,
               (double)from_bits(cases[i].want));
         den_free(&p.Y);
@@ -250,14 +253,15 @@ static void how_x_is_rounded(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is not finite */
+/* ---- infinities and NaN */
 
 static bool alike(double x, double y)
 {
     return (isnan(x) && isnan(y)) || x == y;
 }
 
-/* Infinities and NaN in X, and in A, whose zeros are entries too: a row gets what its own entries make. */
+/* Infinities and NaN in X and in A, where explicit zeros are entries, too: a row depends only on its own
+ * entries. */
 static void not_finite(void)
 {
     static const char *const warps[] = {"1", "4"};
@@ -291,7 +295,7 @@ static void not_finite(void)
     tulle_ctx_free(ctx);
 }
 
-/* NaN whose bits are all in those that are rounded away. */
+/* NaN whose mantissa bits are all among those that are rounded away. */
 static void quiet_bits(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -364,7 +368,7 @@ static void where_it_is_worth_it(void)
     tulle_ctx_free(ctx);
 }
 
-/* Other types are not touched, bit for bit; nor is float without the word. */
+/* Results of other types, and of float without the option, do not change in any bit. */
 static void only_float_and_only_when_allowed(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -389,7 +393,7 @@ static void only_float_and_only_when_allowed(void)
     tulle_ctx_free(ctx);
 }
 
-/* Memory that is refused: CSR, and nothing stays behind. */
+/* If allocation fails, CSR is used, and nothing leaks. */
 static void no_memory_for_blocks(void)
 {
     ref A = ref_random(3, 90, 80, 9, REF_INTEGERS, f32);

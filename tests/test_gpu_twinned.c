@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_twinned.c - products of matrices whose rows come in bundles with the same columns (src/gpu/twins.c): taken
- * where they are, in bundles of up to three, and filled with the bits of the CPU.  TULLE_GPU_TWINS=on takes them in
- * products as small as these. */
+ * test_gpu_twinned.c - products of matrices with consecutive rows of the same columns (src/gpu/twins.c):
+ * they are found, in bundles of up to three, and results have the bits of the CPU.  TULLE_GPU_TWINS=on
+ * enables them for small products. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
-/* Rows in runs of `high` with the same columns; columns in groups of `wide`, from random places; every broken-th row
- * has its last column elsewhere. */
+/* Runs of `high` rows with the same columns; columns in groups of `wide` at random positions; every
+ * broken-th row has a different last column. */
 typedef struct shape { int64_t rows, cols, high, wide, groups, broken; } shape;
 
 static int64_t place_of(const shape *s, int64_t run, int64_t i)
@@ -40,7 +40,7 @@ static int64_t twins_of(const tulle_stats *s)
     return 0;
 }
 
-/* Returns how many rows went in bundles. */
+/* Returns the number of rows computed in bundles. */
 static int64_t same(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const char *name)
 {
     tulle_matrix *C = cpu_product(A, B, NULL);
@@ -69,7 +69,7 @@ static void bundles_of_every_height(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of A in bundles, of B in others, columns in others again; the last entry of some rows elsewhere. */
+/* Different bundle sizes for rows of A, rows of B, and columns; some rows have a different last entry. */
 static void bundles_that_differ(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "on");
@@ -102,12 +102,13 @@ static void every_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* Patterns too large for shared memory, and for the table that counts, go the ordinary way beside the others. */
+/* Rows with patterns too large for shared memory, or for the counting hash table, are computed without
+ * bundles. */
 static void long_rows_go_the_ordinary_way(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "on");
     ref A = make((shape){60, 90, 3, 3, 12, 0}, f64), B = make((shape){90, 60000, 3, 1, 60, 0}, f64);
-    ref_fill(&A, REF_INTEGERS, 3);                  /* the order of sums of long rows is not that of the CPU */
+    ref_fill(&A, REF_INTEGERS, 3);                  /* long rows are not summed in the order of the CPU */
     ref_fill(&B, REF_INTEGERS, 4);
     CHECK(same(ctx, &A.view, &B.view, "many words") < 60, "all are taken");
     ref_free(&A);
@@ -170,7 +171,7 @@ static void every_allocation_fails_once(void)
     tulle_ctx_free(ctx);
 }
 
-/* auto: rows enough in bundles, or not; not set: in no product. */
+/* With auto, used if enough rows are in bundles; by default never. */
 static void they_are_taken_where_they_are(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "auto"), *off = gpu_ctx();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_twins.c - sparse times dense on a device where rows after each other have the same columns: bundles of rows
- * against rows one by one, bit for bit where entries are added in their order, and against the plain product on whole numbers.
- * Runs of one to a hundred equal rows, rows of every length and alignment, empty rows between; forced shapes; factors. */
+ * test_gpu_twins.c - SpMM on a device with consecutive rows of the same columns: bundles of rows against
+ * single rows, bit for bit if entries are added in the same order, and against the plain product with
+ * integers.  Runs of one to a hundred equal rows, rows of every length and alignment, empty rows between;
+ * forced shapes; factors. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "spmm_help.h"
@@ -15,8 +16,8 @@ static void count_lines(void *user, const char *line)
     l->seen += strstr(line, l->part) != NULL;
 }
 
-/* Runs of equal rows, of lengths about `length`; each run is one column further on than the one before, and some rows have the
- * length of the row before but not its columns: the first, the last or one in the middle is another. */
+/* Runs of equal rows, of lengths about `length`; each run is shifted by one column, and some rows have the
+ * length of the row before, but differ in the first, the last or a middle column. */
 static ref runs_of_rows(int64_t length, ref_kind kind, ref_types t)
 {
     static const int run[] = {3, 1, 6, 2, 3, 7, 4, 5, 0, 100, 6, 0, 0, 3, 2, 3, 50, 3, 1, 3, 4, 100, 3, 3, 99, 3};
@@ -44,7 +45,7 @@ static ref runs_of_rows(int64_t length, ref_kind kind, ref_types t)
     return A;
 }
 
-/* The product on the device, all of it there; values come back to Y. */
+/* The product with all operands on the device; Y is copied back. */
 static bool product(tulle_ctx *ctx, const tulle_csr *A, const den *X, den *Y, setting s, const char *twins, int bundles,
                     const char *what)
 {
@@ -69,7 +70,7 @@ static bool product(tulle_ctx *ctx, const tulle_csr *A, const den *X, den *Y, se
     return test_failures == before;
 }
 
-/* Bundles against rows one by one; bits: these must agree in every bit, else only whole numbers do. */
+/* Compares bundles with single rows; bits: results must agree bit for bit, else only with integers. */
 static void both_ways(tulle_ctx *ctx, const tulle_csr *A, setting s, bool bits, const char *name)
 {
     tulle_type t = A->val_type;
@@ -100,7 +101,7 @@ static void both_ways(tulle_ctx *ctx, const tulle_csr *A, setting s, bool bits, 
 static const int64_t columns[] = {1, 2, 3, 4, 8, 9, 32, 33, 64, 128};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* As the engine likes it: short rows, so that every sum is made in the order of its row. */
+/* Shapes chosen by the engine: short rows, whose sums are computed in the order of the row. */
 static void every_type_and_width(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -123,7 +124,7 @@ static void every_type_and_width(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows over several rounds of shared memory, and of a length that no round divides. */
+/* Rows that take several rounds of staging, and lengths that are no multiple of a round. */
 static void rows_of_every_length(void)
 {
     static const int64_t lengths[] = {8, 12, 17, 31, 64, 97, 130, 260};
@@ -143,8 +144,8 @@ static void rows_of_every_length(void)
     tulle_ctx_free(ctx);
 }
 
-/* Threads over columns and entries, one strip a thread and two.  With one thread for the entries of a column the bits are those of
- * rows one by one. */
+/* All distributions of threads over columns and entries, with one and two strips per thread.  With one
+ * thread for the entries of a column the bits are those of single rows. */
 static void every_shape(void)
 {
     static const int blocks[] = {32, 64, 128, 256};
@@ -174,7 +175,7 @@ static void every_shape(void)
     tulle_ctx_free(ctx);
 }
 
-/* Blocks of three and six rows, as finite elements have them, and one run over many blocks of the search. */
+/* Runs of three and six rows, as with finite elements, and one run over many blocks of the search. */
 static void blocks_and_a_long_run(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -188,7 +189,7 @@ static void blocks_and_a_long_run(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows too short, too different or too uneven to be bundled; a bad matrix is told as ever. */
+/* Rows too short, too different or too uneven to be bundled; an invalid matrix is reported as usual. */
 static void what_is_not_bundled(void)
 {
     tulle_ctx *ctx = gpu_ctx();

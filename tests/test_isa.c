@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_isa.c - the kernels that TULLE_ISA names are those that compute.  ctest runs this and all comparisons with the
- * reference once for each instruction set (tests/isa.sh); were the name not heard, they would all try the same kernels. */
+ * test_isa.c - TULLE_ISA selects the kernels that are used. ctest runs this and all comparisons with the
+ * reference once for each instruction set (tests/isa.sh); without the selection they would all test the same
+ * kernels. */
 #include "cpu/cpu.h"
 #include "ways.h"
 
-/* What the environment wants; else the best there is, whatever that may be. */
+/* The instruction set of the environment; without it, the best one that is available. */
 static const char *wanted(void)
 {
     const char *isa = getenv("TULLE_ISA");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_jit.c - texts, keys, and many images at once: compiled, failing, cancelled, embedded. */
+ * test_jit.c - source texts, keys, and several images at once: compilation, failures, cancellation, embedded
+ * images. */
 #define _GNU_SOURCE
 #include "gpu/engine.h"
 #include "jit_help.h"
@@ -38,7 +39,7 @@ static void sha256_gives_the_published_hashes(void)
 
 /* ---- texts */
 
-/* What stands behind the #line of a part is the file, byte for byte. */
+/* The text after the #line of a part equals the file, byte for byte. */
 static bool holds_file(const char *text, const char *name)
 {
     static char file[1 << 20];
@@ -93,7 +94,7 @@ static void a_file_or_dialect_that_is_not_there_is_named(void)
     close_base(b, held);
 }
 
-/* ---- many at once */
+/* ---- several images at once */
 
 static void missing_images_are_compiled_at_the_same_time(void)
 {
@@ -106,7 +107,7 @@ static void missing_images_are_compiled_at_the_same_time(void)
     for (int i = 0; i < 24; i++) p[i] = program("", i);
     REQUIRE(tl_jit_images(b, &c, p + 3, 2, images) == TULLE_OK, "%s", b->error);
     for (int i = 0; i < 2; i++) tl_image_free(b, &images[i]);
-    atomic_store(&f.wait_for, 4);               /* all four threads must have come before one goes on */
+    atomic_store(&f.wait_for, 4);               /* all four threads must arrive before one continues */
     REQUIRE(tl_jit_images(b, &c, p, 24, images) == TULLE_OK, "%s", b->error);
     CHECK(atomic_load(&f.most_inside) == 4, "%d at once", atomic_load(&f.most_inside));
     CHECK(atomic_load(&f.calls) == 24, "%d calls", atomic_load(&f.calls));
@@ -164,7 +165,7 @@ static void compiling_can_be_cancelled(void)
     for (int i = 0; i < 64; i++) p[i] = program("", i);
     b->progress = stop_at_once;
     b->progress_user = &calls;
-    atomic_store(&f.wait_for, 3);               /* the other thread is held up meanwhile */
+    atomic_store(&f.wait_for, 3);               /* the other thread is blocked meanwhile */
     f.most_inside = 0;
     REQUIRE(tl_jit_images(b, &c, p, 64, images) == TULLE_ECANCEL, "it was not cancelled");
     CHECK(calls == 1 && atomic_load(&f.calls) < 64, "%d calls, %d compiled", calls, atomic_load(&f.calls));
@@ -172,7 +173,7 @@ static void compiling_can_be_cancelled(void)
     close_base(b, held);
 }
 
-/* ---- memory hooks: from the caller's thread only, and each may fail */
+/* ---- memory hooks: called only from the caller's thread, and each call may fail */
 
 typedef struct hooks {
     pthread_t caller;
@@ -228,7 +229,7 @@ static void memory_hooks_are_kept_to_and_may_fail(void)
                 CHECK(right(b, &c, &p[i], &images[i]), "image %d", i);
                 tl_image_free(b, &images[i]);
             }
-            if (hit) status = TULLE_ENOMEM;     /* the cache went without; go on until none is hit */
+            if (hit) status = TULLE_ENOMEM;  /* the cache ignored the failure; continue until no call fails */
         }
     }
     CHECK(failed > 6 && status == TULLE_OK, "%d failures", failed);
@@ -267,7 +268,7 @@ static void an_embedded_image_must_suit_the_device(void)
               chosen(cases[i].archs, cases[i].device), cases[i].device, cases[i].expected);
 }
 
-/* Without NVRTC at build time the table is empty, and everything is compiled. */
+/* If there was no NVRTC at build time, the table is empty, and everything is compiled. */
 static void what_was_made_ahead_needs_no_compiler(void)
 {
     static const char *const devices[] = {"sm_80", "sm_86", "sm_87", "sm_90", "sm_100"};

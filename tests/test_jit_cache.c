@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_jit_cache.c - images on disk: found again, damaged, on a full disk, in no folder, old, shared. */
+ * test_jit_cache.c - images on disk: reused, damaged, on a full disk, without a folder, old, shared by
+ * processes. */
 #define _GNU_SOURCE
 #include "jit_help.h"
 #include <errno.h>
@@ -68,7 +69,7 @@ static void a_damaged_entry_is_compiled_again_and_mended(void)
     REQUIRE(files_like("", path, sizeof path) == 1, "not one entry");
     long n = read_file(path, entry, sizeof entry);
     REQUIRE(n > 2000 && n < (long)sizeof entry, "%ld bytes", n);
-    for (long at = 0; at < n; at += at < 100 ? 1 : 997) {       /* every byte of the head */
+    for (long at = 0; at < n; at += at < 100 ? 1 : 997) {       /* every byte of the header */
         memcpy(damaged, entry, (size_t)n);
         damaged[at] ^= (char)(1 << at % 8);
         REQUIRE(write_file(path, damaged, (size_t)n), "%s", path);
@@ -105,7 +106,7 @@ static void a_damaged_entry_is_compiled_again_and_mended(void)
     close_base(b, held);
 }
 
-/* ---- what somebody else could have written is not run */
+/* ---- files that other users could have written are not used */
 
 static void own_files_are_private_whatever_the_umask(void)
 {
@@ -155,7 +156,7 @@ static void what_others_can_write_is_not_taken(void)
         CHECK(told == open_folder, "%s: told %d times: %s", when, told, traced);
         CHECK(modes[i].used || strstr(traced, "can be written by others"), "%s: %s", when, traced);
         CHECK(tl_cache_look(b, &info) == TULLE_OK && !info.why_not[0] == !open_folder, "%s: %s", when, info.why_not);
-        if (open_folder) one(b, &c, &p, true, when);            /* and nothing was kept there */
+        if (open_folder) one(b, &c, &p, true, when);            /* and nothing was stored there */
         else one(b, &c, &p, false, when);                       /* an entry is replaced */
         struct stat st;
         CHECK(stat(path, &st) == 0 && (modes[i].used || open_folder || (st.st_mode & 07777) == 0600), "%s", when);
@@ -170,7 +171,7 @@ static void what_others_can_write_is_not_taken(void)
     close_base(b, held);
 }
 
-/* A whole entry with another image behind the right key. */
+/* Writes a valid entry with a different image for the right key. */
 static bool plant(tl_base *b, const tl_compiler *c, const tl_program *p, const char *data)
 {
     tl_cache cache;
@@ -202,7 +203,7 @@ static void a_planted_entry_is_not_run(void)
     close_base(b, held);
 }
 
-/* What a driver refuses is compiled, though an entry is there, and the entry is that of the new one then. */
+/* An image that the driver rejects is compiled, although there is a cache entry, which is then replaced. */
 static void a_refused_image_is_compiled_and_its_entry_replaced(void)
 {
     tl_base *b = open_base(1);
@@ -219,14 +220,14 @@ static void a_refused_image_is_compiled_and_its_entry_replaced(void)
     tl_image_free(b, &image);
     one(b, &c, &p, false, "replaced");
     CHECK(files_like("", NULL, 0) == 1, "%d files", files_like("", NULL, 0));
-    image = (tl_image){.origin = TL_EMBEDDED};          /* of one that came with the library the entry is tried first */
+    image = (tl_image){.origin = TL_EMBEDDED};        /* for an embedded one the cache entry is tried first */
     REQUIRE(tl_jit_again(b, &c, &p, &image) == TULLE_OK, "%s", b->error);
     CHECK(image.origin == TL_CACHED && atomic_load(&f.calls) == 1, "%d calls", atomic_load(&f.calls));
     tl_image_free(b, &image);
     close_base(b, held);
 }
 
-/* Root can give files away; everybody else knows a folder of root's. */
+/* Root can change the owner of files; other users test with a folder that belongs to root. */
 static void what_belongs_to_others_is_not_taken(void)
 {
     enum { NOBODY = 65534 };
@@ -253,7 +254,7 @@ static void what_belongs_to_others_is_not_taken(void)
     one(b, &c, &p, true, "a folder of another");
     one(b, &c, &p, true, "a folder of another");
     CHECK(told == 2 && strstr(traced, want), "%s", traced);
-    if (root) {                                 /* as in a container: HOME is somebody else's, and stays as it is */
+    if (root) {                                 /* as in a container: HOME of another user is not changed */
         const char *was = getenv("HOME");
         char kept_home[512];
         snprintf(kept_home, sizeof kept_home, "%s", was ? was : "/");
@@ -307,7 +308,7 @@ static void a_cache_that_cannot_be_written_only_costs_time(void)
     close_base(b, held);
 }
 
-/* In a child, because a limit that was lowered stays. */
+/* In a child process, since a limit cannot be raised again. */
 static int under_size_limit(void)
 {
     tl_base *b = NULL;

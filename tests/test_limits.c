@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_limits.c - counts that do not fit 32 bits, in a build where a 32-bit index ends at 1000
- * (TULLE_I32_LIMIT): what was not fixed is widened, what was fixed is refused with a sentence, and
- * nothing ever overflows. */
+ * test_limits.c - counts that do not fit 32 bits, in a build where the limit of 32-bit indices is 1000
+ * (TULLE_I32_LIMIT): index types are widened unless they were fixed, then the call is refused with a
+ * message; nothing overflows. */
 #include "matrix/matrix.h"
 #include "ways.h"
 
@@ -15,13 +15,13 @@ enum { LIMIT = TULLE_I32_LIMIT };
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 static const ref_types f64_i64 = {TULLE_F64, TULLE_I64, TULLE_I64};
 
-/* A column times a row: rows * cols entries from rows + cols. */
+/* A column times a row: rows * cols entries, of operands with rows + cols. */
 static pair outer(int64_t rows, int64_t cols, ref_types t)
 {
     return (pair){ref_dense(rows, 1, REF_INTEGERS, t), ref_dense(1, cols, REF_INTEGERS, t), "outer"};
 }
 
-/* Two columns of A that hit the same row of C: the bound is twice what C has. */
+/* Two columns of A with equal rows of B: the upper bound is twice the entries of C. */
 static pair folded(int64_t rows, int64_t cols, ref_types t)
 {
     return (pair){ref_dense(rows, 2, REF_INTEGERS, t), ref_dense(2, cols, REF_INTEGERS, t), "folded"};
@@ -75,7 +75,7 @@ static void c_grows_wide_when_it_must(void)
     tulle_ctx_free(ctx);
 }
 
-/* Heavy rows and many pieces, far beyond the limit, on several threads. */
+/* Rows with many products and many pieces, far beyond the limit, with several threads. */
 static void large_products_are_wide_and_right(void)
 {
     tulle_ctx *ctx = ctx_with(3);
@@ -188,7 +188,7 @@ static void plans_widen_and_refuse(void)
     tulle_ctx_free(ctx);
 }
 
-/* A block whose own counts fit is narrow; all of C need not fit. */
+/* A block has narrow indices if its own counts fit, even if those of all of C do not. */
 static int block_types(void *user, int64_t first_row, const tulle_csr *block)
 {
     bool *good = user;
@@ -235,7 +235,7 @@ static void views_beyond_the_limit_are_refused(void)
     tulle_ctx_free(ctx);
 }
 
-/* nnz says more than the rows have: nothing behind their entries is read, by a move either. */
+/* nnz is larger than the entries of the rows: nothing after these is read, also not by tulle_csr_move(). */
 static void a_view_that_claims_more_entries_is_not_read(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -338,7 +338,7 @@ static void files_widen(void)
     tulle_ctx_free(ctx);
 }
 
-/* Blocks that are joined, each of them narrow: what is left open is widened, what was fixed is refused. */
+/* Joining blocks with narrow indices: types that are not fixed are widened, otherwise the call is refused. */
 static void joined_blocks_widen_and_refuse(void)
 {
     for (int over = 0; over <= 1; over++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_matrix.c - what can be done with one matrix alone: check, sort, transpose, convert, coordinates,
- * matrix times vector; against reference.c, for every type, thread count and hostile shape. */
+ * test_matrix.c - functions on a single matrix: check, sort, transpose, convert, coordinates, matrix times
+ * vector; compared with reference.c, for every type, thread count and hostile shape. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static tl_base *base_with(int threads)
     return b;
 }
 
-/* ---- shapes that every function gets: small hostile ones, then two large enough for all threads */
+/* ---- shapes for every function: small hostile ones, then two large enough for all threads */
 
 enum { LARGE = 10, SHAPES = 12 };
 
@@ -89,7 +89,7 @@ static void good_matrices_pass_the_check(void)
     everywhere(check_one);
 }
 
-/* One thing is spoiled; the sentence must be exactly this one, on any number of threads. */
+/* The matrix has one error; the message must be exactly this one, for any number of threads. */
 static void expect(const tulle_csr *A, tulle_status status, const char *sentence)
 {
     for (int threads = 1; threads <= THREADS; threads++) {
@@ -143,8 +143,8 @@ static void the_lowest_bad_row_is_named(void)
     ref_free(&A);
 }
 
-/* In a row of entries in order, a descent in the last place and one in the first are seen, and a row
- * that ends low before one that begins high is not mistaken for one. */
+/* In a sorted row, a descent at the last or at the first position is detected, and a descent from the end of
+ * a row to the begin of the next is not mistaken for one. */
 static void rows_are_told_apart(void)
 {
     ref A = ref_new(3, 10, 6, plain);
@@ -159,7 +159,7 @@ static void rows_are_told_apart(void)
     ref_free(&A);
 }
 
-/* Every way to write four columns into rows of every split, against the plain definition. */
+/* All choices of four columns, divided into rows in all ways, against the plain definition. */
 static void all_small_matrices_are_judged_rightly(void)
 {
     tl_base *b = base_with(1);
@@ -186,7 +186,7 @@ static void all_small_matrices_are_judged_rightly(void)
     tl_base_free(b);
 }
 
-/* Row by row, entry by entry: is A in order? */
+/* Is A valid?  Checked entry by entry. */
 static bool in_order(const tulle_csr *A)
 {
     for (int64_t i = 0; i < A->rows; i++)
@@ -197,7 +197,7 @@ static bool in_order(const tulle_csr *A)
     return true;
 }
 
-/* Three entries in each row; some rows begin behind the end of the one before. */
+/* Three entries in each row; some rows begin with a larger column than the end of the row before. */
 static ref short_full_rows(ref_types t)
 {
     ref A = ref_new(601, 60, 1803, t);
@@ -206,8 +206,9 @@ static ref short_full_rows(ref_types t)
     return A;
 }
 
-/* One column changed, at each place of rows that are short, long and empty, in one block and in several: what is found in
- * vectors is what is found one by one, also where differences overflow.  With old instructions, too. */
+/* One column changed, at each position of short and long rows among empty ones, in one block and in several:
+ * the vectorized check must agree with the plain one, also if differences overflow; for all instruction
+ * sets. */
 static void every_changed_column_is_judged_rightly(void)
 {
     static const char *const isas[] = {NULL, "base"};
@@ -258,7 +259,7 @@ static void bad_row_pointers_are_named(void)
     ref_set_ptr(&A, 0, 2);
     expect(&A.view, TULLE_EPATTERN, "A: row_ptr[0] is 2, not 0");
     ref_free(&A);
-    A = ref_band(100000, 1, REF_INTEGERS, plain);               /* every pointer from 50000 on too large */
+    A = ref_band(100000, 1, REF_INTEGERS, plain);               /* all pointers from 50000 on too large */
     for (int64_t i = 50000; i < 100000; i++) ref_set_ptr(&A, i, INT32_MAX);
     expect(&A.view, TULLE_EPATTERN, "A: row_ptr[50000] = 2147483647 is larger than nnz = 299998");
     ref_free(&A);
@@ -507,7 +508,7 @@ static void coo_one(tl_base *b, const ref *A, const char *name)
     char *val = malloc((size_t)n * size + 1);
     int64_t *next = malloc((size_t)(S.view.rows + 1) * sizeof *next), at = 0;
     for (int64_t i = 0; i < S.view.rows; i++) next[i] = ref_ptr(&S.view, i);
-    /* Rows are mixed, but each keeps the order of its entries: the sums are then those of `want`. */
+    /* Entries of rows are interleaved, but keep their order within a row, so sums are those of `want`. */
     for (int64_t left = n; left > 0;)
         for (int64_t i = S.view.rows - 1; i >= 0; i--) {
             if (next[i] == ref_ptr(&S.view, i + 1)) continue;
@@ -592,7 +593,8 @@ static void simple_views_count_their_entries(void)
     CHECK(N.nnz == 0 && N.rows == 2, "no arrays");
 }
 
-/* Whether the map that holds this address does without huge pages: 1, 0, or -1 where the system does not say. */
+/* Are huge pages disabled for the mapping that contains this address? 1, 0, or -1 if the system does not
+ * say. */
 static int has_small_pages(const void *p)
 {
     char line[512];
@@ -608,7 +610,7 @@ static int has_small_pages(const void *p)
     return answer;
 }
 
-/* Whether a map that is asked to do without huge pages is seen to: an emulated processor forgets the wish. */
+/* Does the system report that huge pages were disabled for a mapping?  An emulated processor does not. */
 static bool small_pages_are_told(void)
 {
     const size_t bytes = 1 << 22;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_memory.c - the n-th allocation fails, for every n, in every function that allocates: the status is
- * TULLE_ENOMEM with a sentence, nothing leaks, nothing was written to the inputs, no half result comes out,
- * and the same call succeeds afterwards. */
+ * test_memory.c - failure of the n-th allocation, for every n, in every function that allocates: the status
+ * is TULLE_ENOMEM with a message, nothing leaks, inputs are unchanged, there is no partial result, and the
+ * same call succeeds afterwards. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #if defined(TULLE_HAVE_ZLIB)
 #define PACKED ".mtx.gz"
-#else                                   /* such files are refused then: the same cases with another text file */
+#else                                 /* such files are then refused: the same cases with another text file */
 #define PACKED ".mtx"
 #endif
 
@@ -31,7 +31,7 @@ static void *heap_alloc(void *user, size_t bytes)
     size_t *p = malloc(bytes + 16);
     if (!p) abort();
     *p = bytes;
-    memset((char *)p + 16, 0xc3, bytes);                /* nobody may rely on zeros */
+    memset((char *)p + 16, 0xc3, bytes);                /* so that nothing relies on zeros */
     atomic_fetch_add(&h->live, 1);
     long long now = atomic_fetch_add(&h->bytes, (long long)bytes) + (long long)bytes, peak = atomic_load(&h->peak);
     while (now > peak && !atomic_compare_exchange_weak(&h->peak, &peak, now)) {}
@@ -45,7 +45,7 @@ static void heap_free(void *user, void *p)
     size_t *raw = (size_t *)(void *)((char *)p - 16);
     atomic_fetch_sub(&h->bytes, (long long)*raw);
     atomic_fetch_sub(&h->live, 1);
-    memset(raw, 0xdd, *raw + 16);                       /* nor on freed memory */
+    memset(raw, 0xdd, *raw + 16);                       /* or on freed memory */
     free(raw);
 }
 
@@ -54,19 +54,19 @@ static tulle_mem mem_of(heap *h)
     return (tulle_mem){heap_alloc, heap_free, h};
 }
 
-/* ---- inputs that every job sees; made once, compared after every failure */
+/* ---- inputs of all jobs; created once, compared after every failure */
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 
 typedef struct inputs {
-    ref A, B, unsorted, wide;                           /* A: 50x40, B: 40x60, wide: heavy enough for threads */
+    ref A, B, unsorted, wide;                       /* A: 50x40, B: 40x60, wide: large enough for threads */
     ref copy[4];
     char path[64], mtx[64], gz[64], written[64];
     int32_t row[500], col[500];
     double val[500];
 } inputs;
 
-/* Each job leaves its result in r; out of memory it must leave nothing. */
+/* Each job stores its result in r; if it fails, it must not store anything. */
 typedef struct result { tulle_matrix *M; tulle_plan *plan; ref got; int64_t number; bool file; } result;
 typedef tulle_status (*job_fn)(tulle_ctx *ctx, inputs *in, result *r);
 
@@ -99,7 +99,7 @@ static tulle_status blocks(tulle_ctx *ctx, inputs *in, result *r)
     tulle_options o = {.memory_limit = 24 << 20};
     r->number = 0;
     tulle_status status = tulle_multiply_blocks(ctx, &in->A.view, &in->B.view, &o, take_block, r);
-    if (status != TULLE_OK) r->number = 0;              /* blocks before the failure were given out */
+    if (status != TULLE_OK) r->number = 0;           /* blocks before the failure were passed to the caller */
     return status;
 }
 
@@ -200,7 +200,7 @@ static tulle_status more_threads(tulle_ctx *ctx, inputs *in, result *r)
     return status;
 }
 
-/* ---- the machine that runs a job with every allocation failing once */
+/* ---- runs a job with each allocation failing once */
 
 static inputs inputs_make(void)
 {
@@ -358,7 +358,7 @@ static void torture_context(void)
     CHECK(false, "a context takes more than 100 allocations");
 }
 
-/* ---- statistics tell what the hooks saw */
+/* ---- statistics agree with the hooks */
 
 static void statistics_count_what_the_hooks_see(void)
 {
@@ -384,7 +384,7 @@ static void statistics_count_what_the_hooks_see(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is done with one matrix takes memory by its entries, and by the rows of the result */
+/* ---- functions on one matrix take memory in proportion to its entries and the rows of the result */
 
 static tulle_status turn(tulle_ctx *ctx, const ref *A, tulle_matrix **M)
 {
@@ -415,8 +415,8 @@ static void one_matrix_takes_no_more_than_its_result(void)
         long long  most;
     } jobs[] = {
         {turn, &W, rows + 12 * W.view.nnz}, {from_single_entry, &W, rows + 12},
-        {put_in_order, &S, 64 * S.view.nnz},                    /* not by its columns                 */
-        {put_in_order, &T, dense + 2 * 48 * 401},               /* and one copy where entries are added */
+        {put_in_order, &S, 64 * S.view.nnz},                    /* not proportional to columns           */
+        {put_in_order, &T, dense + 2 * 48 * 401},               /* and one copy if duplicates are added */
     };
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         heap h = {0};
@@ -438,7 +438,7 @@ static void one_matrix_takes_no_more_than_its_result(void)
     for (int i = 0; i < 4; i++) ref_free(all[i]);
 }
 
-/* Page faults while a block of this size is taken, written to and freed. */
+/* Page faults while a block of this size is allocated, written and freed. */
 static long faults_of(tl_base *b, int64_t bytes)
 {
     struct rusage before, after;
@@ -451,15 +451,16 @@ static long faults_of(tl_base *b, int64_t bytes)
     return after.ru_minflt - before.ru_minflt;
 }
 
-/* A block that served something smaller in between has kept its pages.  It was cut within a huge page before,
- * which products with several arrays of about a megabyte paid for with hundreds of faults. */
+/* A kept block that was used for a smaller request in between keeps its pages.  Earlier it was divided
+ * within a huge page, which caused hundreds of page faults in products with several arrays of about a
+ * megabyte. */
 static void kept_blocks_serve_several_sizes_without_page_faults(void)
 {
     tl_base *b = NULL;
     REQUIRE(tl_base_create(NULL, 1, sizeof *b, &b) == TULLE_OK, "no base");
     const int64_t large = 2000 << 10, small = 800 << 10;
     (void)(faults_of(b, large) + faults_of(b, small));
-    long least = LONG_MAX;              /* others on the machine may cause some */
+    long least = LONG_MAX;              /* other processes may cause some */
     for (int i = 0; i < 5; i++) {
         long now = faults_of(b, large) + faults_of(b, small);
         if (now < least) least = now;

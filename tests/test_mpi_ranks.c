@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_mpi_ranks.c - the same over real MPI: products, plans, transposes, files, and failures that all ranks
- * hear of.  Run under mpirun (mpirun.sh); rank 0 speaks for all. */
+ * test_mpi_ranks.c - distributed functions over real MPI: products, plans, transposes, files, and failures,
+ * which all ranks report.  Run by mpirun (mpirun.sh); only rank 0 prints. */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static int rank, size;
 static tulle_ctx *ctx;
 static tulle_dist *dist;
 
-/* A failure of any rank is one of rank 0. */
+/* Makes a failure of any rank one of rank 0. */
 static void together(void)
 {
     int mine = test_failures, all = 0;
@@ -29,7 +29,7 @@ static int64_t at(const void *p, tulle_index t, int64_t i)
     return t == TULLE_I32 ? ((const int32_t *)p)[i] : ((const int64_t *)p)[i];
 }
 
-/* Rows first.. of the whole are those of the part, bit for bit. */
+/* Are the rows from `first` on of the whole equal to the part, bit for bit? */
 static bool same_rows(const tulle_csr *whole, int64_t first, const tulle_csr *part)
 {
     int64_t begin = at(whole->row_ptr, whole->ptr_type, first);
@@ -54,7 +54,7 @@ static tulle_matrix *gallery(int i)
     return A;
 }
 
-/* Uneven row blocks; the last rank has none when there are more than two. */
+/* Uneven row blocks; the last rank has none if there are more than two. */
 static void uneven(int64_t rows, int64_t *starts)
 {
     for (int r = 0; r <= size; r++) starts[r] = r < size ? rows * r * r / (size * size) : rows;
@@ -195,7 +195,7 @@ static void files_are_written_together(void)
     free(starts);
 }
 
-/* Is the sentence of the context the same everywhere? */
+/* Is the message of the context the same on all ranks? */
 static bool same_sentence(void)
 {
     char first[1100] = "";
@@ -246,7 +246,7 @@ static void a_transport_that_fails_on_one_rank_fails_on_all(void)
     int64_t *starts = malloc((size_t)(size + 1) * sizeof *starts);
     tulle_dist_split(a.rows, size, starts);
     for (int way = 0; way < 2; way++)
-        for (int n = 0; n < (size > 1 ? 6 : 4); n++) {         /* one rank makes no more calls */
+        for (int n = 0; n < (size > 1 ? 6 : 4); n++) {         /* a single rank makes no more calls */
             tulle_dist *hurt = NULL;
             tulle_dist_matrix *mine = NULL, *c = NULL;
             CHECK(tulle_transport_mpi(MPI_COMM_WORLD, &inner) == 0, "transport");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_numbers.c - decimals to double and back, against strtod() and printf(), which are right in the C
- * locale. */
+ * test_numbers.c - decimals to double and back, compared with strtod() and printf(), which are correct in
+ * the C locale. */
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static void decimals_are_rounded_correctly(void)
     }
 }
 
-/* Exactly between two neighbours: 2m+1 times a power of two, all digits written out. */
+/* Numbers exactly between two neighbours: 2m+1 times a power of two, with all digits. */
 static void ties_go_to_the_even_neighbour(void)
 {
     for (int i = 0; i < 2000; i++) {
@@ -124,7 +124,7 @@ static void a_decimal_comma_in_the_locale_disturbs_nothing(void)
     setlocale(LC_ALL, "C");
 }
 
-/* 10^q for small q is an exact whole number, and neighbours differ by a factor of ten. */
+/* 10^q for small q is an exact integer, and consecutive powers differ by a factor of ten. */
 static void the_table_of_powers_is_right_where_it_can_be_checked(void)
 {
     uint64_t power = 1;

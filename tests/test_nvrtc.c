@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_nvrtc.c - every kernel of the library compiled by NVRTC, no device needed: for sm_80, sm_90 and the newest
- * architecture it knows, for all value types and index widths.  Registers are printed; a kernel that
- * spills registers to memory fails where values are double and indices 32 bits.  And what a compiler has
- * to say when it cannot. */
+ * test_nvrtc.c - every kernel of the library compiled by NVRTC, without a device: for sm_80, sm_90 and the
+ * newest architecture it supports, for all value types and index widths.  Registers are printed; a kernel
+ * that spills registers to memory is a failure for double values and 32-bit indices.  Also the error
+ * messages of the compiler. */
 #define _GNU_SOURCE
 #include "gpu/engine.h"
 #include "gpu/nvrtc.h"
@@ -16,7 +16,7 @@ static tl_base *b;
 static int archs[128], arch_count;
 static char version[256];
 
-/* Without NVRTC the first case fails and says what to install; the others have nothing to say then. */
+/* Without NVRTC the first case fails and says what to install; the others then pass. */
 static bool ready(void)
 {
     if (!b && tl_base_create(NULL, tl_cores(), sizeof *b, &b) != TULLE_OK) abort();
@@ -29,12 +29,12 @@ static void nvrtc_is_there(void)
     if (ready()) printf("    %s, %d architectures, newest sm_%d\n", version, arch_count, archs[arch_count - 1]);
 }
 
-/* ---- what there is to compile */
+/* ---- the programs to compile */
 
 typedef struct file {
     const char *name;
     int         threads;                /* the largest block      */
-    bool        values;                 /* does it know a type    */
+    bool        values;                 /* does it depend on the value type       */
 } file;
 
 static int all_files(file files[FILES])
@@ -56,16 +56,17 @@ static int all_files(file files[FILES])
 
 static const char *const type_names[] = {"none", "f32", "f64", "cf32", "cf64"};
 
-/* The first ones, for all architectures, have every type and every width; the others are for sm_90. */
+/* The first ones, compiled for all architectures, cover every type and every width; the others are for
+ * sm_90. */
 static const struct { int val, ptr, idx, key; } builds[] = {
     {2, 32, 32, 32}, {4, 64, 64, 64}, {1, 32, 32, 32}, {3, 64, 32, 64}};
-#if defined(TULLE_SANITIZED)                    /* it is the compiler that takes the time, and not ours */
+#if defined(TULLE_SANITIZED)                    /* NVRTC, which is not sanitized, takes all the time */
 enum { BUILDS = 2, BUILDS_ALL = 1 };
 #else
 enum { BUILDS = 4, BUILDS_ALL = 2 };
 #endif
 
-/* ---- what ptxas says of a kernel */
+/* ---- the output of ptxas for a kernel */
 
 typedef struct usage {
     char name[64];
@@ -160,7 +161,7 @@ static void make_jobs(const file *files, int count, jobs *all)
     for (int a = 0; a < 3; a++)
         for (int f = 0; f < count; f++)
             for (int k = 0; k < (wanted[a] == 90 ? BUILDS : BUILDS_ALL); k++) {
-                bool repeated = false;          /* without values, one build a set of widths */
+                bool repeated = false;          /* without values, one build per set of widths */
                 for (int i = 0; i < k && !files[f].values; i++)
                     repeated |= builds[i].ptr == builds[k].ptr && builds[i].idx == builds[k].idx
                              && builds[i].key == builds[k].key;
@@ -214,7 +215,7 @@ static void every_kernel_compiles_for_every_architecture_and_type(void)
     free(all.job);
 }
 
-/* Keys alone: no product asks for it, a merge does. */
+/* Keys only; not used by products, but by merges. */
 static void merges_compile_without_values(void)
 {
     tl_program p;
@@ -228,7 +229,7 @@ static void merges_compile_without_values(void)
     tl_image_free(b, &image);
 }
 
-/* ---- words and options */
+/* ---- messages and options */
 
 static const char tiny[] = "extern \"C\" __global__ void k(double *p, double a) { p[0] = p[1] * a + p[2]; }\n";
 
@@ -294,7 +295,7 @@ static void a_missing_nvrtc_is_a_sentence(void)
     CHECK(strstr(b->error, "there is no NVRTC") && strstr(b->error, "/nowhere/libnvrtc.so"), "%s", b->error);
     tl_nvrtc_version(text, sizeof text);
     CHECK(strcmp(text, "no NVRTC") == 0, "%s", text);
-    setenv("TULLE_LIBNVRTC", "libm.so.6", 1);           /* a library, but not that one */
+    setenv("TULLE_LIBNVRTC", "libm.so.6", 1);           /* another library */
     CHECK(!tl_nvrtc_archs(list, 4, &count, text, sizeof text), "libm");
     CHECK(strstr(text, "nvrtcGetErrorString"), "%s", text);
     unsetenv("TULLE_LIBNVRTC");

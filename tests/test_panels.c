@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_panels.c - products larger than the memory of what computes them, on a device that is not there
- * (fake_device.h): blocks of rows, rows of B that are named, panels of columns, parts joined.  test_gpu_larger.c takes it
- * with a device. */
+ * test_panels.c - products that do not fit in the memory of a device, with a simulated device
+ * (fake_device.h): blocks of rows, the rows of B that they need, panels of columns, joining of parts.
+ * test_gpu_larger.c tests it with a real device. */
 #define _GNU_SOURCE
 #include "blocks_help.h"
 #include "slices.h"
@@ -19,9 +19,9 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* ---- one product under limits from "just fits" to what is refused */
+/* ---- one product with limits from "just fits" to a refusal */
 
-/* Under one limit; true: it was kept. */
+/* One product with a limit; true: it succeeded. */
 static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tulle_options o, uint64_t limit,
                       const tulle_csr *want, const char *name)
 {
@@ -50,14 +50,14 @@ static bool try_limit(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, tu
     return true;
 }
 
-/* What the next limit is smaller by. */
+/* The factor between consecutive limits. */
 #if defined(TULLE_SMALL_TESTS)
 enum { STEP = 2 };
 #else
 enum { STEP = 3 };
 #endif
 
-/* Returns how many of the parts had one row: they came in panels. */
+/* Returns the number of parts with a single row, which used panels. */
 static int64_t all_limits(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
                           const tulle_csr *want, const char *name)
 {
@@ -67,7 +67,7 @@ static int64_t all_limits(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B
     CHECK(try_limit(ctx, A, B, plain, limit, want, name), "%s: %s", name, tulle_ctx_error(ctx));
     CHECK(dev.parts == 0, "%s: what fits went in parts", name);
     while (limit > 1 && try_limit(ctx, A, B, plain, limit, want, name)) limit -= limit / STEP + 1;
-    if (limit > 1) {                    /* what is asked for then is enough */
+    if (limit > 1) {                    /* the number named then is sufficient */
         uint64_t need = asked_for(ctx);
         CHECK(try_limit(ctx, A, B, plain, need, want, name), "%s: %s", name, tulle_ctx_error(ctx));
     }
@@ -79,7 +79,7 @@ static void every_limit_gives_the_same_product(void)
     tulle_ctx *ctx = device_ctx(NULL);
     int64_t narrow = 0;
     for (int i = 0; i < 28; i++) {
-        /* long, and not other than their neighbours */
+        /* long, and similar to their neighbours */
         if (i == 22 || i == 24 || (i > 15 && i < 19) || (STEP == 2 && (i == 21 || i == 25))) continue;
         ref_types t = ref_types_at(5 * i % REF_TYPES), u = ref_types_at((5 * i + 7) % REF_TYPES);
         u.val = t.val;
@@ -158,7 +158,7 @@ static void blocks_come_in_order_whatever_is_too_large(void)
 
 /* ---- failures */
 
-/* A limit for blocks beside A and B, for parts, for panels. */
+/* A limit that leads to blocks (A and B fit), to parts, or to panels. */
 static uint64_t limit_for(int way, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C)
 {
     const uint64_t operands = tl_csr_bytes(A) + tl_csr_bytes(B);
@@ -180,7 +180,7 @@ static void a_request_that_fails_is_made_again_for_less(void)
             dev.fail_at = n;
             tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
             came = dev.runs >= n;
-            /* the last word is that of a row and a column alone */
+            /* it fails only for a single row and column */
             CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && way == 3 && !C), "way %d, run %" PRId64 ": %s", way, n,
                   tulle_ctx_error(ctx));
             tulle_csr c = tulle_matrix_view(C);
@@ -232,7 +232,7 @@ static void it_can_be_cancelled_at_every_step(void)
     device_free(ctx);
 }
 
-/* Memory of the caller's, of which one request fails. */
+/* Allocation hooks of the caller, of which one call fails. */
 typedef struct hooks { int64_t calls, fail_at, live; } hooks;
 
 static void *hooks_take(void *user, size_t bytes)
@@ -268,7 +268,7 @@ static void memory_of_the_host_can_fail_at_every_request(void)
             tulle_status status = tulle_multiply(ctx, &A.view, &B.view, &o, &C);
             came = h.calls >= n;
             h.fail_at = 0;
-            /* what fails for one block may be had for half of it */
+            /* if the allocation for a block fails, half of it may succeed */
             CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && came && !C), "way %d, request %" PRId64 ": %s", way, n,
                   tulle_ctx_error(ctx));
             tulle_csr c = tulle_matrix_view(C);
@@ -285,14 +285,14 @@ static void memory_of_the_host_can_fail_at_every_request(void)
     CHECK(h.live == 0, "%" PRId64 " blocks are left", h.live);
 }
 
-/* ---- what it is made of */
+/* ---- the functions it consists of */
 
 static void some_columns_of_some_rows(void)
 {
     tulle_ctx *ctx = ctx_with(1);
     for (int t = 0; t < REF_TYPES; t++) {
         ref A = ref_random(5, 30, 50, 7, REF_REALS, ref_types_at(t));
-        static const int64_t rows[] = {0, 3, 3, 17, 29};        /* in any order, as often as wanted */
+        static const int64_t rows[] = {0, 3, 3, 17, 29};        /* in any order, with repetitions */
         for (int64_t first = 0; first <= 50; first += 7)
             for (int64_t end = first; end <= 50; end += 9) {
                 tulle_matrix *S = NULL;
@@ -317,7 +317,7 @@ static void some_columns_of_some_rows(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows below each other, one of them in pieces, with the library's own memory and with the caller's. */
+/* Parts with consecutive rows, one row in pieces, with the library's own memory and with the caller's. */
 static void parts_are_joined(void)
 {
     for (int t = 0; t < REF_TYPES; t++)
@@ -355,7 +355,7 @@ static void parts_are_joined(void)
         }
 }
 
-/* Before a byte is taken. */
+/* Refused before any memory is allocated. */
 static void what_the_machine_cannot_hold_is_refused_before(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -369,8 +369,8 @@ static void what_the_machine_cannot_hold_is_refused_before(void)
 
 /* ---- one of several devices */
 
-/* The second of two parts has no room for B, and less and less for a product: rows of B that are named, then panels.
- * Each part takes every other range, at every cut. */
+/* The second of two devices has no memory for B, and less and less for a product: it uses the rows of B that
+ * it needs, then panels.  Both compute ranges alternately, for every division of the rows. */
 static void one_of_several_devices_without_room_for_B_takes_its_rows(void)
 {
     static const uint64_t most[] = {0, 4000, 1000, 250};
@@ -403,7 +403,7 @@ static void one_of_several_devices_without_room_for_B_takes_its_rows(void)
     device_free(ctx);
 }
 
-/* Without rows there is none that could come in panels: refused with a number, which is enough. */
+/* Without rows, panels are not possible: the call is refused with a sufficient number. */
 static void several_devices_without_room_for_no_rows_refuse_them(void)
 {
     tulle_ctx *ctx = NULL;
@@ -431,7 +431,7 @@ static void several_devices_without_room_for_no_rows_refuse_them(void)
     device_free(ctx);
 }
 
-static tulle_status bus;                /* how the step that fails ends */
+static tulle_status bus;                /* the status of the failing step */
 
 static tulle_status no_plan_make(tulle_plan *q)
 {
@@ -474,7 +474,7 @@ static void let_fail(int step, tulle_status status)
     there.spmm_run = step == SPMM_RUN ? no_spmm_run : tl_engine_cpu.spmm_run;
 }
 
-/* A product, a plan and its run, sparse times dense, until one of them fails. */
+/* A product, a plan and its run, and SpMM, until one of them fails. */
 static tulle_status do_all(tulle_ctx *ctx, const pair *p, double *x, double *y)
 {
     tulle_status status = TULLE_OK;
@@ -492,7 +492,8 @@ done:
     return status;
 }
 
-/* The first error of a part ends the others, and is the whole's; nothing is left behind. */
+/* The first error of a device ends the work of the others and becomes the status of the call; nothing
+ * leaks. */
 static void one_of_several_devices_fails_at_every_step(void)
 {
     static const tulle_status ends[] = {TULLE_EDRIVER, TULLE_ECANCEL};

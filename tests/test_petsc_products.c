@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_petsc_products.c - PETSc's products by tulle are PETSc's own.  A program as PETSc's users write them;
- * the plug-in comes by
+ * test_petsc_products.c - PETSc's products computed by tulle equal those of PETSc.  An ordinary PETSc
+ * program; the plug-in is loaded by
  *     -dll_append libpetsctulle.so -mat_seqaij_type seqaijtulle
  * (sequential matrices are made with that type by the program itself, so that there are others to compare
  * with: with the option PETSc 3.18 itself fails to transpose a seqaij that was converted back). Values are
@@ -27,7 +27,7 @@ static unsigned next(unsigned *s)
     return *s >> 16;
 }
 
-/* The same whatever the number of ranks; about 5 entries a row, every 7th row empty. */
+/* The same matrix for any number of ranks; about 5 entries per row, every 7th row empty. */
 static PetscErrorCode make(MPI_Comm comm, const char *type, PetscInt rows, PetscInt cols, unsigned seed,
                            Mat *A)
 {
@@ -66,7 +66,7 @@ static PetscErrorCode start(Mat A, Mat B, MatProductType type, const char *algor
     PetscFunctionReturn(0);
 }
 
-/* op(A)*op(B) once, and again when the values have changed. */
+/* op(A)*op(B) once, and again after the values have changed. */
 static PetscErrorCode compare(Mat A, Mat B, Mat plain_a, Mat plain_b, MatProductType type,
                               const char *algorithm,
                               const char *plain)
@@ -98,7 +98,7 @@ static PetscErrorCode compare(Mat A, Mat B, Mat plain_a, Mat plain_b, MatProduct
     PetscFunctionReturn(0);
 }
 
-/* Two results of the same, which are destroyed. */
+/* Compares two results, and destroys them. */
 static PetscErrorCode note_same(Mat *C, Mat *D, const char *what, const char *of)
 {
     PetscBool same;
@@ -111,7 +111,7 @@ static PetscErrorCode note_same(Mat *C, Mat *D, const char *what, const char *of
     PetscFunctionReturn(0);
 }
 
-/* With matrices of other types, which know of SeqAIJ but not of its sub-types. */
+/* With matrices of other types, whose functions support SeqAIJ but not its sub-types. */
 static PetscErrorCode with_others(void)
 {
     Mat A, P, plain, plain_p, maij, tall, square, C, D;
@@ -197,14 +197,14 @@ static PetscErrorCode sequential(void)
     PetscCall(compare(S, P, plain_s, plain_p, MATPRODUCT_PtAP, "default", "default"));
     PetscCall(compare(S, R, plain_s, plain_r, MATPRODUCT_RARt, "default", "default"));
 
-    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &X));         /* a transpose is one of ours, and whole */
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &X));        /* a transpose has our type, and is complete */
     PetscCall(MatTranspose(X, MAT_INITIAL_MATRIX, &Y));
     PetscCall(MatEqual(A, Y, &same));
     PetscCall(note(same, "MatTranspose", "twice"));
     PetscCall(MatDestroy(&X));
     PetscCall(MatDestroy(&Y));
 
-    /* the ways of users: reuse, other matrices of the same pattern, mixed types, dense factors */
+    /* typical uses: reuse, other matrices with the same pattern, mixed types, dense factors */
     PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(PetscObjectTypeCompare((PetscObject)C, "seqaijtulle", &is));
     PetscCall(note(is, "C is", "seqaijtulle"));

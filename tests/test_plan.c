@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_plan.c - patterns once, values many times: a plan gives what tulle_multiply gives, bit for bit, for
- * every type, way and operand, and a run allocates nothing. */
+ * test_plan.c - plans: results have the same bits as those of tulle_multiply, for every type, policy and
+ * operand, and a run allocates nothing. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 
-/* c_values with a guard behind them, so that a run that writes too far is seen. */
+/* c_values followed by a guard, to detect writes beyond the end. */
 enum { GUARD = 64 };
 
 static char *guarded(size_t bytes)
@@ -27,7 +27,7 @@ static bool guard_holds(const char *p, size_t bytes)
     return true;
 }
 
-/* Several sets of values for one pair of patterns, and what each should give. */
+/* Several sets of values for one pair of patterns, and the expected results. */
 enum { ROUNDS = 3 };
 
 typedef struct rounds { ref A[ROUNDS], B[ROUNDS], want[ROUNDS]; } rounds;
@@ -85,7 +85,7 @@ static void plans_of_every_type_and_shape(void)
             ref_types ta = ref_types_at((i + 4 * threads) % 16), tb = ref_types_at((i + 4 * threads) % 4 + 4 * (i % 4));
             pair p = pair_at(i, REF_REALS, ta, tb);
             tulle_csr a = p.A.view, b = p.B.view;
-            a.values = b.values = NULL;                         /* values are not looked at */
+            a.values = b.values = NULL;                         /* values are not read */
             tulle_options o = {0};
             rounds r = rounds_make(&p.A.view, &p.B.view, &o);
             char way[32], name[128];
@@ -181,7 +181,7 @@ static void a_run_allocates_nothing(void)
     CHECK(atomic_load(&count.live) == 0, "%ld blocks left", atomic_load(&count.live));
 }
 
-/* ---- plans side by side, and a context that changes */
+/* ---- several plans, and changes of the context */
 
 static void plans_do_not_disturb_each_other(void)
 {
@@ -200,7 +200,7 @@ static void plans_do_not_disturb_each_other(void)
         runs_are_right(ctx, two, &r2, "two");
         tulle_ctx_trim(ctx);
     }
-    for (int threads = 1; threads <= 5; threads++) {            /* fewer and more than when it was made */
+    for (int threads = 1; threads <= 5; threads++) {            /* fewer and more than at its creation */
         REQUIRE(tulle_ctx_set_threads(ctx, threads) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         runs_are_right(ctx, one, &r1, "threads changed");
     }
@@ -214,7 +214,7 @@ static void plans_do_not_disturb_each_other(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what a plan says and refuses */
+/* ---- statistics and errors of plans */
 
 static void a_plan_keeps_statistics(void)
 {
@@ -269,7 +269,7 @@ static void a_plan_names_what_is_wrong(void)
     CHECK(strstr(tulle_ctx_error(ctx), "a_values is NULL") != NULL, "%s", tulle_ctx_error(ctx));
     CHECK(tulle_plan_run(plan, p.A.values, NULL, c) == TULLE_EINVAL, "b_values NULL");
     CHECK(tulle_plan_run(plan, p.A.values, p.B.values, NULL) == TULLE_EINVAL, "c_values NULL");
-    /* values of C over those of A, then of B: each with room behind it for all of C */
+    /* values of C overlap those of A, then of B; both arrays have room for all of C */
     const int64_t a_nnz = p.A.view.nnz, b_nnz = p.B.view.nnz, c_nnz = tulle_plan_pattern(plan).nnz;
     double *all = calloc((size_t)(a_nnz + b_nnz + 2 * c_nnz), sizeof *all), *b_values = all + a_nnz + c_nnz;
     memcpy(all, p.A.values, (size_t)a_nnz * sizeof *all);
@@ -337,7 +337,7 @@ static void special_values_in_a_plan(void)
             tulle_plan *plan = NULL;
             REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             double *c = malloc((size_t)want.view.nnz * sizeof *c + 1);
-            for (int round = 0; round < 2; round++) {           /* what one run leaves behind must not show */
+            for (int round = 0; round < 2; round++) {          /* a run must not depend on the previous one */
                 CHECK(tulle_plan_run(plan, p.A.values, p.B.values, c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                 CHECK(ref_same_values(c, want.values, TULLE_F64, want.view.nnz, way), "%s", p.name);
             }
@@ -350,7 +350,7 @@ static void special_values_in_a_plan(void)
     tulle_ctx_free(ctx);
 }
 
-/* A matrix of its own: it outlives plan and context, and a second one shares nothing with it. */
+/* The matrix is independent: it outlives plan and context, and shares nothing with a second one. */
 static void a_plan_gives_its_product_as_a_matrix(void)
 {
     for (int t = 0; t < REF_TYPES; t++) {
@@ -380,8 +380,8 @@ static void a_plan_gives_its_product_as_a_matrix(void)
     }
 }
 
-/* A limit so small that rows are counted before columns are found: patterns remembered from the first step have
- * no columns. */
+/* With a limit so small that rows are counted first, the patterns remembered in the first step have no
+ * columns. */
 static void rows_that_repeat_are_counted_and_then_found(void)
 {
     tulle_ctx *ctx = ctx_with(2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_product.c - tulle_multiply against the plain product, bit for bit: every type, index, number of
- * threads, policy and accumulator, hostile shapes, options, and what algebra says must hold. */
+ * threads, policy and accumulator, hostile shapes, options, and algebraic identities. */
 #include <math.h>
 #include "ways.h"
 
@@ -10,7 +10,7 @@ enum { THREADS = 5 };
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 static const ref_types f64_i64 = {TULLE_F64, TULLE_I64, TULLE_I64};
 
-/* ---- every way gives the plain product */
+/* ---- the plain product, with every policy and accumulator */
 
 /* Both operands in each of the four index combinations, independently. */
 static void every_value_and_index_type(void)
@@ -41,7 +41,7 @@ static void every_value_and_index_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* All pairs, random reals: the order of additions shows in the last bits. */
+/* All pairs, random reals, whose last bits depend on the order of additions. */
 static void every_shape_on_any_number_of_threads(void)
 {
     tulle_ctx *ctx[THREADS + 1] = {0};
@@ -84,7 +84,7 @@ static void options_threads_counts_below_the_context(void)
     tulle_ctx_free(ctx);
 }
 
-/* A matrix with itself: the same arrays for both operands. */
+/* A*A: the same arrays for both operands. */
 static void squares(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -132,7 +132,7 @@ static void columns_up_to_the_largest_index(void)
     tulle_ctx_free(ctx);
 }
 
-/* A row with very many entries and products, over columns that lie anywhere in 0 .. 2^62. */
+/* A row with very many entries and products, over columns anywhere in 0 .. 2^62. */
 static void a_heavy_row_over_far_columns(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -149,7 +149,7 @@ static void a_heavy_row_over_far_columns(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- numbers that are not numbers */
+/* ---- NaN and infinities */
 
 static void special_values_go_the_plain_way(void)
 {
@@ -196,7 +196,7 @@ static void minus_zero_products_give_plus_zero(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- zeros: kept because the patterns say so, left out when asked */
+/* ---- zeros: kept as entries of the pattern, dropped if requested */
 
 static void zeros_stay_unless_they_are_dropped(void)
 {
@@ -262,7 +262,7 @@ static void a_times_its_own_transpose(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what algebra says; integers, so that sums are exact in any order */
+/* ---- algebraic identities; integers, so that sums are exact in any order */
 
 static void algebra_holds(void)
 {
@@ -287,7 +287,7 @@ static void algebra_holds(void)
         REQUIRE(tulle_multiply(ctx, &ab, &D.view, NULL, &left) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         tulle_csr l = tulle_matrix_view(left);
         product_is(ctx, &A.view, &bd, NULL, &l, "(AB)D = A(BD)");
-        /* I A = A = A J; P^T (P A) = A, and the rows of P A are those of A */
+        /* I A = A = A J; P^T (P A) = A, and the rows of P A are rows of A */
         product_is(ctx, &I.view, &A.view, NULL, &A.view, "I*A");
         product_is(ctx, &A.view, &J.view, NULL, &A.view, "A*I");
         product_is(ctx, &P.view, &pa, &(tulle_options){.op_a = TULLE_TRANSPOSE}, &A.view, "P^T*P*A");
@@ -306,7 +306,7 @@ static void algebra_holds(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- inputs out of order */
+/* ---- unsorted operands */
 
 static void disorder_is_refused_or_sorted(void)
 {
@@ -332,7 +332,7 @@ static void disorder_is_refused_or_sorted(void)
         ref all[] = {a, b, a_copy, b_copy, at, bt, ats, bts};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) ref_free(&all[i]);
     }
-    /* out of range is refused even then, and the right operand named */
+    /* columns out of range are refused even then, and the message names the right operand */
     ref bad = ref_copy(&B.view, f64);
     tulle_matrix *C = NULL;
     ref_set_col(&bad, 0, 70);
@@ -428,7 +428,8 @@ static void statistics_add_up(void)
     tulle_ctx_free(ctx);
 }
 
-/* A forced accumulator takes the rows that need one (a row of one entry is a scaled copy in any). */
+/* A forced accumulator computes all rows that need one (rows of A with one entry are always scaled
+ * copies). */
 static void a_forced_accumulator_takes_the_rows(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -465,7 +466,8 @@ static void a_forced_accumulator_takes_the_rows(void)
     tulle_ctx_free(ctx);
 }
 
-/* Where a grid meets its aggregates, rows have the patterns of rows before them: the default sees it, and other rows are few. */
+/* In the product of a grid and its aggregates, rows have the patterns of earlier rows: the default detects
+ * this for nearly all rows. */
 static void patterns_that_come_again_are_remembered(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -485,7 +487,7 @@ static void patterns_that_come_again_are_remembered(void)
     tulle_ctx_free(ctx);
 }
 
-/* A and B without values: C has the pattern that it has with them, and no values. */
+/* A and B without values: C has the same pattern as with values, and no values. */
 static void patterns_alone_can_be_multiplied(void)
 {
     tulle_ctx *ctx = ctx_with(2);

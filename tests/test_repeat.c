@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_repeat.c - products whose rows have the patterns of rows before them, as in multigrid: rows of C of every width that
- * registers can hold and of those that they cannot, patterns that are nearly the same, plans, zeros dropped, the end of B.  Bit for bit. */
+ * test_repeat.c - products whose rows have the patterns of earlier rows, as in multigrid: rows of C of every
+ * width that fits in registers and of larger ones, patterns that are nearly the same, plans, dropped zeros,
+ * the end of B.  Results are compared bit for bit. */
 #define _GNU_SOURCE
 #include "stencil_help.h"
 
 enum { ROWS = 180 };
 
-/* Rows of A with so many entries, rows of B with at most so many. */
+/* The number of entries of rows of A; the maximum for rows of B. */
 typedef struct rows_of { int64_t entries, longest; const char *name; } rows_of;
 
 static const rows_of shapes[] = {
@@ -23,7 +24,7 @@ static const rows_of shapes[] = {
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, REMEMBERED = SHAPES - 1 };
 
-/* What some rows have that the pattern has not. */
+/* How some rows differ from the pattern. */
 typedef enum { NOTHING, LAST_COLUMN, FIRST_COLUMN, SHORTER, LONGER, EMPTY, ENTRY_OF_A, FEWER_IN_A, BREAKS } breach;
 
 static bool odd_row(breach b, breach wanted, int64_t i)
@@ -31,7 +32,7 @@ static bool odd_row(breach b, breach wanted, int64_t i)
     return b == wanted && i % 23 == 11;
 }
 
-/* Columns i, i + 1, ... of row i: A goes on by one column with each row, ... */
+/* Row i has columns i, i + 1, ...: A shifts by one column per row, ... */
 static ref left(rows_of s, breach b, ref_types t)
 {
     int64_t at = 0;
@@ -46,7 +47,7 @@ static ref left(rows_of s, breach b, ref_types t)
     return A;
 }
 
-/* ... and B by two with three. */
+/* ... and B by two columns per three rows. */
 static ref right(rows_of s, breach b, ref_types t)
 {
     const int64_t rows = ROWS + s.entries;
@@ -67,7 +68,7 @@ static ref right(rows_of s, breach b, ref_types t)
     return B;
 }
 
-/* The arrays as long as the entries, so that a sanitizer sees one entry too far. */
+/* Arrays of exactly the needed length, so that a sanitizer detects accesses beyond the end. */
 static ref exact(ref A, ref_types t)
 {
     ref copy = ref_copy(&A.view, t);
@@ -103,7 +104,7 @@ static void every_width_in_every_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* A row that differs from the pattern in one place is a row of its own. */
+/* A row that differs from the pattern in one position must not be mistaken for it. */
 static void rows_that_are_nearly_the_same(void)
 {
     static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},
@@ -117,7 +118,7 @@ static void rows_that_are_nearly_the_same(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of B are read as vectors, the last ones, too: nothing behind them is. */
+/* Rows of B are read as vectors, but nothing after the last row. */
 static void nothing_is_read_behind_the_last_entry_of_b(void)
 {
     static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_room.c - a memory limit covers all that a call holds beyond A and B, for every option.
+ * test_room.c - a memory limit covers all memory of a call besides A and B, for every option.
  *
- * For products, blocks and plans alike: the least limit that is kept is found by bisection; it is the number
- * that a refusal names; there and above it the peak stays within the limit and the result is what it is
- * without one; and no peak is beyond what tulle_estimate() said. */
+ * For products, blocks and plans: the smallest sufficient limit is found by bisection; it must be the number
+ * in the error message; with this and larger limits the peak is within the limit, and the result is the same
+ * as without; and no peak exceeds the prediction of tulle_estimate(). */
 #include "blocks_help.h"
 #include "ways.h"
 
-/* ---- what is multiplied: op(A)*op(B), and what comes out */
+/* ---- the operands of op(A)*op(B), and the results */
 
 typedef struct sample {
     ref           A, B, want;
@@ -42,7 +42,7 @@ static pair shape_at(int i, ref_kind kind, ref_types t)
     }
 }
 
-/* The operand that becomes M by op; unsorted and with entries cut in two where that is allowed. */
+/* The operand from which op makes M; unsorted, with entries split into two, if that is allowed. */
 static ref given(ref M, int op, bool unsorted, uint64_t seed)
 {
     ref_types t = {M.view.val_type, M.view.ptr_type, M.view.idx_type};
@@ -88,7 +88,7 @@ static void sample_free(sample *s)
     ref_free(&s->want);
 }
 
-/* ---- three ways to compute it, each under a limit; the result is compared where it came out */
+/* ---- three functions that compute it with a limit; results are compared immediately */
 
 typedef tulle_status (*way_fn)(tulle_ctx *ctx, const sample *s, uint64_t limit);
 
@@ -147,7 +147,7 @@ static uint64_t number_in(const char *sentence)
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Is the limit kept?  Then the peak stays within it. */
+/* Does the call succeed?  Then the peak must be within the limit. */
 static bool kept(tulle_ctx *ctx, way_fn way, const sample *s, uint64_t limit)
 {
     tulle_stats stats;
@@ -190,7 +190,7 @@ static void holds(tulle_ctx *ctx, way_fn way, const sample *s)
     for (uint64_t limit = named; limit < f.bytes_upper; limit += limit / 3)
         CHECK(kept(ctx, way, s, limit), "%s: %" PRIu64 " is refused, %" PRIu64 " was not", s->name, limit,
               named);
-    for (uint64_t limit = low; limit > 64; limit -= limit / 3) {    /* any number that is named is enough */
+    for (uint64_t limit = low; limit > 64; limit -= limit / 3) {   /* every number named must be sufficient */
         if (kept(ctx, way, s, limit)) continue;
         uint64_t again = number_in(tulle_ctx_error(ctx));
         CHECK(kept(ctx, way, s, again), "%s: limit %" PRIu64 ", %" PRIu64 " were asked for, then: %s", s->name,
@@ -220,7 +220,8 @@ static void products_keep_their_limit(void) { holds_for_all(whole, false, 2 * MA
 static void blocks_keep_their_limit(void) { holds_for_all(in_blocks, false, MANY); }
 static void plans_keep_their_limit(void) { holds_for_all(by_plan, true, MANY); }
 
-/* ---- how small a limit may be: C, 9 bytes a row of A, one a row of B, and a thread with little scratch */
+/* ---- the smallest limit: C, 9 bytes per row of A, one per row of B, and one thread with a small
+ * workspace */
 
 static void least_is_small(tulle_ctx *ctx, pair p, uint64_t scratch)
 {
@@ -253,7 +254,7 @@ static void small_products_do_with_small_limits(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- columns of another width are no second copy of C */
+/* ---- converting columns to another width needs no second copy of C */
 
 static void other_widths_take_no_second_copy(void)
 {
@@ -264,7 +265,7 @@ static void other_widths_take_no_second_copy(void)
                     .B = ref_dense(2, 2000, REF_INTEGERS, types[w]),
                     .o.c_idx_type = w ? TULLE_I32 : TULLE_I64, .name = "another width"};
         s.want = ref_product(&s.A.view, &s.B.view);
-        uint64_t c = 400 * 2000 * 16 + 401 * 4;         /* 16 while they are 64 bit */
+        uint64_t c = 400 * 2000 * 16 + 401 * 4;         /* 16 while columns have 64 bits */
         CHECK(kept(ctx, whole, &s, c + (256 << 10)), "%s", tulle_ctx_error(ctx));
         CHECK(kept(ctx, in_blocks, &s, c / 2), "%s", tulle_ctx_error(ctx));
         CHECK(kept(ctx, whole, &s, 4 * c), "%s", tulle_ctx_error(ctx));
@@ -273,7 +274,7 @@ static void other_widths_take_no_second_copy(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- very wide matrices take memory by their entries */
+/* ---- very wide matrices take memory in proportion to their entries */
 
 static ref wide_matrix(int64_t cols)
 {
@@ -331,7 +332,7 @@ static void wide_matrices_take_memory_by_their_entries(void)
     tulle_ctx_free(ctx);
 }
 
-/* Row pointers for each column of A: there is no way around them where they are the result. */
+/* Row pointers for each column of A cannot be avoided if they are part of the result. */
 static void what_must_have_many_rows_is_refused(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -353,7 +354,7 @@ static void what_must_have_many_rows_is_refused(void)
     tulle_ctx_free(ctx);
 }
 
-/* A transpose has no counters beside its row pointers where there are more columns than entries. */
+/* A transpose needs no counters besides its row pointers if there are more columns than entries. */
 static void transposes_count_in_their_row_pointers(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -363,7 +364,7 @@ static void transposes_count_in_their_row_pointers(void)
     tulle_matrix *C = NULL;
     REQUIRE(tulle_multiply(ctx, &A.view, &X.view, &o, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_ctx_stats(ctx, &stats);
-    /* row pointers of A^T and of C, 9 bytes a row of A^T for the profile */
+    /* row pointers of A^T and of C, 9 bytes per row of A^T for the profile */
     CHECK(stats.peak_bytes < (uint64_t)18 << 20, "peak %" PRIu64, stats.peak_bytes);
     tulle_matrix_free(C);
     ref_free(&A);
@@ -371,8 +372,8 @@ static void transposes_count_in_their_row_pointers(void)
     tulle_ctx_free(ctx);
 }
 
-/* Each row of A takes two rows of B, one with the even columns and one with the odd ones: C has n*n/2 entries at least and
- * n*n at most, and too many products to be counted for a sentence. */
+/* Each row of A needs two rows of B, one with the even columns and one with the odd ones: C has between
+ * n*n/2 and n*n entries, and too many products to be counted only for an error message. */
 static void what_can_never_fit_is_refused_without_counting(void)
 {
     enum { N = 70000 };

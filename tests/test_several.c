@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_several.c - one context with several devices, all of them the CPU: products, plans, sparse times dense,
- * blocks, limits, errors, cancellation.  Every result has the bits of one device, wherever rows are cut. */
+ * test_several.c - one context with several devices, all of them the CPU: products, plans, SpMM, blocks,
+ * limits, errors, cancellation.  Results have the same bits as with one device, for any division of the
+ * rows. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -141,7 +142,7 @@ static void operations_widths_and_zeros_are_as_on_one_device(void)
     tulle_ctx_free(single);
 }
 
-/* ---- products large enough to be divided without being told to */
+/* ---- products large enough to be divided by default */
 
 typedef struct lines { char text[4000]; size_t at; } lines;
 
@@ -175,7 +176,7 @@ static void a_large_product_is_divided_and_the_trace_says_how(void)
     CHECK(strstr(l.text, "ranges of rows on 2 devices") && strstr(l.text, "  cpu: "), "%s", l.text);
     CHECK(tulle_product_check(ctx, &p.A.view, &p.B.view, &w, NULL, &error) == TULLE_OK && error < 1e-12, "%g", error);
     CHECK(tulle_estimate(ctx, &p.A.view, &p.B.view, NULL, &f) == TULLE_OK && f.products == t.products, "estimate");
-    /* near C: beside it the largest range, a quarter, and workspace */
+    /* close to C: in addition the largest range, a quarter, and workspace */
     uint64_t c_bytes = (uint64_t)w.nnz * 12;
     CHECK(t.peak_bytes < c_bytes + c_bytes / 2 + (16 << 20), "%" PRIu64 " bytes for a C of %" PRIu64, t.peak_bytes, c_bytes);
     tulle_matrix_free(want);
@@ -244,7 +245,7 @@ static void an_estimate_counts_all_parts(void)
         }
 }
 
-/* Two devices that are not the same, as far as their names go: one was three times as fast as the other. */
+/* Two devices with different names, one of which was three times as fast as the other. */
 static void sparse_times_dense_is_shared_by_speed(void)
 {
     tulle_ctx *ctx = several(2, NULL), *single = ctx_with(1);
@@ -272,7 +273,7 @@ static void sparse_times_dense_is_shared_by_speed(void)
     CHECK(line && sscanf(line, "sparse times dense on cpu: rows %lld to %lld", &first, &last) == 2 && first == 0
           && last > 22000 && last < 23000, "%.300s", t.text);
     CHECK(memcmp(y, z, 30000 * 4 * sizeof *y) == 0, "by speed");
-    v->spmm_rate[1] = 1;                /* so slow that it gets next to nothing, but something */
+    v->spmm_rate[1] = 1;                /* so slow that it gets very few rows */
     t.text[0] = 0;
     REQUIRE(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     line = strstr(t.text, "sparse times dense on cpu: rows ");
@@ -339,7 +340,7 @@ static void plans_run_into_the_callers_values(void)
     tulle_ctx_free(single);
 }
 
-/* ---- sparse times dense */
+/* ---- SpMM */
 
 static void sparse_times_dense_is_cut_by_rows(void)
 {
@@ -362,7 +363,7 @@ static void sparse_times_dense_is_cut_by_rows(void)
         CHECK(den_same(&Y.view, &W.view, "Y") && den_margins_kept(&Y), "case %d", k);
         REQUIRE(tulle_spmm_plan_create(ctx, &A.view, &o, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         part_rows(0);
-        for (int run = 0; run < 2; run++) {             /* with other values of A the second time */
+        for (int run = 0; run < 2; run++) {             /* with new values of A the second time */
             CHECK(tulle_spmm_plan_run(plan, NULL, &X.view, NULL, &Y.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             spmm_plain(plain, &X.view, (ref_value){1, 0}, (ref_value){0, 0}, &Y.view, &W.view);
             CHECK(den_same(&Y.view, &W.view, "Y of a plan") && den_margins_kept(&Y), "case %d, run %d", k, run);
@@ -425,7 +426,7 @@ static void a_limit_is_kept_or_refused_with_a_number_that_is_enough(void)
     tulle_ctx_free(ctx);
 }
 
-/* One call under o->memory_limit; *t: its statistics. */
+/* One call with o->memory_limit; *t: its statistics. */
 typedef tulle_status (*limited_fn)(tulle_ctx *ctx, const pair *p, const tulle_options *o, tulle_stats *t);
 
 static tulle_status whole(tulle_ctx *ctx, const pair *p, const tulle_options *o, tulle_stats *t)
@@ -461,14 +462,14 @@ static tulle_status by_plan(tulle_ctx *ctx, const pair *p, const tulle_options *
     return status;
 }
 
-/* For A^T*B^H: copying takes more than the product with one row at a time. */
+/* For A^T*B^H: the transposed copies take more memory than the product with one row at a time. */
 static pair turned(void)
 {
     return (pair){ref_random(1, 2000, 2100, 6, REF_REALS, f64), ref_random(2, 1700, 2000, 3, REF_REALS, f64), "transposed"};
 }
 
-/* Ranges of a few rows, for which parts have too little.  Whoever does them in the end: what was held before,
- * by parts that gave up and by blocks that were tried again, counts, too. */
+/* Ranges of a few rows, for which some devices have too little memory.  The peak also includes the memory of
+ * devices that gave up, and of blocks that were repeated. */
 static void limits_are_kept_by_what_is_given_up_as_well(void)
 {
     static const limited_fn calls[] = {whole, in_blocks, by_plan};
@@ -589,7 +590,7 @@ static void cancelling_ends_all_parts_from_the_calling_thread(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- memory of the caller, from several threads */
+/* ---- allocation hooks, called from several threads */
 
 typedef struct hooks { atomic_long live, calls, fail_at; } hooks;
 
@@ -625,7 +626,7 @@ static void no_failed_allocation_leaks(void)
         if (status == TULLE_OK) status = tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan);
         failed += status != TULLE_OK;
         CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "allocation %ld: %s", n, tulle_status_name(status));
-        bool last = atomic_load(&h.calls) < n;          /* each of them failed once */
+        bool last = atomic_load(&h.calls) < n;          /* each call has failed once */
         atomic_store(&h.fail_at, 0);
         if (ctx) CHECK(gives(ctx, &p, NULL, &want.view, "afterwards"), "after allocation %ld failed", n);
         tulle_matrix_free(C);
@@ -656,7 +657,7 @@ static void a_child_of_fork_uses_and_frees_it(void)
     pid_t child = calm_fork();
     if (child == 0) {
         alarm(120);
-#if defined(__SANITIZE_THREAD__) || defined(TULLE_EMULATED)   /* no threads start there: it can only free */
+#if defined(__SANITIZE_THREAD__) || defined(TULLE_EMULATED)   /* no threads there: it can only free */
         bool good = true;
 #else
         bool good = gives(ctx, &p, NULL, &w, "in a child");
@@ -674,7 +675,7 @@ static void a_child_of_fork_uses_and_frees_it(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- ranges that a part has no room for */
+/* ---- ranges for which a device has too little memory */
 
 static void a_range_comes_back_in_halves(void)
 {

@@ -16,7 +16,7 @@ static void wrong_slices_are_named(void)
     tulle_ctx_free(ctx);
 }
 
-/* So many rows that several threads copy the pointers: the first fault is the one that is named. */
+/* Enough rows for several threads to copy the pointers: the message must name the first error. */
 static void the_first_of_many_faults_is_named(void)
 {
     enum { ROWS = 300000 };
@@ -38,7 +38,8 @@ static void the_first_of_many_faults_is_named(void)
     tulle_ctx_free(ctx);
 }
 
-/* Pointers of a slice are bytes that the call holds: they are part of the number that a refusal names. */
+/* The copied pointers of a slice count towards the limit, and are included in the number of an error
+ * message. */
 static void the_memory_limit_counts_the_pointers(void)
 {
     enum { ROWS = 20000 };
@@ -65,7 +66,7 @@ static void the_memory_limit_counts_the_pointers(void)
         tulle_matrix_free(C);
     }
     CHECK(needs[0] >= needs[1] + (ROWS - 1) * sizeof(int64_t), "%llu and %llu bytes", needs[0], needs[1]);
-    /* and those of a product with a dense matrix */
+    /* and those of SpMM */
     den X = den_new(ROWS, 1, 0, TULLE_BY_ROWS, TULLE_F64),
         Y = den_new(ROWS - 1, 1, 0, TULLE_BY_ROWS, TULLE_F64);
     den_fill(&X, REF_INTEGERS, 1);
@@ -73,7 +74,7 @@ static void the_memory_limit_counts_the_pointers(void)
           "%s", tulle_ctx_error(ctx));
     CHECK(strstr(tulle_ctx_error(ctx), "row pointers of a slice need "), "%s", tulle_ctx_error(ctx));
     CHECK(tulle_spmm(ctx, NULL, &V, &X.view, NULL, &Y.view, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-    /* a plan holds a copy of the values, or of all of A, too */
+    /* a plan also has a copy of the values, or of all of A */
     for (int op = TULLE_KEEP; op <= TULLE_TRANSPOSE; op++) {
         tulle_spmm_plan *plan = NULL;
         tulle_spmm_options o = {.op_a = op, .memory_limit = 1};
@@ -94,7 +95,7 @@ static void the_memory_limit_counts_the_pointers(void)
     tulle_ctx_free(ctx);
 }
 
-/* Y may lie in what a slice does not read of an array, and nowhere else in it. */
+/* Y may overlap the part of an array that the slice does not read, but not the other part. */
 static void what_a_slice_does_not_read_may_be_written(void)
 {
     tulle_ctx *ctx = ctx_with(1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_spmm.c - tulle_spmm against a plain product, bit for bit: every type, index, order and leading dimension,
- * transposes, factors, 0 to 300 columns, hostile shapes, any number of threads; what must not be read or written;
- * plans; bad arguments; memory that cannot be had. */
+ * test_spmm.c - tulle_spmm against a plain product, bit for bit: every type, index, order and leading
+ * dimension, transposes, factors, 0 to 300 columns, hostile shapes, any number of threads; memory that must
+ * not be read or written; plans; invalid arguments; failing allocations. */
 #include "spmm_help.h"
 
 enum { THREADS = SCALE > 1 ? 3 : 5 };
@@ -47,7 +47,7 @@ static void nothing_times_something(void)
     }
 }
 
-/* Reals: the order of additions shows in the last bits. */
+/* Reals, whose last bits depend on the order of additions. */
 static void zero_to_three_hundred_columns(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -138,7 +138,8 @@ static void long_rows_are_summed_in_parts(void)
 
 /* ---- one column, and tulle_csr_apply() */
 
-/* Rows of 0 to 40 entries in no order, those of one length also in fours; `before` and `behind`: how long the first and the last are. */
+/* Rows of 0 to 40 entries in no order, some of equal length in groups of four; `before` and `behind`:
+ * lengths of the first and the last row. */
 static ref ragged_rows(ref_types t, int64_t before, int64_t behind)
 {
     enum { ROWS = 700, COLS = 64 };
@@ -159,7 +160,7 @@ static ref ragged_rows(ref_types t, int64_t before, int64_t behind)
     return A;
 }
 
-/* Each row as a whole, in its order, in double for every type, rounded once. */
+/* Each row is summed in order, in double for every type, and rounded once. */
 static void apply_plain(const tulle_csr *A, const tulle_dense *x, const tulle_dense *y)
 {
     for (int64_t i = 0; i < A->rows; i++) {
@@ -173,7 +174,7 @@ static void apply_plain(const tulle_csr *A, const tulle_dense *x, const tulle_de
     }
 }
 
-/* y = A*x by tulle_csr_apply() against that, nothing beside y written. */
+/* Compares y = A*x of tulle_csr_apply() with that; only y may be written. */
 static void apply_one(tulle_ctx *ctx, const tulle_csr *A, const char *name)
 {
     den x = den_new(A->cols, 1, 0, TULLE_BY_ROWS, A->val_type), y = den_new(A->rows, 1, 0, TULLE_BY_ROWS, A->val_type);
@@ -207,7 +208,8 @@ static void apply_sums_whole_rows_in_double(void)
     }
 }
 
-/* Every length of the first and the last row, so of what stands behind an entry; x with and without gaps. */
+/* All lengths of the first and the last row, and so all positions relative to the ends of the arrays; x with
+ * and without gaps. */
 static void rows_of_all_lengths_with_one_column(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -223,7 +225,7 @@ static void rows_of_all_lengths_with_one_column(void)
     tulle_ctx_free(ctx);
 }
 
-/* An infinity or NaN of the next row, or of an x that only it needs, is not seen in a row that ends before. */
+/* An infinity or NaN in a row, or in an x that only this row uses, does not affect the row before. */
 static void a_row_sees_nothing_of_the_next(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -301,7 +303,7 @@ static void any_number_of_threads_gives_the_same_bits(void)
     for (int a = 0; a < 3; a++) ref_free(&As[a]);
 }
 
-/* The same column alone, beside others, in another order: the same bits. */
+/* A column has the same bits alone, together with others, and in another order. */
 static void a_column_does_not_depend_on_its_neighbours(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -330,7 +332,7 @@ static void a_column_does_not_depend_on_its_neighbours(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is not finite */
+/* ---- infinities and NaN */
 
 static void infinities_and_nan_spread(void)
 {
@@ -370,7 +372,7 @@ static void infinities_and_nan_spread(void)
     tulle_ctx_free(ctx);
 }
 
-/* alpha 0: no values of A, no X; a pattern alone is enough, and NULL arrays are. */
+/* alpha 0: values of A and X are not read; a pattern is sufficient, and arrays may be NULL. */
 static void alpha_zero_reads_nothing(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -395,7 +397,7 @@ static void alpha_zero_reads_nothing(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is done from a certain size on, done with small ones */
+/* ---- methods for large matrices, forced for small ones */
 
 static void every_road_gives_the_same_bits(void)
 {
@@ -416,7 +418,8 @@ static void every_road_gives_the_same_bits(void)
                 CHECK(tl_spmm_pieces_make(b, &A.view, 3, INT64_MAX, &pieces) == TULLE_OK, "%s", tulle_ctx_error(ctx));
                 for (int way = 0; way < (cols < 31 ? 16 : 32); way++) {
                     den Y = den_new(A.view.rows, cols, gap, way & 8 ? TULLE_BY_COLS : TULLE_BY_ROWS, t);
-                    bool slide = way & 16;              /* with little room, so that it begins anew and is too small, too */
+                    /* with a small window, so that it restarts, and is sometimes too small */
+                    bool slide = way & 16;
                     const tl_spmm_tuning tuning = {.near_bytes = way & 1 ? 0 : INT64_MAX, .cache_bytes = way & 2 ? 0 : INT64_MAX,
                                                    .copy_row = way & 4 ? 0 : INT64_MAX, .wide_entries = 1,
                                                    .slide_bytes = way & 2 ? 1 << 20 : 120000, .slide_rows = 1 + way % 2 * 200};
@@ -436,7 +439,8 @@ static void every_road_gives_the_same_bits(void)
     tulle_ctx_free(ctx);
 }
 
-/* Whatever was asked for before: entries find the rows of their columns, or it says that they do not. */
+/* For any sequence of requests: entries find the rows of X for their columns, or the window reports that
+ * they cannot. */
 static void a_slide_shows_the_rows_of_x(void)
 {
     enum { ROWS = 200, COLS = 6, LD = 8, BLOCK = 4, ROOM = 20, ENTRIES = 3 };
@@ -470,7 +474,7 @@ static void a_slide_shows_the_rows_of_x(void)
     }
 }
 
-/* In matrices that are many windows long, also with groups of more entries than there are places for. */
+/* Matrices with many times the size of the window, also with groups of more entries than fit in it. */
 static void a_slide_goes_round(void)
 {
     static const char *const recipes[] = {"banded:1500,lower=5,upper=9", "poisson3d:10,points=27", "poisson2d:30", "banded:700,lower=150,upper=150"};
@@ -502,7 +506,7 @@ static void a_slide_goes_round(void)
     tulle_ctx_free(ctx);
 }
 
-/* Samples at equal distances would see the ends of a grid's lines only. */
+/* Samples at equal distances would only include the ends of a grid's lines. */
 static void grids_are_not_scattered(void)
 {
     static const struct { const char *recipe; bool scattered; int64_t least, most; } given[] = {
@@ -540,7 +544,7 @@ static void hubs_are_seen(void)
     tulle_ctx_free(ctx);
 }
 
-/* Pieces cover every row once, in order; long rows in parts. */
+/* Pieces cover every row exactly once, in order; long rows are divided into parts. */
 static void pieces_cover_all_rows(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -596,7 +600,8 @@ static void a_plan_has_values_of_its_own(void)
     }
 }
 
-/* The copy is the plan's: Y may be where the values of A were.  It is counted against the limit. */
+/* The plan has a copy of the values, so Y may overwrite the values of A.  The copy counts towards the
+ * limit. */
 static void the_callers_values_are_free_again(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -664,7 +669,7 @@ static void a_memory_limit_is_kept(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- bad arguments: a status, a sentence, and Y as it was */
+/* ---- invalid arguments: a status, a message, and Y unchanged */
 
 static void bad_arguments_change_nothing(void)
 {
@@ -700,7 +705,7 @@ static void bad_arguments_change_nothing(void)
     tulle_ctx_free(ctx);
 }
 
-/* Columns of one array beside each other lie between each other without touching: allowed. */
+/* X and Y are interleaved columns of one array, which do not overlap: allowed. */
 static void x_and_y_beside_each_other_in_one_array(void)
 {
     tulle_ctx *ctx = ctx_with(2);
@@ -716,7 +721,7 @@ static void x_and_y_beside_each_other_in_one_array(void)
         CHECK(den_same(&Y, &want.view, "beside"), "%s", "wrong");
         Y.values = (double *)X.values + (turn ? -5 : 5);
         CHECK(tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, NULL) == TULLE_EINVAL, "%s", "one column in common");
-        ref none = ref_new(20, 0, 0, f64);              /* an X without values overlaps nothing, wherever it points to */
+        ref none = ref_new(20, 0, 0, f64);         /* an X without values overlaps nothing, for any pointer */
         X = tulle_dense_make(0, 6, 0, (tulle_order)turn, (double *)Y.values + 3, TULLE_F64);
         CHECK(tulle_spmm(ctx, NULL, &none.view, &X, NULL, &Y, NULL) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         ref_free(&none);
@@ -727,7 +732,7 @@ static void x_and_y_beside_each_other_in_one_array(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- cancelling, and memory */
+/* ---- cancellation and failing allocations */
 
 static void progress_can_cancel(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_spmm_check.c - an A that is checked while it is multiplied: whatever is wrong with it, and wherever, the call ends
- * with the sentence of tulle_csr_check(), nothing outside of X is read (it lies between two pages that cannot be read), and
- * a Y that is an input, too, stays as it was. */
+ * test_spmm_check.c - checking A while it is multiplied: for any error at any position, the call fails with
+ * the message of tulle_csr_check(), nothing outside of X is read (X is next to unreadable pages), and a Y
+ * that is also an input stays unchanged. */
 #define _GNU_SOURCE
 #include "spmm_help.h"
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 static const int64_t columns[] = {1, 2, 3, 4, 7, 8, 16, 33, 64, 150};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* ---- an X whose values end where a page ends (or begin where one begins), and no page beside it can be read */
+/* ---- an X whose values end at the end of a page (or begin at its begin), next to unreadable pages */
 
 typedef struct fenced { char *all; size_t bytes; tulle_dense view; } fenced;
 
@@ -32,7 +32,7 @@ static void fenced_free(fenced *f)
     munmap(f->all, f->bytes);
 }
 
-/* ---- one wrong A */
+/* ---- one invalid A */
 
 static void refused(tulle_ctx *ctx, const tulle_csr *A, int64_t cols, const char *what, int64_t at)
 {
@@ -60,7 +60,7 @@ static void refused(tulle_ctx *ctx, const tulle_csr *A, int64_t cols, const char
     }
 }
 
-/* Rows of one length, in fours, and others; some without entries; one of more than two vectors. */
+/* Rows of equal length in groups of four, and others; some without entries; one longer than two vectors. */
 static ref some_rows(ref_types t)
 {
     static const int length[] = {5, 5, 5, 5, 3, 3, 3, 3, 0, 1, 17, 40, 16, 16, 16, 16, 2, 0, 0, 33, 9, 9, 9, 9, 20, 20, 20, 20, 6, 4};
@@ -107,7 +107,8 @@ static void columns_out_of_order_are_named(void)
         for (int64_t i = 0; i < A.view.rows; i++)
             for (int64_t k = ref_ptr(&A.view, i) + 1; k < ref_ptr(&A.view, i + 1); k += 1 + (k + turn) % (3 * SCALE)) {
                 const int64_t column = ref_col(&A.view, k);
-                ref_set_col(&A, k, ref_col(&A.view, k - 1) - (k % 2 ? 1 : 0));  /* as the one before, or less */
+                /* equal to the one before, or less */
+                ref_set_col(&A, k, ref_col(&A.view, k - 1) - (k % 2 ? 1 : 0));
                 if (ref_col(&A.view, k) >= 0) refused(ctx, &A.view, columns[(k + turn) % COLUMNS], "an order", k);
                 ref_set_col(&A, k, column);
             }
@@ -135,7 +136,8 @@ static void pointers_are_never_followed_outside(void)
     tulle_ctx_free(ctx);
 }
 
-/* Many rows and pieces, several threads, and long rows in parts, which must follow each other. */
+/* Many rows and pieces, several threads, and long rows divided into parts, whose columns must ascend across
+ * parts. */
 static void faults_of_large_matrices_are_found(void)
 {
     enum { LONG = 70000, PART = 32768 };
@@ -165,8 +167,8 @@ static void faults_of_large_matrices_are_found(void)
     tulle_ctx_free(ctx);
 }
 
-/* X copied before, copied as rows go by, fetched ahead; Y by columns and past the caches: the product of a good A has the
- * same bits as ever, and that of a wrong one is refused. */
+/* X copied before, copied by the sliding window, prefetched; Y column-major and with non-temporal stores:
+ * the product of a valid A has the same bits as always, and an invalid A is refused. */
 static void every_road_checks(void)
 {
     tulle_ctx *ctx = ctx_with(3);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_stencil.c - products whose rows repeat the row before, one column on, as on grids: rows of C of every length around
- * whole octets and around the longest that are added up by octets, lines of several lengths, lines that differ in one place, the end
- * of B, plans, small limits.  Bit for bit. */
+ * test_stencil.c - products whose rows repeat the row before, shifted by one column, as on grids: rows of C
+ * of every length around multiples of an octet and around the longest that use octets, grid lines of several
+ * lengths, lines that differ in one position, the end of B, plans, small limits.  Results are compared bit
+ * for bit. */
 #define _GNU_SOURCE
 #include "stencil_help.h"
 
 enum { MOST = 40 };
 
-/* Columns of a row, from its own number on; at the ends of lines of so many rows the first ones are left out. */
+/* Columns of a row, relative to the row number; at the ends of lines of so many rows the first ones are
+ * missing. */
 typedef struct stencil {
     const char *name;
     int         count, offset[MOST], line, cut;
@@ -23,7 +25,7 @@ static stencil band(const char *name, int count, int apart, int line)
     return s;
 }
 
-/* So many runs of so many columns. */
+/* `runs` runs of `length` columns. */
 static stencil blocks(const char *name, int runs, int length, int apart, int line)
 {
     stencil s = {.name = name, .count = runs * length, .line = line, .cut = line ? 1 : 0};
@@ -48,7 +50,7 @@ static ref matrix_of(const stencil *s, int64_t rows, int64_t cols, ref_types t, 
     }
     A.view.nnz = at;
     ref_fill(&A, REF_REALS, seed);
-    ref copy = ref_copy(&A.view, t);            /* arrays as long as the entries, so that a sanitizer sees one too far */
+    ref copy = ref_copy(&A.view, t);        /* arrays of exact length, so that a sanitizer detects overruns */
     ref_free(&A);
     return copy;
 }
@@ -74,7 +76,7 @@ static void product_of(tulle_ctx *ctx, const stencil *a, const stencil *b, int64
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 
-/* C has 1 to 40 entries a row, and about as many as octets are for. */
+/* Rows of C with 1 to 40 entries, and with about the maximum for octets. */
 static void rows_of_c_of_every_length(void)
 {
     tulle_ctx *ctx = ctx_with(1);
@@ -83,7 +85,7 @@ static void rows_of_c_of_every_length(void)
         product_of(ctx, &a, &b, 60, f64, true);
         product_of(ctx, &c, &a, 60, (ref_types){TULLE_F32, TULLE_I32, TULLE_I32}, false);
     }
-    for (int n = 252; n <= 260; n++) {          /* 8 runs of 32, but for the last */
+    for (int n = 252; n <= 260; n++) {          /* 8 runs of 32, except the last */
         stencil a = band("8 apart", 8, 40, 0), b = band("32", 32, 1, 0);
         a.offset[7] = 6 * 40 + n - 7 * 32;
         product_of(ctx, &a, &b, 60, f64, true);
@@ -97,7 +99,7 @@ static void stencils_in_every_type(void)
     const stencil set[] = {
         band("5 points", 5, 7, 0), band("5 points, lines of 19", 5, 7, 19), blocks("9 points", 3, 3, 11, 23),
         blocks("27 points", 9, 3, 8, 31), band("diagonal", 1, 1, 0), blocks("pairs", 6, 2, 5, 12), band("40", 40, 1, 0),
-        band("40 by threes", 40, 3, 0),         /* with the one before: more steps than there is room for */
+        band("40 by threes", 40, 3, 0),         /* with the one before: more steps than fit */
     };
     enum { SET = sizeof set / sizeof *set };
     tulle_ctx *one = ctx_with(1), *two = ctx_with(2);
@@ -109,8 +111,9 @@ static void stencils_in_every_type(void)
     tulle_ctx_free(two);
 }
 
-/* Lines whose rows have as many entries, products and rows of B as those of the line before, but in other places, or from rows of B
- * of other lengths, or from elsewhere in B: what was kept of the line before is theirs only in the last case. */
+/* Lines whose rows have the same numbers of entries, products and rows of B as those of the line before, but
+ * at other positions, or from rows of B of other lengths, or from elsewhere in B: the data kept of the line
+ * before is valid only in the last case. */
 typedef enum { OTHER_PLACES, OTHER_LENGTHS, ELSEWHERE, KINDS } difference;
 
 enum { LINE = 16, LINES = 12, ROWS = LINE * LINES, REGION = ROWS + 256, ENTRIES = 6 };
@@ -158,7 +161,8 @@ static void lines_that_are_nearly_the_same(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of B are read as octets, the last ones, too: nothing behind them is, and nothing is written behind the last value. */
+/* Rows of B are read as octets, but nothing after the last row is read, and nothing is written after the
+ * last value. */
 static void nothing_is_touched_behind_the_last_entry(void)
 {
     static const ref_types types[] = {{TULLE_F64, TULLE_I32, TULLE_I32}, {TULLE_F32, TULLE_I64, TULLE_I64},
@@ -192,7 +196,8 @@ static void nothing_is_touched_behind_the_last_entry(void)
     tulle_ctx_free(ctx);
 }
 
-/* With the least limits there are fewer steps than a row needs, and then it goes without them. */
+/* With the smallest limits there is memory for fewer steps than a row needs; it is then computed without
+ * them. */
 static void small_limits(void)
 {
     tulle_ctx *ctx = ctx_with(2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_threads.c - contexts in different threads at the same time, each with a team of its own: the
- * results are those of one alone, and matrices may be freed by another thread, after their context.  And a team itself: each
- * share of a round is run once, by whoever is awake, and who is woken works beside the caller.  After fork() a team works in the child, too. */
+ * test_threads.c - contexts in different threads at the same time, each with a team of its own: the results
+ * are the same as those of a single context, and matrices may be freed by another thread, after their
+ * context.  Also the team itself: each share of a round is executed once, by any thread that is awake, and
+ * threads that are woken run in parallel with the caller.  After fork() a team works in the child, too. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +20,7 @@ enum { THREADS = 4, ROUNDS = 3 };
 
 static const ref_types f64 = {TULLE_F64, TULLE_I32, TULLE_I32};
 
-/* What every thread reads and none writes. */
+/* Read by all threads, written by none. */
 typedef struct shared {
     pair pairs[3];
     ref  want[3], transposed;
@@ -69,7 +70,7 @@ static bool one_round(tulle_ctx *ctx, worker *w, int round)
     double *values = malloc((size_t)s->want[i].view.nnz * sizeof *values + 1);
     good = good && tulle_plan_run(plan, A->values, B->values, values) == TULLE_OK
         && ref_same_values(values, s->want[i].values, TULLE_F64, s->want[i].view.nnz, "plan");
-    /* an error of one context is not seen by another */
+    /* an error in one context does not affect another */
     tulle_csr bad = *A;
     char sentence[64];
     bad.cols = -1 - w->number;
@@ -146,7 +147,7 @@ static void a_context_may_wander_between_threads(void)
     shared_free(&s);
 }
 
-/* Contexts come and go; teams of many sizes start and stop. */
+/* Creates and frees contexts, so that teams of many sizes start and stop. */
 static void *come_and_go(void *arg)
 {
     worker *w = arg;
@@ -181,7 +182,7 @@ static void contexts_come_and_go(void)
 typedef struct shares {
     atomic_int runs[THREADS];
     pthread_t  by[THREADS];
-    int        threads;                 /* as the first share was told */
+    int        threads;                 /* as passed to the first share */
 } shares;
 
 static void sleep_ms(long ms)
@@ -204,7 +205,7 @@ static void each_share_is_run_once_and_the_first_by_the_caller(void)
     for (int round = 0; round < 3000; round++) {
         shares s = {0};
         int wanted = 1 + round % THREADS;
-        if (round % 300 == 0) sleep_ms(2);      /* until all sleep */
+        if (round % 300 == 0) sleep_ms(2);      /* so that all sleep */
         tl_team_run(b->team, wanted, note_share, &s);
         for (int i = 0; i < THREADS; i++)
             REQUIRE(atomic_load(&s.runs[i]) == (i < wanted), "round %d of %d: share %d ran %d times", round, wanted, i, (int)s.runs[i]);
@@ -213,7 +214,7 @@ static void each_share_is_run_once_and_the_first_by_the_caller(void)
     tl_base_free(b);
 }
 
-/* The caller takes its time. */
+/* The same with a slow caller. */
 static void note_share_slowly(void *arg, int thread, int threads)
 {
     if (thread == 0) sleep_ms(1);
@@ -236,7 +237,7 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
     shares s = {0};
     bool found = false;
     REQUIRE(tl_base_create(NULL, 2, sizeof *b, &b) == TULLE_OK, "no team");
-    for (int i = 0; i < 5000 && !found; i++) {          /* who is the other? */
+    for (int i = 0; i < 5000 && !found; i++) {          /* find the other thread */
         tl_team_run(b->team, 2, note_share_slowly, &s);
         found = !pthread_equal(s.by[1], pthread_self());
     }
@@ -244,7 +245,7 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
     pthread_t other = s.by[1];
     sigemptyset(&with.sa_mask);
     sigaction(SIGUSR1, &with, &before);
-    sleep_ms(20);                       /* it sleeps, without the lock */
+    sleep_ms(20);                       /* it sleeps, without holding the lock */
     pthread_kill(other, SIGUSR1);
     while (!atomic_load(&held)) sleep_ms(1);
     for (int i = 0; i < 10; i++) {
@@ -262,12 +263,12 @@ static void nobody_waits_for_a_thread_that_does_not_wake_up(void)
 typedef struct places {
     double      patience;
     int         cpu[2];
-    pthread_t   by;                     /* who ran the second share ... */
-    cpu_set_t   may;                    /* ... and where it may         */
+    pthread_t   by;                     /* the thread of the second share ... */
+    cpu_set_t   may;                    /* ... and its allowed processors     */
     atomic_bool begun;
 } places;
 
-/* The caller is at work until the other begins, or its patience ends. */
+/* The caller works until the other thread begins, or a timeout. */
 static void note_place(void *arg, int thread, int threads)
 {
     places *p = arg;
@@ -292,7 +293,7 @@ static void a_woken_thread_works_beside_the_caller_and_may_go_where_it_might(voi
     REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0, "processors unknown");
     for (int i = 0; i < TRIES; i++) {
         places p = {.patience = 1e-3 * (1 + i / 10), .cpu = {-1, -1}};
-        sleep_ms(3);                    /* the other sleeps */
+        sleep_ms(3);                    /* the other thread sleeps */
         tl_team_run(b->team, 2, note_place, &p);
         if (pthread_equal(p.by, pthread_self())) continue;
         woken++;
@@ -306,8 +307,8 @@ static void a_woken_thread_works_beside_the_caller_and_may_go_where_it_might(voi
 
 /* ---- fork: the child has the context, but none of its threads */
 
-/* The thread sanitizer cannot follow threads that a child of fork() starts, and qemu-user breaks off at them: there the
- * child only frees. */
+/* The thread sanitizer does not support threads started in a child of fork(), and qemu-user aborts; there
+ * the child only frees. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define CHILDREN 1
@@ -323,12 +324,12 @@ static void a_woken_thread_works_beside_the_caller_and_may_go_where_it_might(voi
 typedef struct family {
     tulle_ctx    *ctx;
     const shared *s;
-    tulle_matrix *C;                    /* made before the fork */
+    tulle_matrix *C;                    /* created before the fork */
     tulle_plan   *plan;
     int           threads, depth;
 } family;
 
-/* Whether the child came to its end, with success, in time. */
+/* Did the child exit successfully, in time? */
 static bool child_does(bool (*fn)(family *), family *f)
 {
     int status = -1;
@@ -411,7 +412,7 @@ static void a_child_may_use_and_free_what_it_was_given(void)
                 REQUIRE(tulle_multiply(f.ctx, &p->A.view, &p->B.view, NULL, &f.C) == TULLE_OK
                         && tulle_plan_create(f.ctx, &p->A.view, &p->B.view, NULL, &f.plan) == TULLE_OK, "%s", tulle_ctx_error(f.ctx));
                 CHECK(multiplies(f.ctx, &s), "before: %s", tulle_ctx_error(f.ctx));
-                if (pause) sleep_ms(5);         /* the workers sleep, or they spin */
+                if (pause) sleep_ms(5);         /* the workers sleep, else they spin */
                 CHECK(child_does(children[i].fn, &f), "%d threads: the child could not %s", threads, children[i].name);
                 CHECK(multiplies(f.ctx, &s), "after: %s", tulle_ctx_error(f.ctx));
                 frees(&f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_tree.c - decision trees: known measurements give known trees, equal splits are broken by a rule, depth
- * ends at four, what judges is not what trained; and their file: what was written is read, and whatever else
- * is refused. */
+ * test_tree.c - decision trees: known measurements give known trees, ties are broken by a rule, the depth is
+ * at most four, validation samples are not used for training; and their files: written files are read back,
+ * all others are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include "plan/tree.h"
@@ -18,7 +18,7 @@ static tl_base *base(void)
     return b;
 }
 
-/* Times that want bins, or that do not. */
+/* A sample with times for which bins are faster, or slower. */
 static tl_sample sample(double density, double average, double longest, bool yes)
 {
     return (tl_sample){{density, average, longest}, {2, yes ? 1 : 4}};
@@ -45,7 +45,7 @@ static void one_feature_tells_all(void)
     tl_base_free(b);
 }
 
-/* Bins pay in the middle of the averages alone: two splits of one feature, in their order. */
+/* Bins are faster only for medium averages: two splits by the same feature, in order. */
 static void two_levels(void)
 {
     tl_base *b = base();
@@ -65,7 +65,7 @@ static void two_levels(void)
     tl_base_free(b);
 }
 
-/* All features say the same, and two limits are equally good: the first of both. */
+/* All features are equally good, and two limits are: the first feature and the smallest limit are chosen. */
 static void ties_are_broken_by_a_rule(void)
 {
     tl_base *b = base();
@@ -78,14 +78,14 @@ static void ties_are_broken_by_a_rule(void)
     for (int i = 0; i < 3; i++) turned[i] = s[2 - i];
     REQUIRE(tl_tree_grow(b, turned, 3, &u) == TULLE_OK, "%s", b->error);
     CHECK(memcmp(&t, &u, sizeof t) == 0, "%s", "the order of samples that differ makes another tree");
-    /* equal times, and as many for as against: no bins */
+    /* equal times, and equal votes: no bins */
     const tl_sample equal[] = {{{1, 1, 1}, {2, 2}}, {{1, 1, 1}, {2, 1}}};
     REQUIRE(tl_tree_grow(b, equal, 2, &t) == TULLE_OK, "%s", b->error);
     CHECK(t.nodes == 1 && !t.node[0].answer && t.node[0].yes == 1, "%d nodes", t.nodes);
     tl_base_free(b);
 }
 
-/* Samples that take turns would need a leaf each: depth four has 16. */
+/* Alternating samples would need a leaf each, but a depth of four allows only 16 leaves. */
 static void depth_guards_against_learning_by_heart(void)
 {
     enum { MANY = 256 };
@@ -99,7 +99,7 @@ static void depth_guards_against_learning_by_heart(void)
     CHECK(t.nodes <= TL_TREE_NODES && leaves <= 16, "%d nodes, %d leaves", t.nodes, leaves);
     tl_tree_score all = tl_tree_judge(&t, s, MANY);
     CHECK(all.right < MANY && all.right >= MANY / 2, "%d of %d", all.right, MANY);
-    /* what four levels can tell is learned */
+    /* a function that needs four levels is learned */
     for (int i = 0; i < MANY; i++) s[i] = sample(i, 1, 1, (i >= 100 && i < 140) || i >= 220);
     REQUIRE(tl_tree_grow(b, s, MANY, &t) == TULLE_OK, "%s", b->error);
     CHECK(t.nodes == 7 && tl_tree_judge(&t, s, MANY).right == MANY, "%d nodes, %d right", t.nodes,
@@ -107,7 +107,7 @@ static void depth_guards_against_learning_by_heart(void)
     tl_base_free(b);
 }
 
-/* Values as close as numbers can be still part. */
+/* Adjacent floating-point numbers can be separated. */
 static void neighbours_part(void)
 {
     tl_base *b = base();
@@ -126,7 +126,7 @@ static void each_third_one_judges(void)
     tl_sample s[9];
     tl_tree t;
     tl_tree_score score[2];
-    /* those that train are told by the average; those that judge say the opposite */
+    /* training samples are decided by the average; validation samples are the opposite */
     for (int i = 0; i < 9; i++) s[i] = sample(1, i < 5 ? 1 : 10, 1, (i < 5) == (i % 3 == 2));
     REQUIRE(tl_tree_train(b, s, 9, &t, score) == TULLE_OK, "%s", b->error);
     CHECK(t.nodes == 3 && t.node[0].samples == 6, "%d nodes of %d samples", t.nodes, t.node[0].samples);
@@ -227,7 +227,7 @@ static void what_was_written_is_read(void)
     tl_base_free(b);
 }
 
-/* Every byte changed in three ways, and every length: none is believed. */
+/* Each byte changed in three ways, and each truncated length: all are refused. */
 static void every_damage_is_noticed(void)
 {
     static char text[16384], other[16384];
@@ -257,8 +257,7 @@ static void every_damage_is_noticed(void)
     tl_base_free(b);
 }
 
-/* Texts that somebody wrote on purpose, who could have got the checksum right: what is wrong is found before
- * it. */
+/* Malicious files may have a correct checksum, so their errors must be found before it is checked. */
 static void hostile_texts_are_refused(void)
 {
     static const struct { const char *text, *says;

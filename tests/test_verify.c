@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_verify.c - the check of a product (tulle_product_check): it passes what the plain product of reference.c makes,
- * whatever overflows, underflows, cancels or is no number, and finds one wrong entry in it wherever it is.
+ * test_verify.c - the check of a product (tulle_product_check): it accepts the plain product of reference.c,
+ * even with overflow, underflow, cancellation or NaN, and finds a single wrong entry at any position.
  *
- * Matrices of every scale: all entries near one power of two, rows, columns or entries with powers of their own,
- * from the smallest denormal to the largest number of the type. */
+ * Matrices of every scale: all entries near one power of two, rows, columns or entries with powers of their
+ * own, from the smallest denormal to the largest number of the type. */
 #include <math.h>
 #include "ways.h"
 
@@ -34,8 +34,8 @@ static int any_power(ref_rng *r, range w)
     return w.low + (int)ref_below(r, w.high - w.low + 1);
 }
 
-/* Scales the entries: 0 all of them, by `power`; 1 rows, 2 columns, 3 entries by powers of the whole range; 4 rows
- * near the bottom of it, 5 entries near the top. */
+/* Scales the entries: 0 all of them, by `power`; 1 rows, 2 columns, 3 entries by powers of the whole range;
+ * 4 rows near the bottom of it, 5 entries near the top. */
 static void rescale(ref *A, int how, int power, uint64_t seed)
 {
     tulle_type t = A->view.val_type;
@@ -71,7 +71,7 @@ static void product_free(product *p)
     ref_free(&p->C);
 }
 
-/* The n-th of the matrices that all tests take; false past the last. */
+/* The n-th of the products used by all tests; false after the last. */
 static bool product_at(int n, ref_types t, product *p)
 {
     range w = range_of(t.val);
@@ -120,7 +120,7 @@ static void right_products_of_every_scale_pass(void)
     tulle_ctx_free(ctx);
 }
 
-/* diag(s, 1): its square has s*s, which the type may not hold. */
+/* diag(s, 1): its square has s*s, which may overflow or underflow. */
 static void diagonals_pass(void)
 {
     static const double scales[] = {1e30, 1e-30, 1.3e-160, 1e200, 3e-23, 1e-45, 1.5e154, 2e19, 0};
@@ -140,7 +140,7 @@ static void diagonals_pass(void)
 
 /* ---- planted errors */
 
-/* Sums of positive and of negative products of one part of entry (i, j), of any size. */
+/* Sums of the positive and of the negative products of one part of entry (i, j), in long double. */
 static void sums_at(const product *p, int64_t i, int64_t j, int part, long double *up, long double *down)
 {
     const tulle_csr *A = &p->A.view, *B = &p->B.view;
@@ -157,8 +157,8 @@ static void sums_at(const product *p, int64_t i, int64_t j, int part, long doubl
 
 typedef enum plant { WRONG, SIGN, ZERO, NO_NUMBER, PLUS_INFINITY, MINUS_INFINITY, PLANTS } plant;
 
-/* The value to plant, and whether the check must find it: what was there is no overflow, and what comes differs from
- * it by more than rounding does. */
+/* The value to plant, and whether the check must find it: if the old value is no overflow, and the new one
+ * differs by more than rounding. */
 static bool plant_at(const product *p, int64_t i, int64_t k, int part, plant what, double *value)
 {
     tulle_type t = p->C.view.val_type;
@@ -215,7 +215,7 @@ static void one_wrong_entry_is_found_wherever_it_is(void)
     tulle_ctx_free(ctx);
 }
 
-/* C without entry k, or with one more in front of it. */
+/* C without entry k, or with an additional entry before it. */
 static ref with_or_without(const ref *C, int64_t k, bool extra, int64_t col, ref_value v)
 {
     ref_types t = {C->view.val_type, C->view.ptr_type, C->view.idx_type};
@@ -320,24 +320,24 @@ static product dot(int n, const double *a, const double *b, tulle_type t)
 static void overflow_is_weighed_as_the_type_has_it(void)
 {
     static const struct { double a[3], b[3], c; bool right; } cases[] = {
-        {{1e200, 0, 0}, {1e200, 1, 1}, INFINITY, true},         /* a product leaves the range              */
+        {{1e200, 0, 0}, {1e200, 1, 1}, INFINITY, true},         /* a product overflows                     */
         {{1e200, 0, 0}, {1e200, 1, 1}, 1e308, false},
         {{1e200, 0, 0}, {1e200, 1, 1}, -INFINITY, false},
         {{1e200, 0, 0}, {1e200, 1, 1}, NAN, false},
         {{1e200, 1e200, 0}, {1e200, -1e200, 1}, NAN, true},     /* infinity minus infinity                 */
         {{1e200, 1e200, 0}, {1e200, -1e200, 1}, 0, false},
-        {{1e308, 1e308, 0}, {1, 1, 1}, INFINITY, true},         /* the sum does                            */
+        {{1e308, 1e308, 0}, {1, 1, 1}, INFINITY, true},         /* the sum overflows                       */
         {{1e308, 1e308, 0}, {1, 1, 1}, 1.7e308, false},
-        {{1e308, 1e308, -1e308}, {1, 1, 1}, INFINITY, true},    /* in one order, not in another            */
+        {{1e308, 1e308, -1e308}, {1, 1, 1}, INFINITY, true},    /* depends on the order of additions       */
         {{1e308, 1e308, -1e308}, {1, 1, 1}, 1e308, true},
         {{1e308, 1e308, -1e308}, {1, 1, 1}, -INFINITY, false},
         {{1e308, 1e308, -1e308}, {1, 1, 1}, NAN, false},
-        {{1e308, -1e308, -1e308}, {1e308, 1, 1}, NAN, true},    /* a product one way, a sum the other      */
+        {{1e308, -1e308, -1e308}, {1e308, 1, 1}, NAN, true},    /* product: infinity, sum: -infinity       */
         {{-1e308, -1e308, 1e308}, {1, 1, 1e308}, NAN, true},
         {{1e308, -1e308, -1e308}, {1e308, 1, 1}, INFINITY, true},
         {{1e308, -1e308, -1e308}, {1e308, 1, 1}, -INFINITY, false},
         {{1e308, -1e308, 0}, {1e308, 1, 1}, NAN, false},
-        {{1e-200, 0, 0}, {1e-200, 1, 1}, 0, true},              /* a product is smaller than all numbers   */
+        {{1e-200, 0, 0}, {1e-200, 1, 1}, 0, true},              /* a product underflows to zero            */
         {{1e-200, 0, 0}, {1e-200, 1, 1}, 5e-324, false},
         {{1e-160, 0, 0}, {1e-160, 1, 1}, 1e-320, true},         /* a denormal                              */
         {{1e-160, 0, 0}, {1e-160, 1, 1}, 0, false},
@@ -358,7 +358,7 @@ static void overflow_is_weighed_as_the_type_has_it(void)
 
 /* ---- many columns, many threads */
 
-/* Rows by entries over several windows of columns, and a small wrong entry far out. */
+/* Rows checked by entries over several windows of columns, with a small wrong entry in a late window. */
 static void wide_rows_are_checked_in_windows(void)
 {
     enum { COLUMNS = 200000 };
@@ -387,7 +387,8 @@ static void wide_rows_are_checked_in_windows(void)
     tulle_ctx_free(ctx);
 }
 
-/* C has 2^40 columns and four entries: what the check takes goes by these, and it finds a wrong one all the same. */
+/* C has 2^40 columns and four entries: time and memory of the check depend on the entries, and it finds a
+ * wrong one. */
 static void columns_without_entries_cost_nothing(void)
 {
     const int64_t far = ((int64_t)1 << 40) - 1;
@@ -424,7 +425,7 @@ static int cancel_later(void *user, const char *stage, double fraction)
     return ++*calls >= 3;
 }
 
-/* A check takes as long as a product, and can be cancelled as one; the next is whole. */
+/* A check takes as long as a product and can be cancelled in the same way; the next check is complete. */
 static void a_check_can_be_cancelled_half_way(void)
 {
     ref_types t = {TULLE_F64, TULLE_I32, TULLE_I32};
@@ -443,7 +444,7 @@ static void a_check_can_be_cancelled_half_way(void)
     tulle_ctx_free(ctx);
 }
 
-/* Long sums in double may drift by more than short ones; that is rounding all the same. */
+/* Long sums in double may have a larger error than short ones, but it is still rounding. */
 static void long_sums_of_one_sign_pass(void)
 {
     enum { LONG = 3000000 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * accumulators.c - the accumulators of both steps as tables, and the one function that starts their kernels.
+ * accumulators.c - tables of the accumulators of both steps, and the function that launches their kernels.
  *
- * A new one is its kernel file and a line here; which rows it gets is its class (kernels/classes.cl,
- * choose.cl) and the numbers of a policy.  CONTRIBUTING.md follows one of them from line to line. */
+ * A new one needs a kernel file and a line here; its class (kernels/classes.cl, choose.cl) and the numbers
+ * of a policy determine which rows it gets.  CONTRIBUTING.md explains one of them line by line. */
 #include "gpu/accumulators.h"
 
 #define ROWS_OF     ARG_ROWS, ARG_LIST
@@ -14,7 +14,7 @@
 #define SORT_ARGS                                                                                           \
     ROWS_OF, ARG_COUNTER, ARG_COUNTED, ARG_C_PTR, ARG_LO, ARG_SPAN, ARG_SLOTS, ARG_C_COL, ARG_C_VAL
 
-/* Rows that were hashed by a block come unordered. */
+/* Sorts rows that were hashed by a block, which leaves them unordered. */
 static const tl_way sort_rows = {
     .name = "sort", .first = CLASS_HASH, .sizes = 1, .kernel = TL_K_SORT_ROWS, .fit = tl_fit_sort,
     .args = {SORT_ARGS}};
@@ -23,7 +23,7 @@ static const char positions[] = "positions in rows of B";
 
 const tl_way tl_ways[2][TL_WAYS] = {
     {
-        /* symbolic: entries of C are counted */
+        /* symbolic: counts the entries of C */
         {.name = "empty", .first = CLASS_EMPTY, .sizes = 1, .kernel = TL_K_NONE},
         {.name = "direct", .first = CLASS_DIRECT, .sizes = 1, .kernel = TL_K_NONE},
         {.name = "bits",
@@ -105,7 +105,7 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .args = {ROWS_OF, PATTERNS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_C_PTR}},
     },
     {
-        /* numeric: columns and values */
+        /* numeric: computes columns and values */
         {.name = "empty", .first = CLASS_EMPTY, .sizes = 1, .kernel = TL_K_NONE},
         {.name = "direct",
          .share = "direct",
@@ -207,7 +207,7 @@ const tl_way *tl_way_of(int step, int c)
         ARG_C_PTR
 #define DENSE_FILL  LISTED, ARG_COUNTER, ARG_COUNTED, OPERANDS, ARG_LO, ARG_SPAN, ARG_SLOTS, RESULT
 
-/* One line: its rows in the trace, its share, its bins, kernel, sizes and arguments. */
+/* One descriptor: name of its rows in the trace, share, bins, kernel, fit and arguments. */
 #define DELTA_WAY(NAME, SHARE, FIRST, SIZES, KERNEL, FIT, ...)                                              \
     {.name = NAME, .share = SHARE, .first = FIRST, .sizes = SIZES, .kernel = KERNEL, .fit = FIT,            \
      .args = {__VA_ARGS__}}
@@ -232,7 +232,7 @@ const tl_way tl_delta_ways[2][TL_DELTA_WAYS] = {
         DELTA_FILLS("dense", DELTA_DENSE, 1, tl_fit_delta_dense),
     }};
 
-/* What follows all bins. */
+/* Executed after all bins. */
 const tl_way tl_delta_redo[2] = {DELTA_COUNTS("redo", DELTA_DENSE, 1, tl_fit_delta_dense),
                                  DELTA_FILLS("redo", DELTA_DENSE, 1, tl_fit_delta_dense)};
 const tl_way tl_delta_sort = DELTA_WAY("sort", NULL, DELTA_HASH, DELTA_SIZES, TL_K_SORT_ROWS,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * analysis.c - what is known about the rows of a product: the block of metadata, limits of classes on the
- * device's board, the analysis itself, and counts that become row pointers.
+ * analysis.c - row metadata of a product: its memory, the limits of classes on the device's board, the
+ * analysis itself, and the scan that turns counts into row pointers.
  *
- * Memory: 14 bytes a row of A (18 with 64-bit columns) and 8 for each tile of rows, one block. */
+ * Memory: 14 bytes per row of A (18 with 64-bit columns) and 8 for each tile of rows, in one block. */
 #include "gpu/accumulators.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* The sentence about the row that a check found: of A or of B? */
+/* The error message for a bad row that a check found, which may be of A or of B. */
 tulle_status tl_bad_row(tl_product *p, uint32_t row)
 {
     tulle_status status = TULLE_OK;
@@ -19,7 +19,7 @@ done:
     return status;
 }
 
-/* ---- the block of metadata */
+/* ---- the memory block of the metadata */
 
 static uint64_t take(uint64_t *at, uint64_t bytes)
 {
@@ -30,7 +30,7 @@ static uint64_t take(uint64_t *at, uint64_t bytes)
 
 static uint32_t tile_items(uint32_t rows)
 {
-    uint32_t items = 1; /* enough tiles for the device, not more than a block likes to add up */
+    uint32_t items = 1; /* enough tiles to fill the device, but few enough for one block to sum */
     while (items < 8 && (uint64_t)items * 256 * 512 < rows) items *= 2;
     while ((uint64_t)items * 256 * 4096 < rows) items *= 2;
     return items;
@@ -43,7 +43,7 @@ static uint64_t tile_count(uint32_t rows)
 
 enum { METAS = 5 };
 
-/* Where each array begins; returns the bytes of all. */
+/* The offset of each array; returns the bytes of all. */
 static uint64_t lay_meta(const tl_product *p, uint64_t offset[METAS])
 {
     uint64_t at = 0, n = p->rows, idx = (uint64_t)p->types.idx / 8;
@@ -76,7 +76,7 @@ done:
     return status;
 }
 
-/* Limits change with types, policy and accumulator: uploaded only then. */
+/* Uploads the limits, if they have changed; they depend on types, policy and accumulator. */
 static tulle_status send_limits(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -115,8 +115,8 @@ static tulle_status analyze(tl_product *p)
     tl_kernel_id need[] = {TL_K_ANALYZE, TL_K_TILES, TL_K_OFFSETS};
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     uint32_t threads = caps->cpu ? 32 : 256,
-             team = tl_team_log2(p->gpu, p->a_nnz, p->rows); /* a thread for each class at least */
-    /* enough blocks for the device, but a row at least for each team of a block */
+             team = tl_team_log2(p->gpu, p->a_nnz, p->rows); /* at least a thread for each class */
+    /* enough blocks to fill the device, but at least one row for each team of a block */
     uint64_t stretch = (uint64_t)p->rows / (caps->processors * 16 + 1) + 1;
     if (stretch < threads >> team) stretch = threads >> team;
     if (stretch > threads) stretch = threads;
@@ -136,12 +136,13 @@ done:
     return status;
 }
 
-/* What each class of rows gets; rows of few products are nothing special on the short road. */
+/* The sizes of each class; on the fast path for small products rows with few products have no special
+ * class. */
 tulle_status tl_product_sizes(tl_product *p, tl_types keys, bool numeric, bool few)
 {
     tl_recipe recipe = *p->request.recipe;
     if (!few) recipe.few = TL_DIRECT;
-    /* before anything is known the rows of B that count are taken to be of average length */
+    /* before the analysis, assume that the rows of B in use have average length */
     uint64_t mean = p->request.B->rows ? (uint64_t)(p->request.B->nnz / p->request.B->rows) : 0;
     for (int step = 0; step <= numeric; step++)
         tl_sizes_make(p->gpu, &recipe, keys, mean, step, &p->sizes[step]);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * budget.c - how much a product needs, told where its memory limit is too small.
+ * budget.c - the memory that a product needs, for the error message if its memory limit is too small.
  *
- * The pool (pool.c) refuses the request that would pass the limit; by then it is known only what the product
- * has and what it asked for.  The sentence is to name a number that helps, so what is still to come is added
- * up here: all of it once C is counted; at most so much once rows are analyzed; before that, what it takes to
- * get so far.  Whoever raises the limit to that number gets a product, or one more number. */
+ * The pool (pool.c) refuses a request that would exceed the limit; at that point only the memory already
+ * taken and the request are known.  To give a sufficient limit in the message, the later requests are added
+ * up here: exactly after C is counted; as an upper bound after rows are analyzed; before that, only those up
+ * to the analysis, so that with the limit raised accordingly the call may fail once more, with a larger
+ * number. */
 #include "gpu/product.h"
 #include <inttypes.h>
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The arrays of an operand on their way: copies from the host, then columns and row pointers made wider. */
+/* Memory for the arrays of an operand: copies from the host, then columns and row pointers widened. */
 static void add_operand(const tl_product *p, const tulle_csr *M, int64_t rows, uint64_t *now, uint64_t *more)
 {
     uint64_t idx = tl_index_size(M->idx_type), ptr = tl_index_size(M->ptr_type), nnz = (uint64_t)M->nnz;
@@ -19,7 +20,7 @@ static void add_operand(const tl_product *p, const tulle_csr *M, int64_t rows, u
     if (copied || rows != M->rows) *now += tl_dmem_round(((uint64_t)rows + 1) * ptr);
     if (copied) *now += tl_dmem_round(nnz * idx);
     if (copied && p->request.values && nnz) *now += tl_dmem_round(nnz * tl_type_size(M->val_type));
-    if (wide) {                         /* the narrow columns go once the wide ones are there */
+    if (wide) {                         /* the narrow columns are freed after the conversion */
         uint64_t narrow = copied ? tl_dmem_round(nnz * idx) : 0;
         *more = larger(*more, narrow);
         *now += tl_dmem_round(nnz * 8) - narrow;
@@ -32,7 +33,7 @@ static uint64_t pointers_of(const tl_product *p, int bits)
     return tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)bits / 8);
 }
 
-/* Until rows are analyzed. */
+/* Memory up to the end of the analysis. */
 static uint64_t to_begin(const tl_product *p)
 {
     const tl_gpu_request *r = &p->request;
@@ -52,7 +53,7 @@ static uint64_t values_of(const tl_product *p, int64_t nnz)
     return tl_dmem_round((uint64_t)nnz * tl_type_size((tulle_type)p->types.val));
 }
 
-/* C itself but for its row pointers, and the copies that it may go through afterwards. */
+/* C without its row pointers, and the copies of it that may be made afterwards. */
 static uint64_t of_c(const tl_product *p, int64_t nnz, tl_step_need numeric)
 {
     const tl_gpu_request *r = &p->request;
@@ -66,8 +67,8 @@ static uint64_t of_c(const tl_product *p, int64_t nnz, tl_step_need numeric)
     return c + numeric.lists + larger(numeric.scratch, larger(again, drop));
 }
 
-/* A plan of this pattern: while it is made, values that runs will be given are beside it for once, then a
- * copy of the pattern, which stays where it is on the device. */
+/* A plan for this pattern: while it is created, arrays for the values that runs will pass are needed once;
+ * then a copy of the pattern, which remains if it is on the device. */
 static uint64_t of_plan(const tl_product *p, int64_t nnz, tl_step_need numeric)
 {
     const tl_gpu_request *r = &p->request;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * check.c - is a view in order?  A device finds the first bad row (kernels/check.cl), the host says what is
- * wrong with it. */
+ * check.c - validates a view: the device finds the first bad row (kernels/check.cl), the host determines what
+ * is wrong with it. */
 #include "gpu/engine.h"
 
 uint32_t tl_team_log2(const tl_gpu *gpu, int64_t nnz, int64_t rows)
@@ -35,7 +35,7 @@ done:
     return status;
 }
 
-/* The host's own check, of a copy where the view lies on the device. */
+/* The check on the host; if the view is on the device, of a copy. */
 tulle_status tl_check_tell(tl_base *b, tl_gpu *gpu, const tulle_csr *M, const char *name)
 {
     tulle_status status = TULLE_OK;

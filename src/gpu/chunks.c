@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by
- * row on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
+ * chunks.c - passes X and Y, on host or device and in either order, to the kernels as chunks of columns that
+ * are row-major on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
- *   on the device, row by row    used as it lies
- *   on the device, by columns    a chunk is turned into workspace and, of Y, back
- *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent;
- *   Y comes
- *                                back the same way
- *   on the host, by columns      the same of columns, and the device turns them
+ *   on the device, row-major       used in place
+ *   on the device, column-major    a chunk is transposed into workspace and, for Y, back
+ *   on the host, row-major         host threads gather the rows of a chunk in parts, which are sent to the
+ *                                  device; Y is returned in the same way
+ *   on the host, column-major      the same for columns; the device transposes them
  *
- * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the
- * parts pass through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is
- * over, unpacks what came back when its turn comes, and never waits for more than that.  So the host's
- * gathering, copies in both directions and kernels go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane,
- * one thing after the other (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns,
- * if memory allows.
+ * If both are on the device, all work is enqueued chunk after chunk.  Otherwise chunk i uses lane 1 + i%2,
+ * and parts are transferred through a ring of pinned slots: the host fills a slot as soon as the previous
+ * copy from it is complete, and unpacks a returned part when the slot is needed again; it waits for nothing
+ * else.  So gathering on the host, copies in both directions and kernels overlap.  TULLE_SPMM_OVERLAP=off:
+ * one lane and no overlap (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if
+ * memory allows.
  *
- * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from
- * the host, for each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept
+ * Device memory: for each lane, a chunk of each of X and Y unless it is used in place, two if it is
+ * column-major on the host; as many columns as the limit allows, at least one.  Host memory, pinned and kept
  * with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
 #include "gpu/spmm.h"
@@ -30,38 +29,38 @@
 enum {
     WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS / 2,
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
-    SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
-    VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
-    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where
-                                         * they are fewer */
-    LINK = 64,                          /* how much faster device memory is than the way to the host */
-    CHUNKS = 16,                        /* that the columns are cut into, where there are enough    */
+    SMALL = 1 << 20,                    /* bytes; smaller host matrices do not use several lanes    */
+    VECTOR = 16,                        /* bytes of a vector load                                    */
+    LINE = 2048,                        /* bytes of a row of a chunk, below which the host gathers at half
+                                         * the speed */
+    LINK = 64,                          /* ratio of bandwidths: device memory to host link          */
+    CHUNKS = 16,                        /* number of chunks, if there are enough columns            */
     CHUNK_MOST = 1 << 30,               /* bytes of X and Y in a chunk from the host                */
-    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only turned                     */
-    TURNED_COLUMNS = 128,               /* but not fewer columns than that                          */
+    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only transposed                 */
+    TURNED_COLUMNS = 128,               /* but such a chunk has at least so many columns            */
     COLUMNS_MOST = 1 << 30,
     THREADS = 256, TILE_LOG2 = 10       /* of kernels/dense.cl                                      */
 };
 
-typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
+typedef enum { IN_PLACE, TRANSPOSED, FROM_HOST } method;
 
-typedef struct side {
+typedef struct operand {
     tulle_dense M;
-    uint64_t    at;                     /* values before the first                                  */
-    road        road;
+    uint64_t    at;                     /* offset of the first value, in values                     */
+    method      method;
     tl_dmem     chunk[WAYS_MOST];
-} side;
+} operand;
 
-/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a
- * column where it lies by columns. */
+/* The part of a matrix in a slot: `length` values, from `at` on, of each of `lines` lines.  A line is a row
+ * of a row-major matrix, or a column of a column-major one. */
 typedef struct part {
     int64_t line, lines, at, length;
 } part;
 
 typedef struct slot {
     char *p;
-    bool  busy;                         /* a copy has it, flag and all                              */
-    bool  back;                         /* and brings this part of Y                                */
+    bool  busy;                         /* in use by a copy whose flag is set behind it             */
+    bool  back;                         /* the copy returns this part of Y                          */
     part  part;
 } slot;
 
@@ -73,11 +72,11 @@ typedef struct run {
     tl_gpu_spmm     *s;
     tl_types         types;
     tl_c64           alpha, beta;
-    side             X, Y;
+    operand          X, Y;
     size_t           size;              /* of a value                                               */
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
-    bool             staged;            /* something comes from the host                            */
+    bool             staged;            /* X or Y is on the host                                    */
     bool             overlap;
     slot             slot[SLOTS];
     int              slots, next;
@@ -94,34 +93,34 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The device turns it. */
-static bool is_turned(const side *m)
+/* Must the device transpose it? */
+static bool is_transposed(const operand *m)
 {
-    return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
+    return m->method != IN_PLACE && m->M.order == TULLE_BY_COLS;
 }
 
-/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at
- * such a multiple. */
-static int64_t pitch_of(const side *m, int64_t cols)
+/* The leading dimension of a chunk, in values; kernels use loads of 16 bytes if every row is aligned to
+ * that. */
+static int64_t pitch_of(const operand *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
-    return is_turned(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+    return is_transposed(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
-/* Bytes of a chunk that the kernels see. */
-static uint64_t seen_bytes(const side *m, int64_t cols)
+/* Bytes of a chunk in the layout for the kernels. */
+static uint64_t seen_bytes(const operand *m, int64_t cols)
 {
     return (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
 }
 
-/* Columns come from the host that the device turns: a single one lies both ways. */
-static bool has_two(const side *m, int64_t cols)
+/* Are columns sent from the host and transposed on the device?  A single column needs no transpose. */
+static bool has_two(const operand *m, int64_t cols)
 {
-    return m->road == FROM_HOST && is_turned(m) && cols > 1;
+    return m->method == FROM_HOST && is_transposed(m) && cols > 1;
 }
 
-/* Behind them, columns from the host as they came. */
-static tl_dmem as_it_came(const side *m, int way, int64_t cols)
+/* The columns from the host before the transpose, stored after the chunk. */
+static tl_dmem untransposed(const operand *m, int way, int64_t cols)
 {
     if (!has_two(m, cols)) return m->chunk[way];
     return (tl_dmem){m->chunk[way].handle,
@@ -153,7 +152,7 @@ static uint32_t threads_for(const tl_gpu *gpu)
     return gpu->caps.threads_block < THREADS ? gpu->caps.threads_block : THREADS;
 }
 
-/* Lines of a tile: 32, more where lines are short, fewer where there are few. */
+/* Lines of a tile: 32, more if lines are short, fewer if there are few. */
 static uint32_t tile_lines(uint64_t lines, uint64_t length)
 {
     uint32_t high = tl_log2_up(lines), wide = tl_log2_up(length);
@@ -164,8 +163,8 @@ static uint32_t tile_lines(uint64_t lines, uint64_t length)
 
 typedef struct lines { tl_dmem mem; uint64_t at, ld; } lines;
 
-/* `count` lines of `length` values become `length` lines of `count`. */
-static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
+/* Transposes `count` lines of `length` values. */
+static tulle_status transpose(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
 {
     uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
     uint64_t tiles = ((((uint64_t)count - 1) >> high) + 1) * ((((uint64_t)length - 1) >> wide) + 1);
@@ -184,17 +183,17 @@ static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, 
 
 typedef struct carry {
     const run  *r;
-    const side *of;
+    const operand *of;
     const slot *in;
     bool        back;
 } carry;
 
-static char *host_at(const run *r, const side *m, int64_t line, int64_t at)
+static char *host_at(const run *r, const operand *m, int64_t line, int64_t at)
 {
     return (char *)m->M.values + (m->at + (size_t)(line * m->M.ld + at)) * r->size;
 }
 
-/* Each thread takes its share of the bytes, wherever lines end. */
+/* Each thread copies an equal number of bytes; its share may begin within a line. */
 static void carry_work(void *arg, int thread, int threads)
 {
     const carry *c = arg;
@@ -209,7 +208,7 @@ static void carry_work(void *arg, int thread, int threads)
     }
 }
 
-static void carry_part(const run *r, const side *m, const slot *k, bool back)
+static void carry_part(const run *r, const operand *m, const slot *k, bool back)
 {
     carry c = {r, m, k, back};
     tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.lines * k->part.length), carry_work, &c);
@@ -217,7 +216,7 @@ static void carry_part(const run *r, const side *m, const slot *k, bool back)
 
 /* ---- the ring */
 
-/* Slot i is free when this returns; what it brought is where it belongs. */
+/* Waits until slot i is free; a returned part of Y has then been unpacked. */
 static tulle_status finish(run *r, int i)
 {
     tulle_status status = TULLE_OK;
@@ -230,8 +229,8 @@ done:
     return status;
 }
 
-/* The slot is busy until its flag is reached; without overlap the host waits for that here. */
-static tulle_status give(run *r, int lane, int i, bool back)
+/* Sets the flag of a slot, which is busy until it is reached; without overlap the host waits for it here. */
+static tulle_status set_flag(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;
     TRY(r->driver->flag(r->b, r->device, lane, i));
@@ -242,9 +241,10 @@ done:
     return status;
 }
 
-/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one
- * that is longer than a slot. */
-static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
+/* Copies columns of a host matrix to the device or back, in parts of whole lines, or of pieces of a line that
+ * is longer than a slot. */
+static tulle_status pass(run *r, const operand *m, int lane, int64_t col, int64_t cols, tl_dmem there,
+                         bool back)
 {
     tulle_status status = TULLE_OK;
     const bool by_cols = m->M.order == TULLE_BY_COLS;
@@ -269,7 +269,7 @@ static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t c
             carry_part(r, m, s, false);
             TRY(r->driver->send(r->b, r->device, lane, to, s->p, bytes));
         }
-        TRY(give(r, lane, i, back));
+        TRY(set_flag(r, lane, i, back));
     }
 done:
     return status;
@@ -277,31 +277,32 @@ done:
 
 /* ---- one chunk */
 
-/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came.
- */
-static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
+/* The columns, on the device, of a matrix to be transposed: the caller's array, or those sent from the
+ * host. */
+static lines columns_at(const operand *m, int way, int64_t col, int64_t cols)
 {
-    if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
+    if (m->method == FROM_HOST) return (lines){untransposed(m, way, cols), 0, (uint64_t)m->M.rows};
     return (lines){
         {(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
 }
 
-/* Where the kernels find the columns of a matrix, and the columns there where they are read. */
-static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read,
+/* The place where the kernels access the columns of a matrix; the columns are copied there if they are
+ * read. */
+static tulle_status bring(run *r, const operand *m, int way, int lane, int64_t col, int64_t cols, bool read,
                           lines *place)
 {
     tulle_status status = TULLE_OK;
     const tulle_dense *M = &m->M;
-    if (m->road == AS_IT_LIES) {
+    if (m->method == IN_PLACE) {
         *place = (lines){{(uint64_t)(uintptr_t)M->values, 0}, m->at + (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
     *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(m, cols)};
     if (!read) return TULLE_OK;
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), false));
-    if (m->road == TURNED || has_two(m, cols))
-        TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), false));
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
 done:
     return status;
 }
@@ -309,11 +310,11 @@ done:
 static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
 {
     tulle_status status = TULLE_OK;
-    const side *m = &r->Y;
-    if (m->road == TURNED || has_two(m, cols))
-        TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), true));
+    const operand *m = &r->Y;
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), true));
 done:
     return status;
 }
@@ -355,28 +356,28 @@ done:
     return status;
 }
 
-/* ---- how many columns, how many lanes, and the memory for them */
+/* ---- number of columns, number of lanes, and the memory for them */
 
-/* Of a chunk of so many columns. */
-static uint64_t side_bytes(const side *m, int64_t cols)
+/* Bytes of a chunk of so many columns. */
+static uint64_t operand_bytes(const operand *m, int64_t cols)
 {
-    const side none = {.M = m->M, .road = m->road};
-    if (m->road == AS_IT_LIES) return 0;
+    const operand none = {.M = m->M, .method = m->method};
+    if (m->method == IN_PLACE) return 0;
     if (!has_two(m, cols)) return seen_bytes(m, cols);
-    return as_it_came(&none, 0, cols).offset
+    return untransposed(&none, 0, cols).offset
            + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
 }
 
-/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
+/* Device bytes per column of a chunk: X, Y, and the partial sums of long rows. */
 static uint64_t column_bytes(const run *r)
 {
-    return side_bytes(&r->X, 1) + side_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
+    return operand_bytes(&r->X, 1) + operand_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
 }
 
-/* Of all chunks and sums for so many lanes, as the pool counts them. */
+/* Bytes of all chunks and partial sums for so many lanes, rounded as by the pool. */
 static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
 {
-    const uint64_t parts[] = {side_bytes(&r->X, cols), side_bytes(&r->Y, cols),
+    const uint64_t parts[] = {operand_bytes(&r->X, cols), operand_bytes(&r->Y, cols),
                               r->s->pieces.parts * (uint64_t)cols * r->size};
     uint64_t bytes = 0;
     for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
@@ -388,7 +389,7 @@ static int64_t at_least_one(uint64_t columns, int64_t most)
     return columns < 1 ? 1 : columns < (uint64_t)most ? (int64_t)columns : most;
 }
 
-/* Rows of a chunk are whole vectors, where there is more than one. */
+/* Rounds the width down to whole vectors, if there is more than one. */
 static int64_t even(const run *r, int64_t width)
 {
     int64_t vector = VECTOR / (int64_t)r->size;
@@ -397,18 +398,18 @@ static int64_t even(const run *r, int64_t width)
 
 static double staged_bytes(const run *r)
 {
-    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0)
-                  + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
+    double rows = (r->X.method == FROM_HOST ? (double)r->X.M.rows : 0)
+                  + (r->Y.method == FROM_HOST ? (double)r->Y.M.rows : 0);
     return rows * (double)r->cols * (double)r->size;
 }
 
-static bool comes_in(const side *m, tulle_order order)
+static bool comes_in(const operand *m, tulle_order order)
 {
-    return m->road == FROM_HOST && m->M.order == order;
+    return m->method == FROM_HOST && m->M.order == order;
 }
 
-/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took
- * to come; the host gathers long stretches of its rows, and fills a slot with columns. */
+/* The smallest efficient width.  A kernel reads all of A for a chunk, which should not take longer than the
+ * transfer of the chunk; the host should gather long parts of its rows, and fill a slot with columns. */
 static int64_t least_width(const run *r)
 {
     double bytes = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
@@ -419,7 +420,7 @@ static int64_t least_width(const run *r)
     return ((int64_t)bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
 }
 
-/* What would be best if memory were no matter. */
+/* The best width if memory is not limited. */
 static int64_t best_width(const run *r, uint64_t each)
 {
     int64_t all = least(r->cols, COLUMNS_MOST), line = least_width(r);
@@ -434,7 +435,7 @@ static int64_t best_width(const run *r, uint64_t each)
     return least(width < line ? line : width, all);
 }
 
-/* The driver is asked only where it matters: that takes time. */
+/* The driver is queried only if it matters, since that takes time. */
 static uint64_t free_bytes(const run *r, uint64_t wanted)
 {
     uint64_t once = r->driver->caps(r->device)->memory_free;
@@ -479,17 +480,17 @@ static tulle_status ask_chunks(run *r)
     tulle_status status = TULLE_OK;
     for (int i = 0; i < r->ways; i++) {
         TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
-        if (r->X.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
-        if (r->Y.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
+        if (r->X.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
+        if (r->Y.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
     }
 done:
     if (status != TULLE_OK) free_chunks(r);
     return status;
 }
 
-/* Fewer columns, then one lane, where the device has less than it was thought to have. */
+/* Allocates the chunks.  If the device has less memory than expected: fewer columns, then a single lane. */
 static tulle_status make_chunks(run *r)
 {
     tulle_status status;
@@ -501,15 +502,15 @@ static tulle_status make_chunks(run *r)
     return status;
 }
 
-/* Slots for parts of chunks; a row at least.  Less memory makes smaller slots. */
+/* Allocates slots for parts of chunks, each for at least one row; smaller slots if memory is short. */
 static tulle_status make_slots(run *r)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = r->gpu;
     uint64_t row = (uint64_t)r->width * r->size, rows = 1;
     if (!r->staged) return TULLE_OK;
-    if (r->X.road == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
-    if (r->Y.road == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
+    if (r->X.method == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
+    if (r->Y.method == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
     uint64_t bytes = rows > SLOT_MOST / row ? SLOT_MOST : rows * row;
     r->slots = chunks_of(r) == 1 && rows * row <= bytes ? 3 : SLOTS;
     for (;;) {
@@ -529,17 +530,17 @@ static tulle_status make_slots(run *r)
     return status;
 }
 
-/* ---- all of it */
+/* ---- all columns */
 
-/* A single column is row by row, too. */
-static side side_of(const tulle_dense *M, uint64_t at)
+/* A single column is row-major, too. */
+static operand operand_of(const tulle_dense *M, uint64_t at)
 {
-    side s = {.M = *M, .at = at};
+    operand s = {.M = *M, .at = at};
     if (M->order == TULLE_BY_COLS && M->cols == 1) {
         s.M.order = TULLE_BY_ROWS;
         s.M.ld = 1;
     }
-    s.road = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TURNED : AS_IT_LIES;
+    s.method = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TRANSPOSED : IN_PLACE;
     return s;
 }
 
@@ -562,16 +563,16 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
              .alpha = alpha,
              .beta = beta,
              .types = dense_types(Y->val_type),
-             .X = side_of(X, 0),
-             .Y = side_of(Y, y_at),
+             .X = operand_of(X, 0),
+             .Y = operand_of(Y, y_at),
              .size = tl_type_size(Y->val_type),
              .cols = Y->cols};
     double start = tl_gpu_now(gpu), compiling = 0;
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
-    r.staged = r.X.road == FROM_HOST || r.Y.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST || r.Y.method == FROM_HOST;
     bool ends_here = !gpu->foreign || Y->place == TULLE_HOST, timed = !r.staged && ends_here;
-    if (is_turned(&r.X) || is_turned(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X) || is_transposed(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(choose(&r));
     TRY(make_chunks(&r));
     TRY(make_slots(&r));
@@ -589,7 +590,7 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     stats->sec_numeric = tl_gpu_now(gpu) - start;
     timed =
         timed
-        && tl_gpu_compiling(gpu) == compiling; /* else the device waited for its kernels between the marks */
+        && tl_gpu_compiling(gpu) == compiling; /* else the time between the marks includes compilation */
     if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
     stats->waits += (int)(r.driver->waits(r.device) - waits);
     if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
@@ -603,13 +604,13 @@ done:
 
 bool tl_columns_travel(const tulle_dense *M)
 {
-    return side_of(M, 0).road != AS_IT_LIES;
+    return operand_of(M, 0).method != IN_PLACE;
 }
 
 uint64_t tl_columns_bytes(const tulle_dense *M, int64_t cols)
 {
-    side s = side_of(M, 0);
-    return side_bytes(&s, cols);
+    operand s = operand_of(M, 0);
+    return operand_bytes(&s, cols);
 }
 
 tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols,
@@ -618,14 +619,14 @@ tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, 
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s,
-             .types = dense_types(M->val_type), .X = side_of(M, 0),
+             .types = dense_types(M->val_type), .X = operand_of(M, 0),
              .size = tl_type_size(M->val_type), .cols = cols, .width = cols, .ways = 1, .overlap = true};
     lines place;
     *ld = pitch_of(&r.X, cols);
-    r.staged = r.X.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST;
     r.X.chunk[0] = to;
     if (M->rows == 0) return TULLE_OK;
-    if (is_turned(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(make_slots(&r));
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
@@ -642,7 +643,7 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
     tl_types types = dense_types(Y->val_type);
     if (count == 0 || length == 0 || (beta.re == 1 && beta.im == 0)) return TULLE_OK;
     if (Y->place == TULLE_HOST) return tl_spmm_scale(b, &(tl_spmm_request){.Y = Y, .beta = beta});
-    if (Y->ld == length) {              /* no gaps: one long line */
+    if (Y->ld == length) {              /* contiguous: one long line */
         length *= count;
         count = 1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuda.h - the part of the CUDA driver API that tulle uses, declared here so that no headers are needed to
- * build, and the library opened at run time.  Names of types and constants are CUDA's.
+ * cuda.h - the part of the CUDA driver API that tulle uses, declared here so that building needs no CUDA
+ * headers; the library is opened at run time.  Names of types and constants are CUDA's.
  *
  * The library is libcuda.so.1, or $TULLE_LIBCUDA (a path; tests put a driver without a device there). */
 #ifndef TL_CUDA_H
@@ -88,11 +88,12 @@ typedef struct tl_cuda {
 #undef TL_CUDA_MEMBER
 } tl_cuda;
 
-/* The library, its functions, and cuInit; false: why has the sentence.  count: devices, at least one. */
+/* Opens the library, looks up its functions, and calls cuInit; false: why has the message.  count: the number
+ * of devices, at least one. */
 bool tl_cuda_open(tl_cuda *cu, int *count, char *why, size_t why_bytes);
 void tl_cuda_close(tl_cuda *cu);
 
-/* What device `index` can do, without making a context on it. */
+/* The properties of device `index`, without creating a context on it. */
 void tl_cuda_caps(const tl_cuda *cu, int index, tl_caps *caps);
 
 /* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" */

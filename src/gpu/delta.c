@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * delta.c - the two steps of DeltaSPARSE (Yang, Zhang and Ma, "DeltaSPARSE: High-Performance Sparse General
- * Matrix-Matrix Multiplication on Multi-GPU Systems"): its hybrid accumulator, and its local scheduling,
- * which a decision tree turns on.
+ * Matrix-Matrix Multiplication on Multi-GPU Systems"): its hybrid accumulator, and its local scheduling
+ * (binning), which is enabled by a decision tree.
  *
- *   analysis -> wait -> (bins -> wait) -> hash, what it gives up by a dense bitmap -> row pointers -> wait
- *   -> C allocated -> (bins -> wait) -> hash and dense -> long hashed rows sorted
+ *   analysis -> wait -> (bins -> wait) -> hash, rows that fail by a dense bitmap -> row pointers -> wait ->
+ *   C allocated -> (bins -> wait) -> hash and dense -> long hashed rows sorted
  *
- * With scheduling a launch takes the rows of one bin; without, one takes all rows, in the smallest table that
- * holds the longest of them, and what has no place there is listed and taken by the dense array, as in
- * Algorithm 1.  Memory: 13 bytes a row, lists and marks, from the first step to the last. */
+ * With scheduling there is a launch for the rows of each bin; without, one for all rows, with the smallest
+ * hash table that holds the longest of them.  Rows that do not fit are listed and computed with the dense
+ * array, as in Algorithm 1.  Memory: 13 bytes per row for lists and flags, from the first step to the
+ * last. */
 #include "gpu/accumulators.h"
 #include <inttypes.h>
 #include <string.h>
@@ -17,9 +18,9 @@
 _Static_assert(DELTA_SIZES == TL_DELTA_BINS && DELTA_WORDS * 8 <= TL_ALIGN && DELTA_CURSORS * 4 <= TL_ALIGN,
                "bins");
 enum {
-    GROUP_CPU = 8,                      /* threads of a block on a CPU, which compiles for each size */
+    GROUP_CPU = 8,                      /* threads per block on a CPU, which compiles for each size  */
     BLOCKS_MOST = 1 << 30,
-    NOTED = 2 * TL_BOARD_SUM,           /* where in the note both boards come, behind the analysis'  */
+    NOTED = 2 * TL_BOARD_SUM,           /* offset in the note of both boards, after the analysis     */
     PARTS = 6
 };
 _Static_assert(NOTED + 2 * TL_ALIGN <= TL_NOTE_BYTES, "the note is too small");
@@ -29,7 +30,7 @@ static const tl_delta *numbers_of(const tl_product *p)
     return p->request.recipe->delta;
 }
 
-/* A word of the cursors, which came to the note behind the board at this byte. */
+/* A word of the cursors, which were copied to the note after the board, from this byte on. */
 static uint32_t cursor_at(const tl_product *p, uint64_t byte, int cursor)
 {
     uint32_t word;
@@ -58,7 +59,7 @@ static tl_step_need lists(const tl_product *p)
 
 static tl_step_need needs(tl_product *p, int step)
 {
-    (void)step;                         /* both use the same */
+    (void)step;                         /* the same for both */
     return lists(p);
 }
 
@@ -82,7 +83,7 @@ static void forget(tl_product *p)
     memset(&p->delta, 0, sizeof p->delta);
 }
 
-/* ---- what each bin gets on this device */
+/* ---- sizes of the bins on this device */
 
 static tl_types types_of(const tl_product *p)
 {
@@ -102,7 +103,7 @@ static uint32_t count_most(const tl_product *p)
     return p->gpu->delta_sort >= 0 ? (uint32_t)p->gpu->delta_sort : numbers_of(p)->count_most;
 }
 
-/* Entries from which on a row is dense: more than the share of the columns that the policy has. */
+/* The number of entries from which a row counts as dense: more than the policy's share of the columns. */
 static uint32_t dense_from(const tl_product *p)
 {
     double share = numbers_of(p)->density * (double)p->request.B->cols;
@@ -116,7 +117,7 @@ static uint32_t table_bytes(const tl_product *p, int step, int size)
     return numbers_of(p)->bin[step][size].slots * (val + (uint32_t)types.key / 8);
 }
 
-/* How many of the tables fit: those of the first so many bins.  Rows beyond them are dense. */
+/* The number of hash tables that fit on this device, counted from the smallest.  Longer rows are dense. */
 static int tables(const tl_product *p, int step)
 {
     int size = 0;
@@ -134,7 +135,7 @@ static uint64_t longest_row(const tl_product *p, int step)
     return step ? p->note[1][SUM_MAX_NNZ] : p->note[0][SUM_MAX_PRODUCTS];
 }
 
-/* ---- is it worth sorting rows into bins? */
+/* ---- whether to sort rows into bins */
 
 static bool has_trees(const tl_gpu *gpu)
 {
@@ -205,14 +206,14 @@ static void tell(const tl_product *p, int step)
                  name, numbers_of(p)->bin[step][s->only].slots, numbers_of(p)->bin[step][s->only].most);
 }
 
-/* What both kernels begin with. */
+/* The arguments that both kernels begin with. */
 enum { BIN_ARGS = 10 };
 static void bin_args(const tl_product *p, int step, tl_arg args[BIN_ARGS])
 {
     const int open = tables(p, step);
     const tl_arg first[] = {TL_U32(p->rows), TL_U32(step), TL_U32(dense_from(p))};
     memcpy(args, first, sizeof first);
-    for (int i = 0; i < DELTA_SIZES; i++) {     /* what does not fit takes nothing that smaller ones do not */
+    for (int i = 0; i < DELTA_SIZES; i++) {     /* tables that do not fit: limit of the last that does */
         const int size = i < open ? i : open - 1;
         args[3 + i] = (tl_arg)TL_U32(size < 0 ? 0 : numbers_of(p)->bin[step][size].most);
     }
@@ -255,11 +256,11 @@ static tulle_status balance(tl_product *p, int step)
 {
     tulle_status status = TULLE_OK;
     tl_delta_step *s = &p->delta.step[step];
-    if (step) {                         /* came with the row pointers */
+    if (step) {                         /* read together with the row pointers */
         p->delta.collided = cursor_at(p, NOTED, DELTA_COLLIDED);
         tl_trace(p->b, "symbolic step: %u rows were redone by a dense bitmap, the keys of %u collided",
                  cursor_at(p, NOTED, DELTA_REDO), p->delta.collided);
-    } else if (!p->gpu->delta_looked) {         /* nobody prepared for it */
+    } else if (!p->gpu->delta_looked) {         /* tl_delta_ready() was not called */
         TRY(tl_delta_ready(p->b, p->gpu));
     }
     TRY(make_room(p));
@@ -275,7 +276,7 @@ done:
     return status;
 }
 
-/* ---- what each launch gets: blocks, threads and shared memory for the rows of a bin */
+/* ---- blocks, threads and shared memory for the rows of a bin */
 
 void tl_fit_delta_hash(const tl_product *p, tl_job *j)
 {
@@ -288,8 +289,8 @@ void tl_fit_delta_hash(const tl_product *p, tl_job *j)
     j->blocks = j->rows < BLOCKS_MOST ? j->rows : BLOCKS_MOST;
 }
 
-/* A word of bits for 32 columns; with values, these and the place of the word in the row as well.  columns:
- * what a window should hold if it can.  Slots are words (symbolic) or columns (numeric). */
+/* A word of the bitmap for each 32 columns; in the numeric step also the values and a word for the position
+ * in the row.  columns: the window size to aim at.  Slots are words (symbolic) or columns (numeric). */
 static void fit_window(const tl_product *p, tl_job *j, uint32_t threads, uint64_t columns)
 {
     const tl_caps *caps = &p->gpu->caps;
@@ -310,7 +311,7 @@ void tl_fit_delta_dense(const tl_product *p, tl_job *j)
     fit_window(p, j, numbers_of(p)->dense_threads, UINT64_MAX);
 }
 
-/* So many columns has a product whose rows of this size are dense. */
+/* Uses the number of columns of a product in which rows of this size are dense. */
 void tl_fit_delta_narrow(const tl_product *p, tl_job *j)
 {
     const tl_delta *d = numbers_of(p);
@@ -334,7 +335,7 @@ static const tl_way *way_of(int step, int bin)
     return way;
 }
 
-/* The rows of a bin: all of them in order where they are not sorted, else a part of the list. */
+/* The rows of a bin: a part of the list, or all rows in order if they are not sorted into bins. */
 static tl_job job_of(const tl_product *p, int step, int bin)
 {
     const tl_delta_step *s = &p->delta.step[step];
@@ -350,7 +351,7 @@ static tl_job job_of(const tl_product *p, int step, int bin)
     return j;
 }
 
-/* Rows of a list that a kernel before has made; cursors[cursor] has their number. */
+/* Rows listed by an earlier kernel; cursors[cursor] is their number. */
 static tl_job job_after(const tl_product *p, const tl_way *way, int step, uint32_t rows, tl_dmem list,
                         int cursor)
 {
@@ -376,7 +377,7 @@ static tulle_status start(tl_product *p, tl_job j, int lane)
                          j.way->args);
 }
 
-/* Might a row be given up?  In the numeric step bins are exact. */
+/* May a row fail in its hash table?  In the numeric step bins are exact. */
 static bool gives_up(const tl_product *p, int step)
 {
     const tl_delta_step *s = &p->delta.step[step];
@@ -386,7 +387,8 @@ static bool gives_up(const tl_product *p, int step)
            && (p->delta.collided || most > numbers_of(p)->bin[1][s->only].most || most >= dense_from(p));
 }
 
-/* Entries of the longest row that is left unsorted, and how many rows there are at most; 0: none. */
+/* Entries of the longest unsorted row, 0 if there are none; *rows: upper bound for the number of such
+ * rows. */
 static uint32_t unsorted(const tl_product *p, uint32_t *rows)
 {
     uint32_t longest = 0;
@@ -442,7 +444,7 @@ static tulle_status numeric(tl_product *p)
     const tl_kernel_id need[] = {TL_K_DELTA_HASH_FILL, TL_K_DELTA_DENSE_FILL, TL_K_SORT_ROWS};
     uint32_t rows, longest = unsorted(p, &rows);
     TRY(tl_product_need(p, types_of(p), need, longest ? 3 : 2));
-    TRY(clear_boards(p));               /* a plan runs again */
+    TRY(clear_boards(p));               /* for plans, which run it again */
     TRY(run_bins(p, 1));
     TRY(tl_product_mark(p, "numeric"));
     if (longest) {
@@ -490,7 +492,7 @@ static tulle_status shares(tl_product *p, tulle_stats *stats)
             rows = cursor_at(p, 0, DELTA_REDO);
         }
         dense = (tulle_share){.name = "dense", .rows = (int64_t)rows, .products = (int64_t)redone};
-        hash.rows = (int64_t)p->rows - dense.rows;              /* those without entries among them */
+        hash.rows = (int64_t)p->rows - dense.rows;              /* including those without entries */
         hash.products = (int64_t)p->note[0][SUM_PRODUCTS] - dense.products;
     } else if (p->c_nnz) {
         dense.rows = p->rows;

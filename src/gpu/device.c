@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * device.c - devices by name: the list of all, opening one, sharing it until the last user is gone. */
+ * device.c - devices by name: lists all devices, opens one, and shares it until its last user releases it. */
 #include "gpu/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ bool tl_gpu_best(tl_base *b, char *name, size_t bytes)
     return found;
 }
 
-/* "cuda", "cuda:3": the driver and the number; false: it is neither. */
+/* Parses "cuda" or "cuda:3" into driver and index; false: not such a name. */
 static bool parse(const char *name, const tl_driver **driver, int *index)
 {
     for (int d = 0; d < DRIVERS; d++) {

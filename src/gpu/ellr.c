@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * ellr.c - A in ELLPACK-R on the device, and FastSpMM: T threads a row, Lc columns at a time
+ * ellr.c - A in ELLPACK-R on the device, and FastSpMM: T threads per row, Lc columns at a time
  * (kernels/ellr.cl).
  *
  * Ortega, Vazquez, Garcia, Garzon: FastSpMM, an efficient library for sparse matrix matrix product on GPUs
@@ -8,21 +8,21 @@
  * (Parallel Computing 38, 2012); the one below is our own.
  *
  * Device memory: T * N' * ceil(longest/T) columns and values and N' lengths of 4 bytes, where N' is the
- * number of rows, rounded up so that T*N' columns are whole lines of 128 bytes.  One long row makes all rows
- * long: what that would take is known beforehand, and where it is too much nothing is made and A stays in
- * CSR.  Where A fits, the padding costs memory but no time: no thread reads it. */
+ * number of rows, rounded up so that T*N' columns are whole cache lines of 128 bytes.  A single long row pads
+ * all rows to its length; the memory is therefore computed first, and if it is too much, A stays in CSR.
+ * Padding takes memory but no time, since no thread reads it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 
 enum {
     MOST_THREADS = 32, MOST_COLUMNS = 32, MOST_BLOCK = 256,     /* of the kernels */
-    LINE = 32,                          /* entries whose columns fill 128 bytes      */
-    SPAN = 64,                          /* groups of entries a thread copies: ellr.cl */
-    PADDED_MOST = 4,                    /* entries with padding, for each without    */
-    PADDED_FREE = 16 << 20,             /* bytes that may be padding only            */
-    ENTRIES_EACH = 4,                   /* of a row, that make a thread worth it     */
-    UNEVEN = 4,                         /* longest row against the mean              */
-    SUMS_BYTES = 64,                    /* of a thread's sums, in registers          */
+    LINE = 32,                          /* columns in a cache line of 128 bytes           */
+    SPAN = 64,                          /* groups of entries per thread, as in ellr.cl    */
+    PADDED_MOST = 4,                    /* entries with padding per entry, at most        */
+    PADDED_FREE = 16 << 20,             /* bytes of padding that are always allowed       */
+    ENTRIES_EACH = 4,                   /* entries of a row that justify another thread   */
+    UNEVEN = 4,                         /* ratio of the longest row to the mean           */
+    SUMS_BYTES = 64,                    /* sums of a thread, in registers                 */
     BLOCK = 128, BLOCK_LEAST = 64,
     ARRAYS = 3                          /* of ELLPACK-R                              */
 };
@@ -42,21 +42,21 @@ static uint32_t block_most(const tl_caps *caps)
 
 /* ---- the model
  *
- * T: a thread that has less than ENTRIES_EACH entries spends more on adding up sums than on products, so T is
- * at most a fourth of the mean length.  Two things make it larger, up to the mean length, beyond which
- * threads would have nothing to do: rows that are too few to fill the device with threads (half of what it
- * can hold keeps memory busy), and rows of very different length, where a warp of few rows waits less for the
- * longest of them.  A processor that runs the threads of a block one after the other gains nothing by more
- * than one; where teams talk through shared memory each step is two barriers, so that at most 4 are worth it.
+ * T: a thread with fewer than ENTRIES_EACH entries spends more time on the reduction than on products, so T
+ * is at most a quarter of the mean length.  It is increased, at most to the mean length (beyond which
+ * threads would idle), in two cases: if there are too few rows to fill the device with threads (half of what
+ * it can hold keeps memory busy), and if row lengths differ much, as a warp with fewer rows waits less for
+ * the longest of them.  On a CPU, which runs the threads of a block one after the other, T is 1; where the
+ * reduction goes through shared memory, each step takes two barriers, so T is at most 4.
  *
- * Lc: as many columns as 64 bytes of sums hold (16 float, 8 double): E and J are fetched once for all of
- * them, and a row of X comes in whole sectors of 32 bytes; twice as many cost registers, thus threads in
- * flight, which hide the way to X.  The paper finds 4 to 8 for float on 2010's devices, with little to gain
- * beyond.  Never more than there are, rounded up.
+ * Lc: the columns whose sums take 64 bytes (16 float, 8 double): E and J are fetched once for all of them,
+ * and X is read in whole sectors of 32 bytes.  Twice as many need more registers, and so leave fewer threads
+ * in flight to hide the latency of X.  The paper finds 4 to 8 best for float on devices of 2010, with little
+ * to gain beyond.  Never more than there are columns, rounded up.
  *
- * Block: 128 threads; 64 where that leaves processors without a second block.
+ * Block: 128 threads; 64 if there would be fewer than two blocks per multiprocessor.
  *
- * These numbers are reasoned, not measured; `tulle tune` tells what a matrix and a device make of them. */
+ * These numbers are estimates, not measured; `tulle tune` measures them for a matrix and a device. */
 
 static uint32_t model_threads(const tl_caps *caps, uint64_t rows, uint64_t mean, uint64_t most)
 {
@@ -108,7 +108,7 @@ tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
 
 /* ---- A */
 
-/* What A would take; true, and a sentence, where that is too much. */
+/* Would A take too much memory in ELLPACK-R?  If so, leaves a message. */
 static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t threads, uint64_t groups,
                      uint64_t *bytes)
 {
@@ -214,8 +214,8 @@ void tl_ellr_done(tl_gpu_spmm *s)
 
 /* ---- Y = alpha*A*X + beta*Y */
 
-/* Does every row of a tile lie at a multiple of so many bytes?  A block of the pool does, and so does a
- * cl_mem; a caller's CUDA pointer need not. */
+/* Is every row of a tile aligned to so many bytes?  Blocks of the pool and cl_mem are; a caller's CUDA
+ * pointer may not be. */
 static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, uint64_t value, uint64_t bytes)
 {
     const uint64_t base = gpu->driver == &tl_driver_cuda ? mem.handle : 0;

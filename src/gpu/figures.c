@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * figures.c - what a product tells of itself: rows and products of each accumulator, times of stages. */
+ * figures.c - statistics of a product: rows and products of each accumulator, times of stages. */
 #include "gpu/accumulators.h"
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void add_share(tulle_stats *stats, tulle_share share)
     }
 }
 
-/* What each accumulator took, by the classes of the numeric step. */
+/* Rows and products of each accumulator, by the classes of the numeric step. */
 tulle_status tl_product_shares(tl_product *p, tulle_stats *stats)
 {
     const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
@@ -53,7 +53,7 @@ tulle_status tl_product_times(tl_product *p, tulle_stats *stats)
         while (k < stats->stages && strcmp(stats->stage[k].name, p->mark_name[i]) != 0) k++;
         if (k == TULLE_MAX_STAGES) continue;
         if (k == stats->stages) stats->stage[stats->stages++] = (tulle_stage){p->mark_name[i], 0};
-        stats->stage[k].seconds += seconds;         /* kernels may be compiled before several of them */
+        stats->stage[k].seconds += seconds;         /* kernels may be compiled before several stages */
     }
 done:
     return status;

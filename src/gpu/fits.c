@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * fits.c - blocks, shared and global memory for the rows of a class, now that it is known how many there are
- * and what the largest of them needs.  A class is made for the largest rows that it takes (sizes.c); where
- * all that came are smaller, more blocks find room on a processor. */
+ * fits.c - blocks, shared and global memory for the rows of a class, after the number of rows and the needs
+ * of the largest are known.  The sizes of a class (sizes.c) are those of the largest rows that it accepts;
+ * if all its rows are smaller, less shared memory lets more blocks run on a multiprocessor. */
 #include "gpu/accumulators.h"
 
 uint32_t tl_positions(const tl_product *p)
@@ -30,7 +30,7 @@ void tl_fit_direct(const tl_product *p, tl_job *j)
     j->blocks = ((uint64_t)j->rows * j->size.team + j->size.threads - 1) / j->size.threads;
 }
 
-/* No more bytes for a team than the widest row here needs; slots are words (symbolic) or bytes (numeric). */
+/* The bytes per team that the widest row needs; slots are words (symbolic) or bytes (numeric). */
 void tl_fit_teams(const tl_product *p, tl_job *j)
 {
     const tl_size *s = &j->size;
@@ -42,8 +42,8 @@ void tl_fit_teams(const tl_product *p, tl_job *j)
     j->blocks = (j->rows + teams - 1) / teams;
 }
 
-/* Where short rows were not merged: a row for each team, and slots for just as many; else a guess from above,
- * as the kernel reads how many blocks there are. */
+/* If short rows were not merged: one row per team, with slots for these rows.  Otherwise `blocks` is an upper
+ * bound, as the kernel reads the number of groups of rows on the device. */
 void tl_fit_shared_rows(const tl_product *p, tl_job *j)
 {
     const uint64_t most = tl_measure_all(p, j->step, TL_BY_NEED);
@@ -61,7 +61,7 @@ void tl_fit_shared_rows(const tl_product *p, tl_job *j)
     uint64_t fit = need ? s->slots / need : 32;
     j->per = (uint32_t)(fit < s->teams ? s->teams : fit > 32 ? 32 : fit / s->teams * s->teams);
     while (j->per > 1 && need * j->per * s->entry > (j->per > s->teams / 2 ? 24576 : room)) j->per /= 2;
-    /* enough blocks to fill the device matter more than full blocks */
+    /* filling the device with blocks is more important than full blocks */
     while (j->per > 1 && (rows + j->per - 1) / j->per < s->resident) j->per /= 2;
     tl_size_rows(p->gpu, s, need * j->per);
     j->blocks = (rows + j->per - 1) / j->per;
@@ -89,7 +89,7 @@ void tl_fit_spill(const tl_product *p, tl_job *j)
     j->bytes = j->blocks * j->map_slots * (uint64_t)(tl_key_bits(p) / 8);
 }
 
-/* A window no wider than the widest row; slots are words of bits (symbolic) or columns (numeric). */
+/* A window not wider than the widest row; slots are words of the bitmask (symbolic) or columns (numeric). */
 void tl_fit_windows(const tl_product *p, tl_job *j)
 {
     const uint32_t val = (uint32_t)tl_type_size((tulle_type)p->types.val), rows = j->rows;
@@ -100,7 +100,7 @@ void tl_fit_windows(const tl_product *p, tl_job *j)
     const uint32_t resident = tl_resident(&p->gpu->caps, j->size.threads, j->size.shared);
     const bool windows = j->most > j->window;
     j->blocks =
-        rows < resident || (!j->step && !windows) ? rows : resident; /* counting, a block keeps nothing */
+        rows < resident || (!j->step && !windows) ? rows : resident; /* no per-block memory is needed */
     j->stride = windows ? tl_positions(p) : 0;
     j->bytes = j->blocks * j->stride * 4;
 }
@@ -122,7 +122,7 @@ void tl_fit_sort(const tl_product *p, tl_job *j)
     j->blocks = j->rows;
 }
 
-/* Now that types, spans and rows of A are known: the kernels and sizes of rows of few products. */
+/* Kernels and sizes for rows with few products, after types, spans and rows of A are known. */
 void tl_again_few(tl_product *p, const tl_way *way, int step, tl_types types)
 {
     const tl_accumulator few = p->request.recipe->few;

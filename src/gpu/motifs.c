@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
- * motifs.c - rows of C that repeat each other's structure, relative to their place: stencils, regular meshes,
- * operators of multigrid.  The places of their products are found once for all of them.
+ * motifs.c - rows of C with the same pattern of products, relative to their first column (a "motif"):
+ * stencils, regular meshes, multigrid operators.  The positions of the products are computed once for all of
+ * them.
  *
- *   sample    beside the analysis: do rows of A repeat at all?  No wait of its own
- *   find      classes of rows of B, motifs of rows of C, those that are used (kernels/motif_find.cl): one
- *             wait.  Their rows leave the classes of the other accumulators
- *   map       once for each motif (motif_map.cl); its entries of C are the count of all its rows
- *   fill      columns and values (motif_fill.cl), in a plan again and again; short motifs by gather, others
- *             by scatter
+ *   sample   together with the analysis: do rows of A repeat at all?  Needs no additional wait
+ *   find     classes of rows of B, motifs of rows of C, and which motifs are used (kernels/motif_find.cl):
+ *            one wait.  The rows of these motifs are removed from the classes of the other accumulators
+ *   map      built once for each motif (motif_map.cl); this gives the number of entries of all its rows
+ *   fill     computes columns and values (motif_fill.cl), in a plan in every run; short motifs by gather,
+ *            others by scatter
  *
- * Rows without a motif go the ordinary way in the same product.  Only `auto` looks for motifs.
+ * Rows without a motif are computed by the other accumulators.  Only the policy `auto` uses motifs.
  *
- * Memory: while they are found 8 bytes a row of B (12 with 64-bit columns) and tables of at most 1.2 MiB;
- * then 4 bytes a row of A, 4 for each row without a motif, and 12 for each product of each motif, at most a
- * quarter of A and B.  Under a limit they are looked for only where all of that fits beside the largest C
- * that there can be; where the device has no room, rows go the ordinary way. */
+ * Memory: for the search 8 bytes per row of B (12 with 64-bit columns) and hash tables of at most 1.2 MiB;
+ * then 4 bytes per row of A, 4 per row without a motif, and 12 per product of each motif, at most a quarter
+ * of A and B.  With a memory limit, motifs are used only if all of this fits in addition to the upper bound
+ * of C; if memory runs out, the other accumulators compute all rows. */
 #include "gpu/product.h"
 #include <inttypes.h>
 #include <string.h>
 
 static const tl_dmem nothing = {0, 0};
 
-/* Which products, rows and motifs.  Guesses but for what the sketches of the design measured: short up to 256
- * products, 64 rows a motif. */
+/* Thresholds for products, rows and motifs.  Measured on prototypes: short motifs up to 256 products, 64 rows
+ * per motif; the others are estimates. */
 static const struct {
-    int64_t  rows, entries;             /* of A at least; smaller products are launches and waits alone */
-    uint32_t repeat;                    /* of 100 rows of a sample, so many are like another one        */
-    uint32_t share;                     /* of 100 products, so many in rows with a motif                */
-    uint32_t least;                     /* rows of a motif                                              */
+    int64_t  rows, entries;             /* of A, at least; for smaller products launches and waits dominate */
+    uint32_t repeat;                    /* percentage of sampled rows that equal another one            */
+    uint32_t share;                     /* percentage of products in rows with a motif                  */
+    uint32_t least;                     /* rows of a motif, at least                                    */
     uint32_t products, a_entries;       /* of a motif, at most                                          */
-    uint32_t short_products, short_entries;     /* of one whose entries are gathered                    */
-    uint32_t walk, walk_alone;          /* entries that a thread of a team, or alone, goes through      */
-    uint64_t gain, row, fixed;          /* picoseconds: saved for a product; lost for a row, and once   */
+    uint32_t short_products, short_entries;     /* of a short one, at most (gather)                     */
+    uint32_t walk, walk_alone;          /* entries per thread of a team, or of a single thread          */
+    uint64_t gain, row, fixed;          /* picoseconds: saved per product; lost per row, and once       */
 } limits = {
     .rows = 10000, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
     .products = 16384, .a_entries = 1024, .short_products = 256, .short_entries = 32,
@@ -48,7 +49,7 @@ bool tl_motifs_forced(const tl_product *p)
     return p->request.recipe->alike && p->gpu->motifs > 0;
 }
 
-/* Lists of rows have no room for more than 2^27. */
+/* Lists of rows can hold at most 2^27 rows. */
 static bool wanted(const tl_product *p)
 {
     const uint32_t most = (uint32_t)1 << 27;
@@ -57,8 +58,8 @@ static bool wanted(const tl_product *p)
     return p->gpu->motifs > 0 || (p->rows >= limits.rows && p->a_nnz >= limits.entries);
 }
 
-/* Is what motifs save more than the search for them takes, if all rows that look alike are?  Measured on an
- * H200; a slower device is slower at both. */
+/* Do motifs save more time than the search for them takes, if all rows that look equal in the sample are?
+ * The times were measured on an H200; on a slower device both are longer. */
 static bool worth_looking(const tl_product *p, uint64_t seen, uint64_t kinds)
 {
     const uint64_t rows = ((uint64_t)p->rows + (uint64_t)p->request.B->rows) / 2;
@@ -67,8 +68,8 @@ static bool worth_looking(const tl_product *p, uint64_t seen, uint64_t kinds)
     return alike >= limits.repeat && products * limits.gain > rows * limits.row + limits.fixed;
 }
 
-/* The most products of a motif that shared memory has room for, while its map is made and while sums are
- * taken; 0: none. */
+/* The largest number of products of a motif for which shared memory suffices, in the kernels that build its
+ * map and that compute sums; 0: none. */
 static uint32_t products_most(const tl_product *p)
 {
     const uint64_t all = tl_dynamic_bytes(&p->gpu->caps), val = tl_type_size((tulle_type)p->types.val);
@@ -82,8 +83,8 @@ static uint32_t entries_most(uint32_t products)
     return products / 4 < limits.a_entries ? products / 4 : limits.a_entries;
 }
 
-/* A team where there are lanes, else a thread: neither needs a barrier.  Some four entries a thread: their
- * loads overlap, and the device takes more rows at once. */
+/* A team of lanes, or a single thread without lanes, so that no barrier is needed.  About four entries per
+ * thread: their loads overlap, and more rows are processed at once. */
 static uint32_t team_of(const tl_product *p, int64_t nnz, int64_t rows)
 {
     const uint32_t team = p->gpu->caps.warp ? tl_team_log2(p->gpu, nnz, rows) : 0;
@@ -100,14 +101,14 @@ static uint32_t find_threads(const tl_product *p)
     return p->gpu->caps.cpu ? FIND_THREADS_CPU : FIND_THREADS;
 }
 
-/* One block goes over all motifs. */
+/* A single block processes all motifs. */
 static uint32_t select_threads(const tl_product *p)
 {
     const tl_caps *caps = &p->gpu->caps;
     return caps->cpu ? FIND_THREADS_CPU : caps->threads_block < 1024 ? caps->threads_block : 1024;
 }
 
-/* Blocks for `rows` rows, but no more than there are at once: a block remembers what it found. */
+/* Blocks for `rows` rows, but not more than are resident, since each block has a cache of its lookups. */
 static uint64_t find_blocks(const tl_product *p, uint64_t rows, uint32_t team)
 {
     const uint64_t each = find_threads(p) >> team, blocks = (rows + each - 1) / each;
@@ -138,13 +139,13 @@ done:
 
 /* ---- find */
 
-/* Memory while motifs are looked for, one block; what begins as zeros is first. */
+/* Memory for the search, in one block; arrays that begin with zeros come first. */
 enum { CLASS_KEYS, MOTIF_KEYS, COUNTS, NUMBERS, ZEROS, CLASS_REPS = ZEROS, MOTIF_REPS, LIST, RECORDS,
        CLASS_OF, FIRST_OF, PARTS };
 typedef struct search {
     tl_dmem  memory, part[PARTS];
     uint64_t zeros, bytes;
-    uint32_t slots, most;               /* of both tables; classes and motifs that they take */
+    uint32_t slots, most;               /* of both tables; classes and motifs, at most */
 } search;
 
 static void lay(const tl_product *p, search *s)
@@ -167,14 +168,14 @@ static void lay(const tl_product *p, search *s)
     }
 }
 
-/* Bytes of maps with so many products, of so many motifs. */
+/* Bytes of the maps for so many products and motifs. */
 static uint64_t map_bytes(uint64_t products, uint64_t motifs)
 {
     return tl_dmem_round(motifs * MOTIF_WORDS * 4) + 2 * tl_dmem_round(products * 4)
          + tl_dmem_round((products + motifs) * 4);
 }
 
-/* Products that maps have room for; 0: not even the search has. */
+/* The number of products for which there is memory for maps; 0: not even the search fits. */
 static uint32_t room_for(tl_product *p, uint64_t search_bytes)
 {
     const uint64_t limit = p->request.memory_limit, of = 2 * tl_dmem_round((uint64_t)p->rows * 4);
@@ -191,7 +192,7 @@ static uint32_t room_for(tl_product *p, uint64_t search_bytes)
     return (uint32_t)products;
 }
 
-/* Motifs that may be entered. */
+/* The number of motifs that may be inserted. */
 static uint32_t most_of(const tl_product *p, const search *s)
 {
     return p->gpu->motif_most < s->most ? p->gpu->motif_most : s->most;
@@ -261,7 +262,7 @@ static void tell(const tl_product *p)
              p->note[0][SUM_PRODUCTS], m[MOTIF_SHORT_ROWS]);
 }
 
-/* What select said, kept: the summary is the next product's. */
+/* Copies the results of select from the summary, which the next product overwrites. */
 static void keep(tl_product *p)
 {
     const uint64_t *m = p->note[0] + SUM_MOTIF;
@@ -322,7 +323,7 @@ void tl_motifs_done(tl_product *p)
     memset(&p->motifs, 0, sizeof p->motifs);
 }
 
-/* Memory that is refused is no reason for the product to fail. */
+/* A failed allocation is not an error: the product falls back to the other accumulators. */
 static bool no_room(tl_product *p, tulle_status status)
 {
     if (status != TULLE_ELIMIT && status != TULLE_ENOMEM) return false;
@@ -425,7 +426,7 @@ static tulle_status scatter(tl_product *p)
     const tl_motifs *m = &p->motifs;
     const uint32_t val = (uint32_t)tl_type_size((tulle_type)p->types.val), most = (m->most + 1) / 2 * 2;
     uint32_t team = caps->cpu ? 8 : 32, log2 = 0;
-    const uint64_t mean = p->a_nnz ? p->note[0][SUM_PRODUCTS] / (uint64_t)p->a_nnz : 0;  /* of rows of B */
+    const uint64_t mean = p->a_nnz ? p->note[0][SUM_PRODUCTS] / (uint64_t)p->a_nnz : 0;  /* rows of B */
     while (caps->warp && team > 4 && team / 2 >= mean) team /= 2;
     const tl_size s = tl_size_teams(p->gpu, TL_K_MOTIF_SCATTER, 128, team, (uint64_t)most * val, most);
     while (1u << log2 < s.team) log2++;

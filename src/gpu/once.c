@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * once.c - the road of bhSPARSE (Liu and Vinter, "An Efficient GPU General Sparse Matrix-Matrix
- * Multiplication for Irregular Data", IPDPS 2014): one step over upper bounds.
+ * once.c - the stages of bhSPARSE (Liu and Vinter, "An Efficient GPU General Sparse Matrix-Matrix
+ * Multiplication for Irregular Data", IPDPS 2014): a single step, based on upper bounds instead of a
+ * symbolic step.
  *
- *   analysis -> wait -> bins, places in C~ -> wait -> heap, bitonic ESC, merge -> wait, and again while rows
- *   need more room -> row pointers -> wait -> C allocated -> entries move to C
+ *   analysis -> wait -> bins, positions in C~ -> wait -> heap, bitonic ESC, merge -> wait, repeated while
+ *   rows need more room -> row pointers -> wait -> C allocated -> entries copied to C
  *
- * The upper bound of a row is its products.  38 bins in five groups: 0; 1; 2 to 32 (a heap, one thread a
- * row); up to 64, 128, 256, 512 (bitonic ESC); beyond (merge).  Memory: C~ has the upper bound for a row of
- * the first four groups and 256 entries for one to be merged; a row that outgrows its place gets one twice as
- * large in the next area, never more than min(products, span) entries.  So areas come to four times the
- * entries of long rows at most, and 44 bytes for each row that waits.  Areas stay until C is filled. */
+ * The upper bound of a row is the number of its products. 38 bins in five groups: 0; 1; 2 to 32 (heap, a
+ * thread per row); up to 64, 128, 256, 512 (bitonic ESC); more (merge).  Memory: C~ has room for the upper
+ * bound of a row in the first four groups, and for 256 entries of a row to be merged.  A merged row that
+ * does not fit gets twice the room in the next area, but never more than min(products, span) entries.  So
+ * areas take at most four times the entries of long rows, and 44 bytes for each waiting row.  Areas are kept
+ * until C is filled. */
 #include "gpu/product.h"
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-    FIRST_ROOM = 256,                   /* entries of a merged row to begin with */
+    FIRST_ROOM = 256,                   /* initial room of a merged row, in entries */
     PLACE_BITS = 10,                    /* merge.cl: a batch has at most 1024 products */
-    BOARD_CURSORS = 2 * TL_ALIGN,       /* of the bins; before them the summary */
-    BOARD_NEXT = 3 * TL_ALIGN,          /* rows that wait, entries they want */
+    BOARD_CURSORS = 2 * TL_ALIGN,       /* of the bins; the summary precedes them */
+    BOARD_NEXT = 3 * TL_ALIGN,          /* waiting rows, entries they need */
     BOARD_BYTES = 4 * TL_ALIGN
 };
 _Static_assert(BIN_WORDS * 8 <= BOARD_CURSORS && BINS * 4 <= TL_ALIGN, "a part of the board is too small");
@@ -32,9 +34,9 @@ static tl_dmem part(tl_dmem mem, uint64_t offset)
     return (tl_dmem){mem.handle, mem.offset + offset};
 }
 
-/* ---- what the methods get on this device */
+/* ---- block sizes and shared memory of the methods on this device */
 
-/* Keys of 32 bits, if a column and a place of so many bits fit into them. */
+/* Keys of 32 bits, if a column and an index of so many bits fit into them. */
 static tl_types types_for(const tl_product *p, int bits)
 {
     tl_types types = p->types;
@@ -71,13 +73,13 @@ static method esc_for(const tl_product *p, uint32_t slots)
     method m = {.types = types_for(p, 9), .room = slots};
     uint32_t bytes = slots * entry_bytes(m.types), all = tl_dynamic_bytes(caps);
     m.each = caps->cpu ? 16 : slots <= 128 ? 32 : slots / 4;
-    m.threads = caps->warp && m.each == 32 ? 128 : m.each;      /* several crews, where they are warps */
+    m.threads = caps->warp && m.each == 32 ? 128 : m.each;      /* several crews per block, if warps */
     while (m.threads > m.each && m.threads / m.each * bytes > all) m.threads /= 2;
     m.shared = m.threads / m.each * bytes;
     return m;
 }
 
-/* room 0: all there is. */
+/* room 0: all shared memory that is available. */
 static method merge_for(const tl_product *p, uint32_t room, uint32_t bits)
 {
     static const struct { uint32_t room, threads; } sizes[] = {
@@ -86,25 +88,25 @@ static method merge_for(const tl_product *p, uint32_t room, uint32_t bits)
     method m = {.types = types_for(p, PLACE_BITS)};
     if (!bits) m.types.key = 64;
     uint32_t entry = entry_bytes(m.types), each = entry + (uint32_t)p->types.ptr / 8 + 4;
-    uint32_t all = tl_dynamic_bytes(caps) - 64;                 /* a few words of its own, beside those for
-                                                                 * prefix sums */
+    uint32_t all = tl_dynamic_bytes(caps) - 64;                 /* for the kernel's own static arrays,
+                                                             * besides those for prefix sums */
     int i = 0;
     while (sizes[i].room < (room ? room : UINT32_MAX)) i++;
     m.threads = tl_least(sizes[i].threads, caps->cpu ? 32 : caps->threads_block);
     m.each = m.threads;
     while (m.each > 4 && m.each * each > all / 3) m.each /= 2;
-    m.room = room ? room : (all - m.each * each) / entry / 2 * 2; /* even: what lies behind is aligned */
+    m.room = room ? room : (all - m.each * each) / entry / 2 * 2; /* even, to align the arrays behind */
     m.shared = (m.room * entry + m.each * each + 15) / 16 * 16;
     return m;
 }
 
-/* Which rows go where: what does not fit a small scratchpad is merged. */
+/* Assigns bins to methods: rows that do not fit a small shared memory are merged. */
 static void choose(const tl_product *p, tl_once *o)
 {
     const tl_caps *caps = &p->gpu->caps;
     const int forced = p->request.recipe->forced;
     const uint32_t all = tl_dynamic_bytes(caps);
-    bool far = p->request.B->cols > (int64_t)1 << 53;           /* no room for places in a key of 64 bits */
+    bool far = p->request.B->cols > (int64_t)1 << 53;           /* no room for an index in a key of 64 bits */
     o->bits = far ? 0 : PLACE_BITS;
     o->heap_most = 32;
     o->esc_most = 512;
@@ -147,15 +149,16 @@ void tl_once_done(tl_product *p, tl_once *o)
     o->areas = 0;
 }
 
-/* Bytes of the three arrays that bins are made of. */
+/* Bytes of the three arrays of the bins. */
 static uint64_t bins_bytes(const tl_product *p)
 {
     return tl_dmem_round(BOARD_BYTES) + tl_dmem_round((uint64_t)p->rows * 4)
            + tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8));
 }
 
-/* Places of a row that is merged: each but the last smaller than the row, and twice the one before but where
- * the scratchpad ends; so four times its products at most.  Once C is counted, what there is now. */
+/* Memory of a merged row over all areas: each room but the last is smaller than the row, and twice the one
+ * before (except at the limit of shared memory), so at most four times its products.  After C is counted: the
+ * memory that is in use. */
 uint64_t tl_once_bytes(const tl_product *p, const tl_once *o)
 {
     uint64_t entry = (uint64_t)p->types.idx / 8 + tl_type_size((tulle_type)p->types.val), rows = p->rows;
@@ -243,8 +246,7 @@ static uint32_t rows_of(const tl_once *o, int from, int to)
 
 static tulle_status run_heap(tl_product *p, tl_once *o, int lane)
 {
-    /* Rows of one bin are alike; bins of about the same size share a launch, and all of them where rows are
-     * few. */
+    /* Bins of similar size share a launch; if there are few rows, all bins do. */
     static const int ends[] = {9, 17, 25, BIN_ESC};
     tulle_status status = TULLE_OK;
     bool few = rows_of(o, 1, BIN_ESC) < 4096;
@@ -286,8 +288,7 @@ done:
     return status;
 }
 
-/* The rows of the last area are merged as far as its room goes; those that need more are listed for the next.
- */
+/* Merges the rows of the last area as far as they fit; those that need more room are listed for the next. */
 static tulle_status launch_merge(tl_product *p, tl_once *o)
 {
     tulle_status status = TULLE_OK;
@@ -299,7 +300,7 @@ static tulle_status launch_merge(tl_product *p, tl_once *o)
     next->room = tl_least(2 * (uint64_t)now->room, UINT32_MAX);
     if (!deep
         && next->room
-               > scratch) /* the last bit of scratchpad, where it is worth a launch; else global memory */
+               > scratch) /* all shared memory, if that is worth a launch; else global memory */
         next->room = scratch - now->room >= now->room / 2 && scratch > now->room ? scratch : 2 * scratch;
     o->areas++;
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)now->rows * WAIT_WORDS * 8, "rows that wait for more room",
@@ -348,7 +349,7 @@ done:
     return status;
 }
 
-/* How many rows wait, and a place for them. */
+/* Reads the number of waiting rows, and allocates the next area for them. */
 static tulle_status grow(tl_product *p, tl_once *o, bool *more)
 {
     tulle_status status = TULLE_OK;
@@ -358,7 +359,7 @@ static tulle_status grow(tl_product *p, tl_once *o, bool *more)
     TRY(p->driver->wait(p->b, p->device));
     uint64_t rows = note[0], entries = note[1];
     *more = rows > 0;
-    /* Nothing was finished two areas ago: what lay there was read. */
+    /* No row was finished in the area before the last; its contents have been copied and can be freed. */
     if (o->areas > 3 && now->rows == now[-1].rows) free_area(p, &now[-1]);
     if (!*more) {
         free_area(p, next);
@@ -403,7 +404,7 @@ done:
 
 /* ---- the stages */
 
-/* Kernels, and C~: upper bounds for short rows, a first place for those that are merged. */
+/* Loads kernels and allocates C~: upper bounds for short rows, the initial room for merged ones. */
 static tulle_status make_room(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -417,7 +418,7 @@ done:
     return status;
 }
 
-/* The three methods; side by side, where nobody wants to know how long each takes. */
+/* Runs the three methods; in parallel, unless each is to be timed. */
 static tulle_status run_methods(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -458,7 +459,7 @@ done:
     return status;
 }
 
-/* Entries move from their places to C. */
+/* Copies the entries from C~ and the areas to C. */
 static tulle_status arrange(tl_product *p)
 {
     tulle_status status = TULLE_OK;

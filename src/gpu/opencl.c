@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl.c - the OpenCL library, its devices in one list, what each can do, and names of error codes.
+ * opencl.c - opens the OpenCL library; lists its devices with their properties; names of error codes.
  *
  * Kernels add doubles and count in 64 bits with atomics, so a device without fp64 or without 64-bit atomics
  * is listed but not used. */
@@ -35,7 +35,7 @@ void tl_cl_close(tl_cl *cl)
 
 static uint64_t number(const tl_cl *cl, cl_device_id id, uint32_t what)
 {
-    uint64_t value = 0;                 /* little endian hosts: a 32-bit answer fills the lower half */
+    uint64_t value = 0;                 /* on little-endian hosts a 32-bit result fills the lower half */
     return cl->GetDeviceInfo(id, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
 }
 
@@ -68,8 +68,8 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     return count;
 }
 
-/* PoCL makes its devices when it is first asked, and tells a second thread of them before they are ready:
- * threads of one process ask one after the other. */
+/* PoCL creates its devices at the first query, and returns them to a second thread before they are ready, so
+ * queries of the threads of a process are serialized. */
 int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
 {
     static pthread_mutex_t tl_lock_devices = PTHREAD_MUTEX_INITIALIZER;
@@ -79,9 +79,9 @@ int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     return count;
 }
 
-/* ---- what a device can do */
+/* ---- properties of a device */
 
-/* Blanks at the ends and doubled ones go. */
+/* Removes leading, trailing and repeated blanks. */
 static char *tidy(char *words)
 {
     char *to = words;
@@ -92,7 +92,7 @@ static char *tidy(char *words)
     return words;
 }
 
-/* A text of the device; what does not fit is cut. */
+/* A string property of the device, truncated if it does not fit. */
 static void text(const tl_cl *cl, cl_device_id id, uint32_t what, char *to, size_t bytes)
 {
     char all[1024] = "";
@@ -164,7 +164,7 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
     text(cl, id, CL_DEVICE_NAME, caps->name, sizeof caps->name);
     text(cl, id, CL_DRIVER_VERSION, driver, sizeof driver);
     cl->GetPlatformInfo(device.platform, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
-    version[strcspn(version, ",")] = 0; /* PoCL goes on with how it was built */
+    version[strcspn(version, ",")] = 0; /* PoCL appends its build options */
     snprintf(caps->driver, sizeof caps->driver, "%.80s, driver %s", tidy(version), driver);
 
     cl->GetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes);
@@ -180,14 +180,14 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
 
     caps->cpu = (number(cl, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     caps->memory_bytes = number(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    caps->memory_free = caps->memory_bytes;             /* OpenCL does not tell */
+    caps->memory_free = caps->memory_bytes;             /* OpenCL does not report it */
     if (caps->cpu && tl_memory_free() < caps->memory_free) caps->memory_free = tl_memory_free();
     caps->shared_block = at_most(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
     caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
     if (strncmp(caps->arch, "sm_", 3)
-        == 0) { /* NVIDIA keeps some for itself, and kernels that name no size */
-        caps->shared_block -= 1024;                     /* may be started with 256 threads, whatever the
-                                                         * device says */
+        == 0) { /* NVIDIA reserves some shared memory; and kernels without a size */
+        caps->shared_block -= 1024;                     /* can only be launched with 256 threads, whatever the
+                                                         * device reports */
         caps->threads_block = at_most(caps->threads_block, 256);
     }
     caps->shared_processor = caps->shared_block;

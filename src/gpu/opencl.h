@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl.h - the part of OpenCL 1.2 that tulle uses, declared here so that no headers are needed to build,
- * and the library opened at run time.  Names of types and constants are those of the standard. */
+ * opencl.h - the part of OpenCL 1.2 that tulle uses, declared here so that building needs no OpenCL headers;
+ * the library is opened at run time.  Names of types and constants are those of the standard. */
 #ifndef TL_OPENCL_H
 #define TL_OPENCL_H
 #include "gpu/driver.h"
@@ -116,12 +116,12 @@ typedef struct tl_cl_device {
 enum { TL_CL_DEVICES = 64 };            /* more than that are not listed */
 #define TL_CL_OPTIONS "-cl-std=CL1.2"
 
-/* The library: $TULLE_LIBOPENCL, else libOpenCL.so.1; false: why says why not. */
+/* Opens the library: $TULLE_LIBOPENCL, else libOpenCL.so.1; on failure why gets the reason. */
 bool         tl_cl_open(tl_cl *cl, char *why, size_t why_bytes);
 void         tl_cl_close(tl_cl *cl);
-/* All devices of all platforms: GPUs, accelerators, CPUs.  Returns how many. */
+/* All devices of all platforms: GPUs, accelerators, CPUs.  Returns their number. */
 int          tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES]);
-/* What a device can do; why_not where tulle cannot use it. */
+/* The properties of a device; why_not is set if tulle cannot use it. */
 tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_caps *caps);
 const char  *tl_cl_error(int code);     /* "CL_OUT_OF_RESOURCES" */
 
@@ -131,8 +131,8 @@ struct tl_kernel {
     tl_kernel *next;
     cl_kernel  kernel;
     uint32_t   args;
-    size_t     threads;                 /* most in a work group                      */
-    uint64_t   local;                   /* bytes of local arrays, beside dynamic ones */
+    size_t     threads;                 /* in a work group, at most                  */
+    uint64_t   local;                   /* bytes of local arrays, without dynamic ones */
     char       name[64];
 };
 
@@ -141,11 +141,11 @@ struct tl_module {
     tl_kernel *kernels;
 };
 
-enum { TL_CL_PARTS = 128 };             /* more than one launch can have */
+enum { TL_CL_PARTS = 128 };             /* sub-buffers, more than a launch can use */
 
 typedef struct tl_cl_part {
     cl_mem   whole, part;
-    uint64_t offset, used;              /* used: when last, 0: it is free */
+    uint64_t offset, used;              /* used: time of the last use; 0: free */
 } tl_cl_part;
 
 struct tl_device {
@@ -160,17 +160,17 @@ struct tl_device {
     tl_cl_part       part[TL_CL_PARTS]; /* sub-buffers                               */
     uint64_t         parts_used;
     pthread_mutex_t  compiling;
-    bool             one_by_one;        /* its compiler does not bear several threads */
+    bool             one_by_one;        /* its compiler is not thread-safe            */
     bool             keeps_parts;       /* releasing a sub-buffer may crash it        */
-    bool             keeps_binaries;    /* itself; asking for one costs               */
+    bool             keeps_binaries;    /* it caches binaries itself; a query is slow */
     cl_event         events[TL_EVENTS];
     cl_event         flags[TL_FLAGS];
-    cl_mem           nothing;           /* stands for arguments that are no memory   */
+    cl_mem           nothing;           /* passed for arguments that are not given   */
     char             version[320];      /* of compiler and driver                    */
-    char             last[64];          /* the kernel started last                   */
+    char             last[64];          /* the kernel launched last                  */
 };
 
-/* A sentence for a code that is not CL_SUCCESS; what: a kernel, or what was being done. */
+/* Fails with a message if the code is not CL_SUCCESS; what: the kernel, or what was being done. */
 tulle_status tl_cl_check(tl_base *b, const tl_device *d, int code, const char *call, const char *what);
 tl_compiler  tl_cl_compiler(tl_device *d);
 tulle_status tl_cl_load(tl_base *b, tl_device *d, const tl_image *image, tl_module **module);

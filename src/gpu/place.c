@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * place.c - matrices carried between host and device. */
+ * place.c - copies matrices between host and device. */
 #include "gpu/product.h"
 
 enum { ARRAYS = 3 };
@@ -62,7 +62,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     *out = copy;
     copy = NULL;
 done:
-    if (status != TULLE_OK) tl_gpu_rest(b, gpu);    /* arrays may be on their way, there or back */
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);    /* transfers may still be running */
     tl_matrix_free(b, copy);
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
     return status;
@@ -75,7 +75,7 @@ static void disown(tulle_dense_matrix *A)
     tl_gpu_release(gpu);
 }
 
-/* Gaps travel with the lines of a view on the host, and are closed there. */
+/* The lines of a view are copied together with the gaps between them, which are removed on the host. */
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
                                tulle_dense_matrix **out)
 {
@@ -88,7 +88,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
     if (A->place == TULLE_DEVICE) {
         bool by_cols = A->order == TULLE_BY_COLS;
         int64_t lines = by_cols ? A->cols : A->rows;
-        tulle_dense wide = *A;                  /* lines as long as they lie there */
+        tulle_dense wide = *A;                  /* lines including their gaps */
         if (by_cols) wide.rows = A->ld;
         else wide.cols = A->ld;
         uint64_t whole = tl_dense_bytes(A);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * product.c - the road of one product on a device:
+ * product.c - the stages of a product on a device:
  *
- *   operands on the device -> (check) -> analysis -> wait -> (twins or motifs -> wait) -> balance ->
- *   symbolic -> row pointers -> wait -> C allocated -> balance -> numeric -> sorting -> C where it is wanted
+ *   operands to the device -> (check) -> analysis -> wait -> (twins or motifs -> wait) -> balance ->
+ *   symbolic -> row pointers -> wait -> C allocated -> balance -> numeric -> sorting -> C to its place
  *
- * The waits are where the host must know something: what the rows are like, which repeat each other
- * (motifs.c), how large C is.  Memory: 14 bytes a row of A (18 with 64-bit columns) in one block; lists of
- * rows (at most 8 bytes a row) where rows are sorted into classes; positions or hash maps of blocks that are
- * resident. */
+ * The host waits for results that its decisions need: the summary of the rows, twins or motifs, the size of
+ * C.  Memory: 14 bytes per row of A (18 with 64-bit columns) in one block; lists of rows (at most 8 bytes
+ * per row) if rows are sorted into classes; positions or hash maps for each resident block. */
 #include "gpu/product.h"
 #include <inttypes.h>
 #include <string.h>
@@ -49,7 +48,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     } else {
         TRY(tl_operand_bring(p, B, "B", 0, B->rows, &p->B));
     }
-    /* Only the pattern is wanted: whatever lies in the columns serves as values. */
+    /* If only the pattern is wanted, any array will do as values: the columns. */
     if (!request->values) {
         p->A.val = p->A.col;
         p->B.val = p->B.col;
@@ -82,14 +81,15 @@ done:
     return status;
 }
 
-/* ---- two steps, stage by stage until C is counted */
+/* ---- the stages of both steps until C is counted */
 
 static uint64_t pointer_bytes(const tl_product *p)
 {
     return ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8);
 }
 
-/* Small products have one wait, not two; where a row turns out to be too long for that, the others follow. */
+/* The fast path for small products, with one wait instead of two; falls back to the other stages if a row is
+ * too long for it. */
 static tulle_status try_short(tl_product *p)
 {
     tulle_status status = TULLE_OK;
@@ -107,7 +107,7 @@ tulle_status tl_product_look(tl_product *p)
     tl_types keys = p->types;
     TRY(tl_product_analyze(p));
     const uint64_t span = p->note[0][SUM_MAX_SPAN];
-    if (span > ((uint64_t)1 << 27)) {                           /* wider keys: fewer slots, other classes */
+    if (span > ((uint64_t)1 << 27)) {                           /* wider keys, fewer slots, other classes */
         keys.key = 64;
         TRY(tl_product_sizes(p, keys, span >= UINT32_MAX, true));
         TRY(tl_look_again(p));
@@ -273,16 +273,16 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
                        + (request->values ? (uint64_t)p.c_nnz * tl_type_size(request->A->val_type) : 0);
     TRY(tl_result_deliver(&p, out));
     if (p.timed) TRY(tl_product_mark(&p, "result"));
-    /* The caller's own queue goes on by itself. */
+    /* No wait if work was enqueued in the caller's queue. */
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
     if (p.timed) TRY(tl_product_times(&p, stats));
     at[1] = tl_gpu_now(gpu);
-    stats->sec_symbolic += at[0] - start;           /* blocks of rows add up */
+    stats->sec_symbolic += at[0] - start;           /* summed over blocks of rows */
     stats->sec_numeric += at[1] - at[0];
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:
-    if (status != TULLE_OK && *out) tl_gpu_rest(b, gpu);    /* C may be on its way to the host */
+    if (status != TULLE_OK && *out) tl_gpu_rest(b, gpu);    /* C may still be copied to the host */
     if (status == TULLE_ELIMIT) status = tl_product_refused(&p);
     tl_once_done(&p, &once);
     tl_product_done(&p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * replay.c - the same product again with new values: operands' patterns, row pointers, classes of rows and
- * room for C stay on the device; a run uploads values where they come from the host and goes straight to the
- * numeric step. */
+ * replay.c - repeats a product with new values: the operands' patterns, row pointers, classes of rows and
+ * memory for C stay on the device; a run uploads values that are on the host, and executes only the numeric
+ * step. */
 #include "gpu/product.h"
 #include <string.h>
 
@@ -10,8 +10,8 @@ struct tl_gpu_replay {
     tl_product  p;
     tl_recipe   recipe;
     tulle_csr   A, B;
-    tl_dmem     a_val, b_val, c_val;    /* for values that live on the host */
-    tl_dmem     cursors;                /* of the numeric step: the board is the next product's */
+    tl_dmem     a_val, b_val, c_val;    /* for values that are on the host */
+    tl_dmem     cursors;                /* of the numeric step, as the next product uses the board */
     size_t      size;
 };
 
@@ -21,7 +21,7 @@ static void drop_values(tl_gpu *gpu, tl_gpu_replay *r)
     for (int i = 0; i < TL_COUNT(all); i++) tl_dmem_free(gpu, all[i]);
 }
 
-/* What a run will take beside what the plan holds: it must find it within the limit. */
+/* The memory of a run in addition to that of the plan; both must be within the limit. */
 static tulle_status count_runs(tl_gpu_replay *r, uint64_t c_bytes, tulle_stats *stats)
 {
     tl_product *p = &r->p;
@@ -34,8 +34,8 @@ static tulle_status count_runs(tl_gpu_replay *r, uint64_t c_bytes, tulle_stats *
     return TULLE_OK;
 }
 
-/* Room for values that come from the host or go there.  Those of the device are the caller's in a run; to
- * find the columns of C there are others for once (spare). */
+/* Allocates memory for values on the host.  Values on the device are the caller's arrays in a run; for the
+ * run that computes the columns of C, temporary ones (spare) are used. */
 static tulle_status take_values(tl_gpu_replay *r, tl_dmem spare[3])
 {
     tulle_status status = TULLE_OK;
@@ -57,7 +57,7 @@ done:
     return status;
 }
 
-/* All that runs start from, and C's columns by a run with zeros for values. */
+/* Creates the data that runs use; the columns of C are computed by a run with zeros as values. */
 static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_matrix **C,
                          tulle_stats *stats)
 {
@@ -76,7 +76,7 @@ static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_
         status = tl_fail(p->b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
-    TRY(tl_product_allocate(p, false));             /* runs bring their values */
+    TRY(tl_product_allocate(p, false));             /* runs pass their own values */
     TRY(take_values(r, spare));
     TRY(p->road->fill(p));
     for (int i = 0; i < TL_COUNT(spare); i++) {
@@ -114,7 +114,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     tl_dmem_begin(gpu, request->before, request->memory_limit);
     TRY(tl_calloc(b, &r, 1, sizeof *r, "a plan"));
     r->recipe = *request->recipe;
-    r->recipe.once = false;                         /* a run is a numeric step: there must be one */
+    r->recipe.once = false;                         /* runs need a separate numeric step */
     r->A = *request->A;
     r->B = *request->B;
     r->A.values = r->B.values = NULL;
@@ -135,7 +135,7 @@ tulle_status tl_gpu_replay_make(tl_base *b, tl_gpu *gpu, const tl_gpu_request *r
     r = NULL;
 done:
     if (r && status == TULLE_ELIMIT) status = tl_product_refused(&r->p);
-    if (C) tl_gpu_rest(b, gpu);                     /* it may still be on its way to the host */
+    if (C) tl_gpu_rest(b, gpu);                     /* it may still be copied to the host */
     tl_matrix_free(b, C);
     if (r) {
         drop_values(gpu, r);

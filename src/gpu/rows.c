@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * rows.c - sparse times dense with A in CSR: which rows are cut into pieces, which are bundled, how threads
- * lie over columns and entries, one chunk of columns (kernels/spmm.cl, kernels/pieces.cl, kernels/twins.cl).
+ * rows.c - SpMM with A in CSR: division of rows into pieces, bundles of rows, distribution of threads over
+ * columns and entries, and the product for a chunk of columns (kernels/spmm.cl, pieces.cl, twins.cl).
  *
- * Memory: 24 bytes a piece where rows differ much in length, and for each lane the sums of rows in parts; or
- * 24 bytes a bundle of rows with the same columns. */
+ * Memory: 24 bytes per piece if row lengths differ much, and for each lane the sums of rows in parts; or 24
+ * bytes per bundle of rows with the same columns. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are cut, ...                */
-    PARTS      = 16,                    /* ... of more than 2^8 where the mean is that much          */
-    UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
-    LONGEST    = 512,                   /* so are longer ones                                        */
-    TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
-    TWIN_LEAST = 2,                     /* strips: narrower chunks read more of A than of X          */
-    SHORTER    = 4, SHORT = 8,          /* rows, by their mean                                       */
+    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are divided, ...             */
+    PARTS      = 16,                    /* ... of more than 2^8 if the mean length is at least this   */
+    UNEVEN     = 8,                     /* ratio of longest row to mean from which rows are sorted    */
+    LONGEST    = 512,                   /* length of the longest row from which they are sorted, too  */
+    TWIN_MEAN  = 8,                     /* for shorter rows twins are not searched                    */
+    TWIN_LEAST = 2,                     /* strips; narrower chunks read more of A than of X           */
+    SHORTER    = 4, SHORT = 8,          /* of rows, by their mean length                              */
     LONG       = 24, LONGER = 32, LONG_PARTS = 64,
     BLOCKS_MAX = 0x7fffffff
 };
@@ -30,7 +30,7 @@ static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t
     return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
 }
 
-/* ---- how long rows are */
+/* ---- row lengths */
 
 static uint64_t look_blocks(const tl_gpu_spmm *s)
 {
@@ -47,7 +47,7 @@ static uint64_t twin_blocks(const tl_gpu_spmm *s)
     return ((uint64_t)s->rows + TL_TWIN_ROWS - 1) / TL_TWIN_ROWS;
 }
 
-/* TULLE_SPMM_TWINS=off: rows one by one, for tests and measurements. */
+/* TULLE_SPMM_TWINS=off: no bundles, for tests and measurements. */
 static tulle_status look_for_twins(tl_base *b, tl_gpu_spmm *s, tl_dmem totals)
 {
     tulle_status status = TULLE_OK;
@@ -141,7 +141,7 @@ done:
     return status;
 }
 
-/* Worth it where they are few. */
+/* Bundles are used if there are few of them compared to rows. */
 static bool bundled(const tl_gpu_spmm *s)
 {
     return s->pieces.twin_firsts.handle && s->pieces.total[TL_PIECE_BUNDLES] * 10 <= (uint64_t)s->rows * 6;
@@ -199,23 +199,22 @@ static bool in_pieces(const tl_gpu_spmm *s)
     return s->pieces.piece.handle && !s->pieces.twins;
 }
 
-/* Threads that keep the device busy. */
+/* The number of threads that keeps the device busy. */
 static uint64_t full(const tl_gpu_spmm *s)
 {
     return (uint64_t)s->gpu->caps.processors * s->gpu->caps.threads_processor;
 }
 
-/* Pieces of short rows that the device is soon done with: it is the longest that counts. */
+/* Are there so few pieces that the longest one determines the time? */
 static bool few_pieces(const tl_gpu_spmm *s, uint64_t strips)
 {
     return in_pieces(s) && s->mean < PARTS && s->pieces.pieces * strips < 6 * full(s);
 }
 
-/* All of this as measured on an H200.
+/* All choices below were measured on an H200.
  *
- * Long rows take A by way of shared memory, and so do bundles; the others, and those that few threads read,
- * take eight entries of A at once.  Where a row of Y is 1 KB only rows of LONGER entries are worth shared
- * memory. */
+ * Long rows and bundles stage A in shared memory; other rows, and rows computed by few threads, process eight
+ * entries of A at once.  If a row of Y takes 1 KB, only rows of LONGER entries are staged. */
 static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
 {
     if (s->pieces.twins && strips >= TWIN_LEAST) return TL_IN_BUNDLES;
@@ -226,8 +225,8 @@ static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
     return s->mean < LONG || strips <= 4 || (strips > 32 && s->mean < LONGER) ? TL_BY_EIGHTS : TL_STAGED;
 }
 
-/* Two strips a thread, so that more loads of X are under way, where rows are too short to bring enough of
- * them; sooner where values are wide or strips many. */
+/* Two strips per thread if rows are too short to have enough loads of X in flight otherwise; preferred if
+ * values are wide or there are many strips. */
 static bool two_strips(const tl_gpu_spmm *s, uint64_t strips, tl_rows_way way)
 {
     bool narrow = tl_type_size(s->type) == 4;
@@ -239,8 +238,8 @@ static bool two_strips(const tl_gpu_spmm *s, uint64_t strips, tl_rows_way way)
     return in_pieces(s) || s->mean < LONGER || strips > 16;
 }
 
-/* The columns come in tiles, of pieces of long rows and of rows that are neither short nor long: what is
- * often read of X then stays close to a processor. */
+/* The columns are divided into tiles for pieces of long rows, and for rows that are neither short nor long,
+ * so that the part of X in use stays in the cache. */
 static uint32_t tile_log2(const tl_gpu_spmm *s, uint64_t strips)
 {
     bool wide = tl_type_size(s->type) > 4;
@@ -250,7 +249,7 @@ static uint32_t tile_log2(const tl_gpu_spmm *s, uint64_t strips)
     return 5;
 }
 
-/* More threads a row where rows, or the longest of them, are long; a piece until the device is full. */
+/* More threads per row if the rows, or the longest ones, are long; for pieces until the device is full. */
 static bool more_threads(const tl_gpu_spmm *s, const tl_rows_shape *shape, uint64_t strips)
 {
     uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean;
@@ -265,8 +264,8 @@ static bool more_threads(const tl_gpu_spmm *s, const tl_rows_shape *shape, uint6
     return ((shape->way == TL_IN_BUNDLES && strips <= 4 ? 32u : 64u) << shape->k_log2) < length;
 }
 
-/* Threads of a block, and rows that a team takes after each other: a block of few short rows is over before
- * it is worth it. */
+/* Threads per block, and rows that a team computes one after the other, so that a block of short rows has
+ * enough work. */
 static void blocks_of(const tl_gpu_spmm *s, uint64_t strips, tl_rows_shape *shape)
 {
     bool narrow_chunk = strips < 32;
@@ -307,7 +306,7 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 
 /* ---- one chunk */
 
-/* Strips need X, Y and their rows at multiples of 16 bytes; a cl_mem begins at one. */
+/* Strips require X, Y and their rows to be aligned to 16 bytes, as a cl_mem is. */
 static bool aligned(const tl_gpu_spmm *s, tl_dmem m, uint64_t at, uint64_t ld, uint64_t width)
 {
     bool pointer = s->gpu->driver == &tl_driver_cuda;
@@ -329,7 +328,7 @@ done:
     return status;
 }
 
-/* Of shared memory a thread: four columns, and values of each row. */
+/* Bytes of shared memory per thread: four columns, and four values of each row. */
 static uint32_t quad_bytes(const tl_gpu_spmm *s, uint32_t rows)
 {
     return 4 * ((uint32_t)s->types.idx / 8 + rows * (uint32_t)tl_type_size(s->type));
@@ -354,7 +353,7 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, 
     uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
     uint64_t each = (uint64_t)teams * shape.turns, tile_blocks = (count + each - 1) / each,
              tiles = (cols / width + tile - 1) / tile;
-    if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
+    if (tile_blocks * tiles > BLOCKS_MAX) {         /* two launches, each for half of the columns */
         uint32_t half = cols / width / 2 * width;
         TRY(some_columns(b, s, k, from, half, width, whole, factor));
         TRY(some_columns(b, s, k, from + half, cols - half, width, whole, factor));

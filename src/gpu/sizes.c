@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * sizes.c - what each class of rows gets on this device: threads, shared memory, slots; and so which rows it
- * takes.
+ * sizes.c - threads, shared memory and slots of each class of rows on this device, and so the rows that it
+ * accepts.
  *
- * spECK halves the largest size again and again; here the small sizes are given by the policy (so that many
- * blocks stay resident and part of the chip's memory serves as cache) and the largest is all that a block can
- * have.  Where a device has less, sizes shrink together. */
+ * spECK halves the largest size repeatedly; here the small sizes are given by the policy (so that many
+ * blocks are resident and part of the on-chip memory remains for the L1 cache), and the largest size is all
+ * that a block can have.  On devices with less shared memory all sizes shrink together. */
 #include "gpu/accumulators.h"
 #include <string.h>
 
 enum {
-    STATIC_BYTES = 8192,                /* of shared memory that kernels declare themselves, at most */
-    GROUP_CPU = 8, GROUP_GPU = 32       /* a work group of one team, where there are no warps        */
+    STATIC_BYTES = 8192,                /* static shared memory of kernels, at most                  */
+    GROUP_CPU = 8, GROUP_GPU = 32       /* without warps: a work group, which is one team            */
 };
 
 uint32_t tl_dynamic_bytes(const tl_caps *caps)
@@ -29,7 +29,7 @@ uint32_t tl_resident(const tl_caps *caps, uint32_t threads, uint32_t shared)
     return each * caps->processors;
 }
 
-/* One team a work group without warps; else what was asked for. */
+/* Without warps one team per work group; else as requested. */
 static uint32_t team_threads(const tl_caps *caps, uint32_t wanted)
 {
     return caps->warp ? wanted : caps->cpu ? GROUP_CPU : GROUP_GPU;
@@ -52,7 +52,7 @@ static tl_size make(const tl_caps *caps, tl_kernel_id kernel, uint32_t threads, 
                      .resident = tl_resident(caps, threads, shared)};
 }
 
-/* Threads for a row of B of average length, where a team owns a row of C. */
+/* Threads of a team that computes a row of C: as many as a row of B of average length has entries. */
 static uint32_t team_of(const tl_caps *caps, uint64_t mean)
 {
     if (!caps->warp) return team_threads(caps, 0);
@@ -79,11 +79,11 @@ void tl_size_rows(const tl_gpu *gpu, tl_size *s, uint64_t slots)
     s->resident = tl_resident(&gpu->caps, s->threads, s->shared);
 }
 
-/* Accumulators that were asked for by name close the classes of the others. */
+/* If accumulators are forced by name, disables the classes of the others. */
 static void force(const tl_recipe *recipe, uint32_t *limits, int step)
 {
     if (recipe->forced < 0 || recipe->few != TL_DIRECT)
-        return; /* more products than few: as the policy has it */
+        return; /* rows with more products: as in the policy */
     bool hash = recipe->forced == TL_HASH;
     if (hash) {
         for (int i = 0; i < BITS_SIZES; i++) limits[LIMIT_BITS + i] = 0;
@@ -94,16 +94,16 @@ static void force(const tl_recipe *recipe, uint32_t *limits, int step)
         limits[LIMIT_BITS_PER] = limits[LIMIT_BITS_MAX] = limits[LIMIT_BLOCK_PER] = UINT32_MAX;
         limits[LIMIT_BITS_MIN] = limits[LIMIT_HASH] = limits[LIMIT_DIRECT] = 0;
     }
-    /* Blocks a row hash in the symbolic step and rank in the numeric one. */
+    /* Kernels with a block per row: hash in the symbolic step, ranks in the numeric one. */
     for (int i = 0; i < BLOCK_SIZES; i++)
         if (hash == (step == 1)) limits[LIMIT_BLOCK + i] = 0;
 }
 
-/* ---- rows of few products, in registers */
+/* ---- rows with few products, in registers */
 
-/* Threads of a crew for each bin; each has FEW_MOST(bin) / crew products in registers, from 2 to 16.  CUDA:
- * eight, as the paper has it, while a warp does.  A CPU compiles a kernel for each size of a group: two will
- * do. */
+/* Threads of a crew for each bin; a thread has FEW_MOST(bin) / crew products in registers, 2 to 16.  CUDA:
+ * eight, as in the paper, as long as a warp suffices.  A CPU compiles a kernel for each size of a work
+ * group, so only two sizes are used there. */
 enum { CREW_CUDA, CREW_GPU, CREW_CPU };
 static const uint8_t crews[][FEW_SIZES] = {
     [CREW_CUDA] = {1, 1, 1, 2, 4, 8, 16, 32, 32},
@@ -111,8 +111,8 @@ static const uint8_t crews[][FEW_SIZES] = {
     [CREW_CPU]  = {8, 8, 8, 8, 8, 8, 32, 32, 32},
 };
 
-/* By accumulator: up to 8 words a thread, more, words that do not fit 32 bits.  TL_DIRECT stands for the
- * symbolic step. */
+/* By accumulator: kernels for up to 8 words per thread, for more, and for words that do not fit 32 bits.
+ * TL_DIRECT stands for the symbolic step. */
 static const tl_kernel_id few_kernels[TL_ACCUMULATORS][3] = {
     [TL_DIRECT]    = {TL_K_REG_HASH_COUNT, TL_K_REG_HASH_COUNT, TL_K_REG_HASH_COUNT},
     [TL_REG_SORT]  = {TL_K_REG_SORT, TL_K_REG_SORT_LONG, TL_K_REG_SORT_WIDE},
@@ -128,12 +128,11 @@ tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int b
     const uint64_t key = (uint64_t)types.key / 8,
                    val = few == TL_DIRECT ? 0 : tl_type_size((tulle_type)types.val);
     const uint64_t spread =
-        val + (uint64_t)types.ptr / 8 + 4; /* for a row of B: factor, where it is, its first product */
+        val + (uint64_t)types.ptr / 8 + 4; /* per row of B: factor, position, first product */
     uint32_t crew = crews[caps->warp ? CREW_CUDA : caps->cpu ? CREW_CPU : CREW_GPU][bin];
     uint32_t each = products <= 2 * crew ? 2 : products / crew;
     if (few == TL_REG_MERGE) {
-        /* As few threads as can hold all rows of B, 32 each, but 8 each on average; no more than 8 where four
-         * do. */
+        /* As few threads as possible with at most 32 rows of B each, and at most 8 on average. */
         uint32_t rows = tl_least(entries < 2 ? 2 : entries, products);
         crew = caps->cpu ? GROUP_CPU : 1;
         while (crew < 32 && (crew * 32 < rows || crew * 8 < tl_least(rows <= 32 ? rows : mean, rows)))
@@ -157,8 +156,8 @@ tl_size tl_size_few(const tl_gpu *gpu, tl_accumulator few, tl_types types, int b
     return s;
 }
 
-/* Bins while they fit, one after the other; whatever widths row pointers and rows of A will turn out to have.
- */
+/* Enables bins, one after the other, as long as they fit, for any widths of row pointers and lengths of rows
+ * of A. */
 void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int bin)
 {
     const tl_few *rows = &z->recipe->few_rows[z->step];
@@ -167,9 +166,9 @@ void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int bin)
     tl_types types = z->types;
     types.ptr = 64;
     if (z->recipe->few == TL_DIRECT || FEW_MOST(bin) > rows->most) return;
-    if (bin > 0 && limits[LIMIT_FEW] != FEW_MOST(bin - 1)) return; /* the one before did not fit */
+    if (bin > 0 && limits[LIMIT_FEW] != FEW_MOST(bin - 1)) return; /* the previous bin did not fit */
     tl_size many = tl_size_few(z->gpu, few, types, bin, UINT64_MAX, UINT64_MAX, 1);
-    tl_size some = tl_size_few(z->gpu, few, types, bin, UINT64_MAX, 0, 1); /* fewer threads, more for each */
+    tl_size some = tl_size_few(z->gpu, few, types, bin, UINT64_MAX, 0, 1); /* fewer threads */
     if (many.kernel == TL_K_NONE || some.kernel == TL_K_NONE) return;
     z->to->size[way->first + bin] = many;
     limits[LIMIT_FEW] = FEW_MOST(bin);
@@ -199,7 +198,7 @@ void tl_size_ranks(const tl_sizing *z, const tl_way *way, int i)
     const tl_caps *caps = &z->gpu->caps;
     const tl_gpu_step *step = z->policy;
     tl_size *s = &z->to->size[way->first + i];
-    uint32_t team = team_of(caps, z->mean), wide = i < 1 ? 8 : i < 2 ? 16 : 32; /* longer rows, wider teams */
+    uint32_t team = team_of(caps, z->mean), wide = i < 1 ? 8 : i < 2 ? 16 : 32; /* wider for longer rows */
     if (caps->warp && team < wide) team = wide;
     *s = tl_size_teams(z->gpu, way->kernel, step->bits_threads, team, step->bits[i], step->bits[i]);
     if (s->kernel != TL_K_NONE) z->to->limits[way->limit + i] = step->bits[i];
@@ -222,7 +221,7 @@ void tl_size_shared_rows(const tl_sizing *z, const tl_way *way, int i)
     z->to->limits[way->limit + i] = tl_least(step->entries[i], (uint64_t)(slots - 1) * 4 / 5);
 }
 
-/* The most entries n for which NUMERIC_SLOTS(n) slots are there. */
+/* The largest n with NUMERIC_SLOTS(n) <= slots. */
 static uint32_t entries_in(uint64_t slots)
 {
     return slots < 3 ? 0 : slots <= 257 ? (uint32_t)((slots - 1) / 2) : (uint32_t)((slots - 65) * 2 / 3);
@@ -243,7 +242,8 @@ void tl_size_sums_rows(const tl_sizing *z, const tl_way *way, int i)
     if (caps->warp) teams = threads / team;
     uint64_t one = NUMERIC_SLOTS((uint64_t)step->entries[i]),
              entry = value_bytes(z) + (uint32_t)z->types.key / 8;
-    /* Not every row is as long as the class allows; but of two teams none should be without a row. */
+    /* Most rows are shorter than the class allows, so slots can be fewer; but with two teams both should
+     * have a row. */
     uint64_t many = one * teams * (teams <= 2 ? 8 : teams <= 4 ? 7 : 6) / 8;
     uint32_t slots = tl_least(many, (uint64_t)(all - 16) / entry);
     tl_size *s = &z->to->size[way->first + i];
@@ -269,7 +269,7 @@ void tl_size_block(const tl_sizing *z, const tl_way *way, int i)
     z->to->limits[way->limit + i] = (uint32_t)((uint64_t)(slots - 1) * 4 / 5);
 }
 
-/* The largest block, and a map in global memory behind it. */
+/* The largest block, with a map in global memory in addition. */
 void tl_size_spill(const tl_sizing *z, const tl_way *way, int i)
 {
     tl_size *s = &z->to->size[way->first + i];

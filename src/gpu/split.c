@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * split.c - rows so heavy and so few that a block for each would leave most of the device idle: each is
- * shared by many blocks (split.cl).  Where there are enough such rows a block each is faster: sums stay in
- * shared memory.
+ * split.c - if there are so few rows with so many products that one block per row would leave most of the
+ * device idle, each row is shared by many blocks (split.cl).  If there are enough such rows, one block per
+ * row is faster, since sums stay in shared memory.
  *
- * Memory: two words for 32 columns of the widest row, for each row. */
+ * Memory: two words for each 32 columns of the widest row, for each row. */
 #include "gpu/accumulators.h"
 
 enum {
-    HEAVIEST = 1 << 16,                 /* products of the heaviest row: it decides how long all wait  */
-    HEAVY = 1 << 11,                    /* and of a row of the class, on average              */
+    HEAVIEST = 1 << 16,                 /* products of the heaviest row, at least, as it takes longest */
+    HEAVY = 1 << 11,                    /* products of a row of the class on average, at least         */
     BYTES_MOST = 64 << 20
 };
 
@@ -24,14 +24,14 @@ bool tl_split_wanted(const tl_product *p, int step, int c, uint32_t rows, uint64
            && words_of(span) * 8 * rows <= BYTES_MOST;
 }
 
-/* Enough blocks for the device, as if every row were alike. */
+/* Slices per row, so that there are enough blocks for the device if all rows are equal. */
 static uint32_t slices_of(const tl_product *p, uint32_t rows)
 {
     uint32_t blocks = p->gpu->caps.processors * (p->gpu->caps.cpu ? 2 : 16);
     return (blocks + rows - 1) / rows;
 }
 
-/* The kernels of a step in their order: by slices of rows, or by whole rows. */
+/* The kernels of a step in order; each processes slices of rows, or whole rows. */
 typedef struct part {
     tl_kernel_id kernel;
     bool         slices;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as
- * wanted.  Where there is no room for it, it stays on the host and bands.c takes over.
+ * spmm.c - SpMM on a device: A is copied to the device and analyzed once, and multiplied any number of
+ * times.  If A does not fit on the device, it stays on the host, and bands.c is used.
  *
- * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels
- * want), until it is in ELLPACK-R; the values of a plan's A in any case; what rows.c, ellr.c or tf32.c make
- * of it.  New values of an A in ELLPACK-R take A in CSR once more, for as long as they are put there. */
+ * Memory: A, if it is on the host (or if its arrays are not aligned to 16 bytes, which the kernels require),
+ * until it is converted to ELLPACK-R; the values of A for a plan, in any case; the data structures of
+ * rows.c, ellr.c or tf32.c.  Setting new values of an A in ELLPACK-R temporarily takes the memory of A in
+ * CSR again. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 enum { ARRAYS = 3, VALUES = 2 };       /* row_ptr, col_idx, values */
 
-/* At multiples of 16 bytes; where they lie already, or are copied there, there is nothing to send. */
+/* Aligned to 16 bytes; arrays that are already on the device are used or copied there, and need no
+ * transfer. */
 tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first,
                          tl_parcel parcels[ARRAYS])
 {
@@ -84,7 +86,7 @@ bool tl_spmm_shape_wrong(char *why, size_t bytes)
     return true;
 }
 
-/* A column of X and one of Y, which ELLPACK-R and blocks must leave room for. */
+/* Bytes of a column of X and one of Y, which ELLPACK-R and blocks must leave free. */
 static uint64_t column_bytes(const tulle_csr *A)
 {
     return ((uint64_t)A->rows + (uint64_t)A->cols) * tl_type_size(A->val_type) + 2 * TL_ALIGN;
@@ -97,7 +99,7 @@ uint64_t tl_spmm_room(const tl_gpu_spmm *s, double need)
     return need < (double)(once / 16) ? once / 2 : tl_dmem_left(s->gpu) / 2;
 }
 
-/* What the pool gave for CSR goes back, in queue order. */
+/* Frees the CSR arrays that were allocated from the pool, in queue order. */
 static void drop_csr(tl_gpu_spmm *s)
 {
     tl_rows_done(s);
@@ -124,7 +126,7 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     if (request->ellr)
         TRY(tl_ellr_make(b, s,
                          (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
-    if (s->ellr.val.handle) drop_csr(s);                /* nobody reads it again */
+    if (s->ellr.val.handle) drop_csr(s);                /* not needed any more */
     else TRY(tl_rows_make(b, s));
     if (request->allow_tf32 && !request->ellr) TRY(tl_tf32_make(b, s));
     if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
@@ -163,7 +165,7 @@ tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request
     if (!in_bands) {
         status = tl_spmm_ready(b, s, request, 0, stats);
         in_bands = status == TULLE_ENOMEM && A->place == TULLE_HOST;
-        if (in_bands) {                 /* less was free than was thought */
+        if (in_bands) {                 /* less memory was free than expected */
             tl_trace(b, "sparse times dense: %s", b->error);
             b->error[0] = 0;
             tl_spmm_leave(s);
@@ -177,7 +179,7 @@ done:
     return status;
 }
 
-/* ---- other values */
+/* ---- new values */
 
 static tulle_status values_to_csr(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
 {

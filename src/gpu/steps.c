@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * steps.c - the two steps of spECK on the device: which rows go to which accumulator of the tables
- * (accumulators.c), and the one loop that starts them.
+ * steps.c - the two steps of spECK on the device: assigns rows to the accumulators of the tables
+ * (accumulators.c), and launches their kernels in a loop.
  *
- * Global load balancing costs a kernel and a list of rows; it is run only where classes differ and the
- * policy's thresholds say that it pays (spECK, section 5).  Otherwise one class takes all rows in their
- * order. */
+ * Global load balancing takes a kernel and a list of rows; it is done only if the rows are of different
+ * classes and the policy's thresholds are exceeded (spECK, section 5).  Otherwise a single class computes
+ * all rows in order. */
 #include "gpu/accumulators.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ done:
 
 /* ---- balance */
 
-/* Can this class take every row?  Every class takes empty rows and rows with one entry. */
+/* Does this class accept every row?  All classes accept empty rows and rows with one entry. */
 static bool takes_all(const tl_product *p, int step, int c)
 {
     const tl_way *way = tl_way_of(step, c);
@@ -78,7 +78,7 @@ static bool has_few(const tl_product *p, int step)
     return p->sizes[step].limits[LIMIT_FEW] > 0;
 }
 
-/* Is it worth sorting rows into classes?  If not, *only is the class for all of them. */
+/* Decides whether to sort rows into classes; if not, *only is the class for all of them. */
 static bool decide(const tl_product *p, int step, int *only)
 {
     const tl_gpu_step *s =
@@ -95,9 +95,9 @@ static bool decide(const tl_product *p, int step, int *only)
         }
     uint64_t special = rows[CLASS_EMPTY] + rows[CLASS_DIRECT];
     *only = CLASS_EMPTY;
-    if (classes == 0 && !rows[CLASS_DIRECT]) return false;              /* nothing to do */
+    if (classes == 0 && !rows[CLASS_DIRECT]) return false;              /* no rows */
     if (classes == 0) largest = most = CLASS_ROWS;
-    /* The kernel that most rows go to, in a size that takes all; else whichever takes all. */
+    /* The kernel of most rows, in a size that accepts all rows; else any class that accepts all. */
     for (int c = most; c < CLASSES && *only == CLASS_EMPTY; c++)
         if (takes_all(p, step, c)) *only = c;
     for (int c = CLASS_BITS; c < CLASSES && *only == CLASS_EMPTY; c++)
@@ -105,16 +105,16 @@ static bool decide(const tl_product *p, int step, int *only)
     bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
                  || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most
                  || (*only >= CLASS_FEW && most >= CLASS_FEW);
-    if (p->motifs.used || p->twins.used) return true;   /* a list leaves out those that are taken */
-    if (p->rows >= (uint32_t)1 << 27) return false;                     /* lists have no room for more */
+    if (p->motifs.used || p->twins.used) return true;   /* lists exclude their rows */
+    if (p->rows >= (uint32_t)1 << 27) return false;                     /* the maximum for lists */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
     if (*only == CLASS_EMPTY) return true;
-    /* Bins are what policies of few products are about; they pay where there are rows enough. */
+    /* Policies with classes for few products depend on bins, which pay off if there are enough rows. */
     if (classes > 1 && has_few(p, step)
         && (p->request.recipe->few_rows[step].first >= 512 || p->rows >= s->rows))
         return true;
     if (p->tiny
-        && *only < CLASS_HASH) { /* a team takes the entries of A one by one: too many wait too long */
+        && *only < CLASS_HASH) { /* a team processes entries of A sequentially, too slow for long rows */
         if (p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp && takes_all(p, step, CLASS_BLOCK))
             *only = CLASS_BLOCK;
         return false;
@@ -149,8 +149,8 @@ static void tell(const tl_product *p, int step)
                  text);
 }
 
-/* Which class each row goes to, and where its list begins.  Returns the bytes of all lists, 0: there are
- * none.  Lists are first, groups (a word for each row that may stand alone) behind them. */
+/* Assigns rows to classes, and determines where the list of each class begins.  Returns the bytes of all
+ * lists, 0 without lists.  The lists come first, then the groups (at most one word per row). */
 static uint64_t divide(tl_product *p, int step, uint64_t *groups)
 {
     tl_work *w = &p->work[step];
@@ -195,9 +195,9 @@ done:
     return status;
 }
 
-/* ---- what both steps share */
+/* ---- common to both steps */
 
-/* The rows of a class: how many, and their list. */
+/* The number of rows of a class, and their list. */
 static uint32_t rows_of(const tl_product *p, int step, int c, tl_dmem *list)
 {
     const tl_work *w = &p->work[step];
@@ -207,7 +207,7 @@ static uint32_t rows_of(const tl_product *p, int step, int c, tl_dmem *list)
     return w->rows[c];
 }
 
-/* The rows of a class and how they are run; false: there are none, or nothing is to be done for them. */
+/* The job for the rows of a class; false: there are none, or they need no kernel. */
 static bool job_of(const tl_product *p, int step, int c, tl_job *j)
 {
     const tl_size *size = &p->sizes[step].size[c];
@@ -240,9 +240,9 @@ tl_step_need tl_step_most(const tl_product *p)
                           .scratch = tl_dmem_round(blocks * tl_positions(p) * 4)};
 }
 
-/* ---- kernels of a step, loaded and started */
+/* ---- loading and launching the kernels of a step */
 
-/* Classes whose kernel has something to do; *then: what follows them, NULL: nothing. */
+/* The kernels of all classes that have rows; *then: a kernel to run after them, NULL: none. */
 static int needed(const tl_product *p, int step, tl_kernel_id *ids, const tl_way **then)
 {
     int count = 0;
@@ -278,7 +278,7 @@ static tulle_status start(tl_product *p, tl_job *j, tl_types types, int lane, tl
     }
     if (way->ones) {
         TRY(p->driver->fill(p->b, p->device, *scratch, 0xff, j->bytes));
-        lane = 0;                       /* the queue fills: the kernel follows there */
+        lane = 0;                       /* memory is filled in the queue, so the kernel must follow there */
     }
     tl_values_job(p, j, v);
     TRY(tl_way_launch(p, types, j->size.kernel, j->blocks, j->size.threads, j->size.shared, lane, v,
@@ -287,7 +287,7 @@ done:
     return status;
 }
 
-/* Classes of rows run side by side, long rows first. */
+/* Runs the classes in parallel lanes, long rows first. */
 static tulle_status run(tl_product *p, int step, int count, tl_types plain, tl_types compound)
 {
     tulle_status status = TULLE_OK;
@@ -339,7 +339,7 @@ static tulle_status load_numeric(tl_product *p, tl_types types, int *classes, co
     return tl_product_need(p, types, ids, count);
 }
 
-/* What follows once all rows are there: rows that came unordered are sorted. */
+/* Sorts rows that their kernel left unordered, after all rows are computed. */
 static tulle_status finish(tl_product *p, tl_types types, const tl_way *then)
 {
     tulle_status status = TULLE_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * tf32.c - sparse times dense in float where the caller allows TF32: A in blocks of 8x8 for tensor cores
- * (kernels/tf32.cl), beside CSR, and when that is worth it.
+ * tf32.c - SpMM in float if the caller allows TF32: A in blocks of 8x8 for tensor cores (kernels/tf32.cl), in
+ * addition to CSR; and the decision when to use them.
  *
- * Device memory: 268 bytes and 8 columns for every block, 4 bytes for every 8 rows.  Blocks are counted
- * first, so what they would take is known beforehand. */
+ * Device memory: 268 bytes and 8 columns per block, 4 bytes per 8 rows.  Blocks are counted first, so their
+ * memory is known in advance. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 enum {
     ROWS = 8, BLOCK_VALUES = 64,                /* as in kernels/tf32.cl                                    */
     WARP = 32, WARPS = 8, SEATS_MOST = 8,
-    LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
-    LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
-    NARROW = 16, WIDE = 64,                     /* columns: what is not worth it for WIDE never is          */
-    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 240,  /* percent: bytes of the CSR kernels against those
-                                                         * of these */
-    SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
-    LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
-    LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
-    LONGEST_SHARE = 8,                          /* times a warp's share of all blocks                       */
-    WARPS_PROCESSOR = 24                        /* that run at once, about                                  */
+    LEAST_ARCH = 80,                            /* tensor cores that support TF32                           */
+    LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows; longer ones would take too long */
+    NARROW = 16, WIDE = 64,                     /* columns; not worth it for WIDE: never                    */
+    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 240,  /* percent: bytes read by the CSR kernels to those
+                                                         * read by these */
+    SEAT_ROUNDS = 2,                            /* iterations of a warp, at least                           */
+    LONG_LEAST = 32,                            /* blocks; longer windows get all warps of a block          */
+    LONGEST_FREE = 512,                         /* blocks of a window that are always allowed               */
+    LONGEST_SHARE = 8,                          /* times a warp's share: blocks of a window                 */
+    WARPS_PROCESSOR = 24                        /* resident warps per multiprocessor, about                 */
 };
 
 static const tl_kernel_id kernels[] = {TL_K_TF32_1, TL_K_TF32_2, TL_K_TF32_4, TL_K_TF32_8};
@@ -30,7 +30,7 @@ static const uint32_t at_once[] = {4, 4, 2, 1}; /* blocks, as in kernels/tf32.cl
 
 typedef enum wish { NEVER, MAYBE, FORCED } wish;
 
-/* TULLE_SPMM_TF32=on: on any device, whether worth it or not; off: never.  For tests and measurements. */
+/* TULLE_SPMM_TF32=on: always, on any device; off: never.  For tests and measurements. */
 static wish wish_of(const tl_gpu_spmm *s)
 {
     const char *text = tl_env("TULLE_SPMM_TF32");
@@ -53,13 +53,14 @@ static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t
 
 /* ---- is it worth it?
  *
- * By bytes that come to a processor, those of A twice: they come from memory, X mostly from a cache that is
- * about twice as fast.  CSR: for each entry its value, and for each entry of a bundle of rows with the same
- * columns its column and a row of X. Blocks: for each column of a window 8 values, the column, a byte, a row
- * of X.  With n columns of X and e entries for each column of a window that is 2 * (4 + 4 / bundle) + 4n /
- * bundle against (2 * 37 + 4n) / e for an entry.  How much more the first must be was measured on an H200: at
- * 32 columns blocks win from 1.3 times on, tiles of 8 columns waste most of a fragment, and beyond WIDE
- * columns X goes past the blocks a second time. */
+ * The model counts the bytes read by the kernels.  Those of A count twice, since they come from memory,
+ * while X comes mostly from a cache that is about twice as fast.  CSR: a value per entry, and for each entry
+ * of a bundle of rows with the same columns a column index and a row of X.  Blocks: for each column of a
+ * window 8 values, the column index, a byte and a row of X.  With n columns of X and e entries per column of
+ * a window, that is 2 * (4 + 4 / bundle) + 4n / bundle for CSR against (2 * 37 + 4n) / e for blocks, per
+ * entry.  The ratio from which blocks are faster was measured on an H200: 1.3 at 32 columns; more for tiles
+ * of 8 columns, which waste most of a fragment, and beyond WIDE columns, where the blocks are read more than
+ * once. */
 static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
 {
     const tl_row_pieces *r = &s->pieces;
@@ -70,7 +71,7 @@ static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
     return 100.0 * (8.0 + (8.0 + line) / bundle) >= percent * (74.0 + line) / entries;
 }
 
-/* The warps of one thread block go through a long window: that should not take much longer than all of A. */
+/* Would the longest window, computed by the warps of one thread block, take much longer than all of A? */
 static bool too_long(const tl_gpu_spmm *s)
 {
     const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR;
@@ -84,8 +85,8 @@ bool tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols)
 
 /* ---- A in blocks */
 
-/* More blocks than this make a window long: as many as an average one would have if its rows shared nothing.
- */
+/* A window with more blocks than this is long: as many as an average window would have if its rows shared no
+ * columns. */
 static uint32_t many_of(const tl_gpu_spmm *s)
 {
     const uint64_t mean = (uint64_t)s->nnz / s->tf32.windows / ROWS;
@@ -97,7 +98,7 @@ static uint32_t window_threads(const tl_gpu_spmm *s)
     return s->gpu->caps.cpu ? 32 : 64;
 }
 
-/* How many blocks, of each window those before it in its group, and of each group. */
+/* Counts the blocks: for each window those before it in its group, and for each group. */
 static tulle_status count(tl_base *b, tl_gpu_spmm *s, tl_dmem *sums)
 {
     enum { TOTALS = 4 };
@@ -162,7 +163,7 @@ done:
     return status;
 }
 
-/* False, and a sentence, where blocks are not made. */
+/* Are blocks to be made?  If not, the reason is traced. */
 static bool chosen(tl_base *b, const tl_gpu_spmm *s)
 {
     const tl_tf32 *t = &s->tf32;
@@ -237,8 +238,8 @@ void tl_tf32_done(tl_gpu_spmm *s)
 
 /* ---- Y = alpha*A*X + beta*Y */
 
-/* Which kernel: the narrowest that takes all columns at once; of many, 64 at once unless the last would be
- * half empty. */
+/* The kernel: the narrowest that computes all columns at once; for many columns 64 at once, unless the last
+ * tile would be half empty. */
 static int kernel_of(uint32_t cols)
 {
     int k = 0;
@@ -248,7 +249,7 @@ static int kernel_of(uint32_t cols)
                : k;
 }
 
-/* More than one warp for every window where windows are too few to fill the device, and long enough. */
+/* Several warps per window, if there are too few windows to fill the device, and they are long enough. */
 static uint32_t seats_of(const tl_gpu_spmm *s, uint64_t works, uint32_t u)
 {
     const char *text = tl_env("TULLE_SPMM_TF32_WARPS");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tiny.c - the short road of small products: analysis, counts and row pointers by two kernels
- * (kernels/tiny.cl), and one wait before C is allocated, not two. */
+ * tiny.c - the fast path for small products: analysis, counts and row pointers by two kernels
+ * (kernels/tiny.cl), and one wait before C is allocated instead of two. */
 #include "gpu/product.h"
 #include <string.h>
 

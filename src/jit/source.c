@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * source.c - the text that a compiler sees: prelude, defines, what all kernels share, kernel file.
+ * source.c - the text for the compiler: prelude, defines, shared files, kernel file.
  *
- * Every part begins with a #line, so that a message names the file as it lies in src/kernels and the line
- * in it.  A message about a define names "defines" and counts them. */
+ * Every part begins with a #line, so that messages have the file of src/kernels and the line in it; for a
+ * define the file is "defines", and the line is its number. */
 #define _POSIX_C_SOURCE 200809L
 #include "jit/parts.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What every kernel file sees, in this order. */
+/* Included before every kernel file, in this order. */
 static const char *const shared[] = {"classes", "common", "choose", "block", "crew"};
 enum { SHARED = sizeof shared / sizeof *shared, PARTS = SHARED + 2 };
 static const char prelude[] = "prelude_";
@@ -55,7 +55,7 @@ tulle_status tl_jit_source(tl_base *b, const char *dialect, const tl_program *pr
     for (int i = 0; i < PARTS; i++) {
         parts[i] = find(names[i]);
         if (!parts[i]) return tl_fail(b, TULLE_ECOMPILE, "there is no kernel file %s.cl", names[i]);
-        room += parts[i]->bytes + strlen(names[i]) + 64;        /* its #line and a last newline */
+        room += parts[i]->bytes + strlen(names[i]) + 64;        /* its #line and a final newline */
     }
     TRY(tl_alloc(b, text, (int64_t)room, 1, "the text of a kernel"));
     char *to = put(*text, first, ".cl", parts[0]->text, parts[0]->bytes);

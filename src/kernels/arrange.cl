@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * arrange.cl - bhSPARSE's last stage: entries move from C~ and from the areas of merged rows to C.
+ * arrange.cl - bhSPARSE's last stage: copies the entries of C from C~, the intermediate result (upper.cl),
+ * and from the areas of merged rows.
  *
- *   arrange        rows of C~, a team of `team` neighbouring threads a row; a row that outgrew its place is
- *                  elsewhere
- *   arrange_area   rows of one area, a block a row; those that went on from there are marked */
+ *   arrange        rows of C~, a team of `team` consecutive threads per row; skips rows that did not fit
+ *                  into C~, which are in an area
+ *   arrange_area   rows of one area, a block per row; skips rows that were moved on to a larger area
+ *                  (WAIT_NOWHERE) */
 
 KERNEL(arrange)(u32 rows, u32 team, GLOBAL const ptr_t *RESTRICT room, GLOBAL const idx_t *RESTRICT t_col,
                 GLOBAL const val_t *RESTRICT t_val, GLOBAL const ptr_t *RESTRICT c_ptr,

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * bins.cl - spECK's global load balancing: rows go to the list of their class, neighbours stay neighbours,
- * and short rows are merged into blocks (Algorithm 2).
+ * bins.cl - spECK's global load balancing: appends each row to the list of its class, keeps neighbouring rows
+ * together, and merges short rows into blocks (Algorithm 2).
  *
- * A block of threads takes as many rows, ranks them within their class by prefix sums (classes are packed six
- * to a u64, ten bits each; those of CLASS_FEW are looked at only where the policy has them) and takes its
- * place in every list with one atomic.  Rows of CLASS_ROWS are then merged: two neighbouring groups of 2^i
- * rows become one while both are whole and their slots fit `room`; five rounds make at most 32 rows.
+ * A block processes one row per thread.  It ranks the rows within their class by prefix sums (the counters of
+ * six classes are packed into a u64, ten bits each; those of CLASS_FEW are counted only if the policy uses
+ * them) and reserves its part of each list with one atomic.  Rows of CLASS_ROWS are then merged: two
+ * neighbouring groups of 2^i rows become one if both are complete and their hash tables fit into `room`
+ * slots; after five rounds a group has at most 32 rows.
  *
- *   rest        the rows to look at, of which there are `rows`; not given: the first so many
- *   summary     how many rows each class has: from that, where its list starts (LIST_ROUND)
- *   list        rows, class by class, each from its start on
- *   groups      a word for each block of rows: where it starts in list (27 bits), how many less one (5 bits);
- *               from the same start on
+ *   rest        the rows to process, `rows` of them; if it is not given: the first `rows` rows
+ *   summary     the number of rows of each class, which determines where its list starts (LIST_ROUND)
+ *   list        rows, class by class, each list at its start
+ *   groups      a word for each group of rows: its position in list (27 bits), number of rows minus one
+ *               (5 bits); the groups of a class begin at the same start
  *   cursors     rows, then groups, of each class so far; zero at first */
 
 #define PER 6u
@@ -40,7 +41,7 @@ KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *
         } else {
             need = products[r] < span[r] ? products[r] : span[r];
             c = symbolic_class(limits, entries, products[r], span[r]);
-            if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* counted already */
+            if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* is exact */
         }
     }
     const int known = i0 < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] != 0u;
@@ -101,8 +102,8 @@ KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *
     BARRIER();
     if (known) list[start[c] + rank] = r;
 
-    /* Merging: member lists of the classes lie behind each other. */
-    const u32 m = c - CLASS_ROWS;                           /* 0, 1, ... for those that merge */
+    /* Merging: the members of all classes are stored consecutively, class by class. */
+    const u32 m = c - CLASS_ROWS;                           /* 0, 1, ...: classes whose rows are merged */
     const int merges = known && c >= CLASS_ROWS && m < ROWS_SIZES;
     u32 mine = 0;
     if (merges) {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * block.cl - what the threads of a block do together, for every kernel file: how many of them walk a row of
- * B, sums, sorts, the walk along rows of B, ranks of columns. */
+ * block.cl - block-level functions for every kernel file: the number of threads per row of B, sums, sorts,
+ * traversal of rows of B, ranks of columns. */
 
-/* ---- spECK's local load balancing (section 4.3): how many threads walk one row of B, as a power of two.
+/* ---- spECK's local load balancing (section 4.3): how many threads share one row of B, as a power of two.
  *
- *   threads   of the block that share the work
- *   entries   of A in that work, each a row of B
- *   products  in it, and the longest row of B
+ *   threads    available in the block
+ *   entries    of A; each needs one row of B
+ *   products   of these entries
+ *   longest    row of B among them
+ *   most       threads per row of B, at most
  *
- * Start with the average length; where the longest row would take more than twice as many steps as a group
- * has rows, widen; where a group has more than twice as many rows as that row takes steps, narrow; never
- * more groups than rows. */
+ * Start with the average length of the rows.  If the longest row would take more than twice as many steps as
+ * a group has rows, use wider groups; if a group has more than twice as many rows as the longest row takes
+ * steps, use narrower ones.  There are never more groups than rows. */
 INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 most)
 {
     u32 e = entries ? entries : 1u;
@@ -19,7 +21,7 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
     if (g < 1u) g = 1u;
     if (g > threads) g = threads;
     g = 1u << log2_floor(g);
-    /* Both change with g, so it is changed step by step. */
+    /* Both sides of the comparison depend on g, so g is changed step by step. */
     while (g < threads && (longest + g - 1u) / g > 2u * ((e + threads / g - 1u) / (threads / g))) g <<= 1;
     while (g > 1u && (e + threads / g - 1u) / (threads / g) > 2u * ((longest + g - 1u) / g)) g >>= 1;
     if (g < 1u) g = 1u;
@@ -32,10 +34,10 @@ INLINE u32 group_log2(u32 threads, u32 entries, u32 products, u32 longest, u32 m
                : down;
 }
 
-/* ---- sums over a block.  SCAN_WORDS words of shared memory; a barrier must stand between two uses. */
+/* ---- sums over a block: SCAN_WORDS words of shared memory, with a barrier between two uses */
 #if TULLE_CUDA
 #define SCAN_WORDS 33
-INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)     /* the sum of x of the threads before this
+INLINE u32 block_scan(u32 x, SHARED u32 *words, u32 *total)     /* the sum of x over the threads before this
                                                                  * one */
 {
     const u32 lane = thread_id() & 31u, warp = thread_id() >> 5, warps = (thread_count() + 31u) >> 5;
@@ -94,9 +96,9 @@ INLINE u32 block_sum(u32 x, SHARED u32 *words)
 }
 #endif
 
-/* ---- sorting by a crew: a warp of its own, or the whole block.  `size` words of shared memory, a power of
- * two; all of the crew come here, and may read them afterwards.  Basic bitonic sort (Batcher); a warp's pairs
- * lie side by side, so that near exchanges need no barrier of the block. */
+/* ---- sorting by a crew, which is one warp or the whole block: `size` words of shared memory, a power of
+ * two.  All threads of the crew must call it, and may read the words afterwards.  Plain bitonic sort
+ * (Batcher); the pairs of a warp are adjacent, so exchanges over short distances need no block barrier. */
 #if TULLE_CUDA
 #define CREW_STEP(g, j, before, each)                                                                   \
     do {                                                                                                \
@@ -132,13 +134,13 @@ INLINE u32 block_sum(u32 x, SHARED u32 *words)
     }
 CREW_SORT(crew_sort, key_t)
 
-/* ---- a block walks the rows of B that a row of A names.
+/* ---- a block goes through the rows of B that a row of A refers to.
  *
  * Groups of `size` threads take the entries of A in turn: entry e belongs to group e mod groups, in round e /
- * groups. The lanes of a group fetch `width` rounds at once, each one entry, so that the loads on the way to
- * so many rows of B overlap; then they hand each other what they found (LANE_FROM). */
+ * groups.  The lanes of a group fetch the entries of `width` rounds at once, one each, so that the dependent
+ * loads for that many rows of B overlap; then they broadcast them to the group (LANE_FROM). */
 typedef struct walk_t {
-    u32 size, groups, group, lane;      /* lane: this thread's place in its group */
+    u32 size, groups, group, lane;      /* lane: index of this thread in its group */
     u32 rounds, width;
 } walk_t;
 
@@ -153,16 +155,17 @@ INLINE walk_t walk_make(u32 size_log2, u32 entries)
     w.width = w.size < LANES ? w.size : LANES;
     return w;
 }
-/* The entry of A that this thread fetches, where rounds [first, first + width) are up. */
+/* The entry of A that this thread fetches for rounds [first, first + width). */
 INLINE u32 walk_entry(walk_t w, u32 first)
 {
     return (first + (w.lane & (w.width - 1u))) * w.groups + w.group;
 }
 
-/* All of it stands here once.  WALK_ENTRIES: the entries of a row of A, in rounds; names a_begin, entries,
- * a_col, b_ptr, w are the kernel's; BODY sees `left` rounds, the j-th of them with lane j, whose own row of B
- * is [begin, end). WALK_AHEAD: those rows, AHEAD of them at once, so that their loads overlap; TAKE sees
- * column[q].  MAKE, HAND and FETCH are what values need beside. */
+/* The loops of all such kernels.  WALK_ENTRIES goes through the entries of a row of A, in rounds; it uses the
+ * kernel's a_begin, entries, a_col, b_ptr and w.  BODY is executed for `left` rounds at a time: lane j has
+ * the bounds [begin, end) of the row of B of round j.  WALK_AHEAD goes through these rows, AHEAD of them at
+ * once so that their loads overlap; TAKE gets column[q].  MAKE, HAND and FETCH are the additional code for
+ * values. */
 #define WALK_ENTRIES(MAKE, HAND, BODY)                                                                       \
     for (u32 first = 0; first < w.rounds; first += w.width) {                                                \
         const u32 e = walk_entry(w, first);                                                                  \
@@ -205,7 +208,7 @@ INLINE u32 walk_entry(walk_t w, u32 first)
                 }                                                                                            \
         }                                                                                                    \
     }
-/* Columns alone; and products: factor[q] and value[q] beside column[q]. */
+/* Columns only; and products, with factor[q] and value[q] in addition to column[q]. */
 #define WALK_COLUMNS(TAKE) WALK_ENTRIES(, , WALK_AHEAD(, , , TAKE))
 #define WALK_VALUES(TAKE)                                                                                    \
     WALK_AHEAD(val_t factor[AHEAD]; val_t value[AHEAD];, factor[q] = VAL_FROM(a, k, w.width);,               \
@@ -213,9 +216,9 @@ INLINE u32 walk_entry(walk_t w, u32 first)
 #define WALK_FACTORS(BODY) WALK_ENTRIES(val_t a = VAL_ZERO;, a = a_val[a_begin + e];, BODY)
 #define WALK_PRODUCTS(TAKE) WALK_ENTRIES(val_t a = VAL_ZERO;, a = a_val[a_begin + e];, WALK_VALUES(TAKE))
 
-/* The same by a team that owns a row of C (a block has several): `here` entries of A, from number `from_a`
- * on; their rows of B one after the other, in the order of A.  begins, lengths, factors: shared memory, a
- * word a thread of the block; the team's begin at `stage`.  TAKE sees b_col[b + j] and the factor a. */
+/* The same for a team that owns a row of C (a block has several): `here` entries of A from index `from_a` on,
+ * their rows of B one after the other in the order of A.  begins, lengths, factors: shared memory, one word
+ * per thread of the block; those of the team begin at `stage`.  TAKE uses b_col[b + j] and the factor a. */
 #define TEAM_PRODUCTS(team, here, from_a, TAKE)                                                              \
     OWN_SYNC(team);                                                                                          \
     if (lane < here) {                                                                                       \
@@ -236,7 +239,7 @@ INLINE u32 walk_entry(walk_t w, u32 first)
         OWN_SYNC(team);                                                                                      \
     }
 
-/* Several rows a block: where they begin in the list, or among all rows, and how many there are. */
+/* Several rows per block: the first one (index into the list, or row number) and their number. */
 typedef struct pack_t { u32 first, count; } pack_t;
 INLINE pack_t pack_of(GLOBAL const u32 *groups, u32 block, u32 rows, u32 per)
 {
@@ -247,7 +250,7 @@ INLINE pack_t pack_of(GLOBAL const u32 *groups, u32 block, u32 rows, u32 per)
     return p;
 }
 
-/* Where the columns of a row of B, which ascend, reach `column`. */
+/* The first entry of a row of B whose column is at least `column` (lower bound); columns ascend. */
 INLINE ptr_t column_from(GLOBAL const idx_t *b_col, ptr_t begin, ptr_t end, idx_t column)
 {
     while (begin < end) {
@@ -261,7 +264,7 @@ INLINE ptr_t column_from(GLOBAL const idx_t *b_col, ptr_t begin, ptr_t end, idx_
 /* The i-th row of a class. */
 INLINE u32 row_at(GLOBAL const u32 *rows, u64 i) { return GIVEN(rows) ? rows[i] : (u32)i; }
 
-/* ---- ranks: a pair of words for 32 columns, their bits and how many come before */
+/* ---- ranks: a pair of words for each 32 columns: a bitmask, and the number of bits set before it */
 INLINE void rank_mark(SHARED u32 *pairs, u32 column)
 {
     SHARED u32 *word = pairs + 2u * (column >> 5);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * check.cl - is a view on the device in order?  bad[0] receives the first row that is not, NOTHING32 if none;
- * what is wrong with it the host finds out again.  A team of 2^team_log2 threads a row: one long row must not
- * keep a thread busy for milliseconds. */
+ * check.cl - validates a view on the device.  bad[0] receives the first invalid row, NOTHING32 if there is
+ * none; the host then checks that row again to say what is wrong.  A team of 2^team_log2 threads per row, so
+ * that a long row does not keep a single thread busy for milliseconds. */
 
 KERNEL(check)(u32 rows, u32 team_log2, u64 nnz, u64 cols, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col,
               GLOBAL u32 *bad)
@@ -22,7 +22,7 @@ KERNEL(check)(u32 rows, u32 team_log2, u64 nnz, u64 cols, GLOBAL const ptr_t *pt
     }
 }
 
-/* Row pointers or columns to another width. */
+/* Converts row pointers or columns to 64 bits. */
 KERNEL(widen)(u64 count, GLOBAL const u32 *from, GLOBAL u64 *to)
 {
     for (u64 i = (u64)block_id() * thread_count() + thread_id(); i < count;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * choose.cl - which class takes a row, and the counts of classes in a block; every kernel file sees it.  What
- * the classes are stands in classes.cl, who takes them on the host's side in src/gpu/accumulators.c. */
+ * choose.cl - assigns a row to a class and counts the classes within a block; included in every kernel file.
+ * The classes are defined in classes.cl; src/gpu/accumulators.c has the kernel for each of them. */
 
-/* ---- which class takes a row: two small functions of what is known about it */
+/* ---- the class of a row, a function of its properties, for the symbolic and for the numeric step */
 
 INLINE u32 few_bin(u32 products) { return products <= 2u ? 0u : log2_ceil(products) - 1u; }
 
@@ -28,7 +28,7 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
 
 INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)
 {
-    if (nnz == 0u || products == 0u) return CLASS_EMPTY;        /* no products, but entries: it has a motif */
+    if (nnz == 0u || products == 0u) return CLASS_EMPTY;    /* entries, but no products: it has a motif */
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
     if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
@@ -46,8 +46,8 @@ INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u3
     return nnz <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
-/* What decides how much shared memory a row of the class takes: the host gives no more than the largest
- * needs. */
+/* The quantity that determines the shared memory of a row of the class; the host allocates what the row with
+ * the largest one needs. */
 INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
 {
     if (c >= CLASS_FEW) return need;
@@ -57,9 +57,9 @@ INLINE u32 class_measure(u32 c, u32 numeric, u32 need, u32 span, u32 value)
     return bits || blocks ? (u32)RANK_BYTES((u64)span, (u64)need, value) : need;
 }
 
-/* Counts of classes in a block: rows, products (two words), the most of what the class is measured by.  Every
- * thread of a warp comes here; c is NOTHING32 for those that have no row.  Threads with the same class speak
- * with one voice. */
+/* Counts of classes in a block: rows, products (two words), and the maximum of class_measure.  Every thread
+ * of a warp must call it; c is NOTHING32 for threads without a row.  Threads of a warp with the same class
+ * combine their updates into one. */
 INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most, u32 c,
                         u64 products, u32 measure)
 {
@@ -80,7 +80,7 @@ INLINE void class_count(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHA
 #endif
 }
 
-/* The counts of a block go to the summary. */
+/* Adds the counts of a block to the summary. */
 INLINE void class_report(SHARED u32 *rows, SHARED u32 *low, SHARED u32 *high, SHARED u32 *most,
                          GLOBAL u64 *summary)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * common.cl - types and small functions that every kernel file sees.
+ * common.cl - types and small functions, included in every kernel file.
  *
  *   PTR   32 or 64   width of row pointers of A, B and C          ptr_t
  *   IDX   32 or 64   width of column indices                      idx_t (unsigned: none is negative)
  *   KEY   32 or 64   width of a key in a hash table               key_t
  *   VAL   0..4       none, f32, f64, c32, c64                     val_t
- *   THREADS_MAX      the largest block any kernel of the file is started with
+ *   THREADS_MAX      the largest block size any kernel of the file is launched with
  *
- * A product is multiplied, then added, never fused: as on the CPU, bit for bit. */
+ * Multiplication and addition are never fused, so that results equal those of the CPU bit for bit. */
 #if PTR == 64
 typedef u64 ptr_t;
 #else
@@ -44,11 +44,10 @@ typedef u32 key_t;
 #define KEY_PEEK(p)     PEEK32(p)
 #define KEY_HASH(k)     ((k) * 0x9e3779b1u)
 #endif
-/* The first slot of a key in a table of `slots`: any size will do. */
+/* The first slot of a key in a table of `slots` slots, which need not be a power of two. */
 #define KEY_SLOT(k, slots) mulhi32(KEY_HASH(k), slots)
 
-/* The slot of a key, by linear probing; an empty slot is taken for it, and *fresh says whether that was
- * done. */
+/* The slot of a key, found by linear probing.  If the key is new it is inserted, and *fresh becomes true. */
 INLINE u32 key_claim(SHARED key_t *keys, u32 slots, key_t key, bool *fresh)
 {
     u32 s = KEY_SLOT(key, slots);
@@ -115,7 +114,7 @@ INLINE val_t val_add(val_t a, val_t b) { return val_make(a.re + b.re, a.im + b.i
 #endif
 
 #if VAL
-/* a*b + c, without rounding in between where the device can. */
+/* a*b + c, fused (rounded once) if the device supports it. */
 #if TULLE_CUDA || (VAL % 2 == 1 && defined(FP_FAST_FMAF)) || (VAL % 2 == 0 && defined(FP_FAST_FMA))
 #define REAL_FMA(a, b, c)   fma(a, b, c)
 #else
@@ -131,8 +130,8 @@ INLINE val_t val_fma(val_t a, val_t b, val_t c)
 }
 #define VAL_FMA(a, b, c)    val_fma(a, b, c)
 #endif
-/* alpha*sum + beta*was; was is not looked at where beta is 0, and a factor without imaginary part multiplies
- * both parts. */
+/* alpha*sum + beta*was.  If beta is 0, `was` is ignored; a real factor multiplies both parts of a complex
+ * value. */
 INLINE val_t val_scale(double re, double im, val_t v)
 {
 #if VAL == 1 || VAL == 2
@@ -149,7 +148,7 @@ INLINE val_t spmm_end(double alpha_re, double alpha_im, double beta_re, double b
 }
 #endif
 
-/* A sum of 64 bits in two words of 32: shared memory adds 32 bits at once, 64 only in a loop. */
+/* A 64-bit sum in two 32-bit words: 32-bit atomics on shared memory are native, 64-bit ones are a loop. */
 #define ADD_SPLIT(low, high, x)                                                         \
     do {                                                                                \
         const u64 tl_x = (x);                                                           \

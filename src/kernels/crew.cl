@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * crew.cl - rows of few products in registers: a crew of threads, its products laid out evenly, and the
- * networks that sort them; every kernel file sees it, reg_*.cl use it. */
+ * crew.cl - rows with few products in registers: teams of threads ("crews"), the even distribution of the
+ * products over them, and sorting networks.  Included in every kernel file, used by reg_*.cl. */
 
 /* ---- the products of a row, spread evenly over a team (reg_*.cl)
  *
- * A crew is a team that owns a row: `size` neighbouring threads, a power of two up to 32; where there are no
- * lanes the work group.  The crews of a warp share a slab of shared memory and keep step.  What is the crew's
- * i-th lies at crew_at(i), so that threads side by side, of one crew or of several, touch different banks,
- * whether they take every size-th or pieces. */
-/* Blocks on a processor that a kernel should leave registers for; wide types, and chips it was not measured
- * on, take what they want. */
+ * A crew is a team that owns a row: `size` consecutive threads, a power of two up to 32; without lanes, the
+ * whole work group.  The crews of a warp share a slab of shared memory and run in lockstep.  Item i of the
+ * crew is stored at crew_at(i): then neighbouring threads, of one crew or of several, access different banks,
+ * whether a thread reads every size-th item or consecutive ones. */
+/* Blocks per multiprocessor that the registers of a kernel should allow.  No limit for wide types, and for
+ * devices on which this was not measured. */
 #define CREW_BLOCKS(n)  (KEY == 64 || PTR == 64 || VAL == 4 || __CUDA_ARCH__ >= 1000 ? 1 : (n))
 typedef struct crew_t {
-    u32 log2, size, lane, stage, pitch; /* stage: first thread of the crew within its warp */
-    u32 mine, slab;                     /* number of the crew in the block, of the slab    */
+    u32 log2, size, lane, stage, pitch; /* stage: the crew's first thread within its warp */
+    u32 mine, slab;                     /* index of the crew in the block, of its slab     */
 } crew_t;
 
 INLINE crew_t crew_make(u32 size_log2)
@@ -37,9 +37,10 @@ INLINE crew_t crew_make(u32 size_log2)
 }
 INLINE u32 crew_at(crew_t c, u32 i) { return (i >> c.log2) * c.pitch + c.stage + (i & (c.size - 1u)); }
 
-/* The rows of B that have entries, in the order of A: where the products of each start, what to add to the
- * number of a product to have its place in B, and the factor.  Returns how many there are, times 65536, plus
- * the products; both at most 512.  Every thread of the warp comes here. */
+/* Lists the nonempty rows of B in the order of A ("segments"): the index of the first product of each, the
+ * difference between the position in B and the index of a product, and the factor.  Returns the number of
+ * segments times 65536 plus the number of products; both are at most 512.  Every thread of the warp must call
+ * it. */
 INLINE u32 crew_segments(crew_t c, ptr_t begin, u32 entries, GLOBAL const idx_t *a_col,
                          GLOBAL const ptr_t *b_ptr, SHARED u32 *starts, SHARED ptr_t *deltas,
 #if VAL
@@ -80,7 +81,7 @@ INLINE u32 crew_segments(crew_t c, ptr_t begin, u32 entries, GLOBAL const idx_t 
     return found;
 }
 
-/* Where in shared memory the segment of product q stands, of `count` segments. */
+/* The position in shared memory of the segment that has product q, by bisection over `count` segments. */
 INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
 {
     u32 i = 0;
@@ -89,9 +90,8 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
     return crew_at(c, i);
 }
 
-/* A kernel for the values of such rows, a crew a row: SETUP once, beside what a row of B takes in shared
- * memory; then ROW for each row (those beyond the last have nothing in them), with its products laid out by
- * crew_segments. */
+/* A numeric kernel for such rows, a crew per row.  SETUP is executed once, and divides the shared memory that
+ * the segments leave; ROW is executed for each row after crew_segments (rows beyond the last are empty). */
 #define CREW_KERNEL(kernel, blocks, SETUP, ROW)                                                              \
     KERNEL_FOR(CREW_BLOCKS(blocks), kernel)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,           \
         GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,                              \
@@ -148,10 +148,10 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
 #define VAL_XOR(to, v, d, width, pass)  VAL_LANES(LANE_XOR, to, v, d, width, pass)
 #define VAL_UP(to, v, d, width, pass)   VAL_LANES(LANE_UP, to, v, d, width, pass)
 
-/* ---- words of a key and a place, sorted in registers
+/* ---- key and index of a product packed into a word, sorted in registers
  *
- * narrow: 32 bits, the place in the lowest `bits`; wide: whatever it takes.  What is no word is larger than
- * all. */
+ * narrow: 32 bits, the index in the lowest `bits`; wide: 64 bits or a pair.  The value for "none" is larger
+ * than all others. */
 typedef u32 narrow_t;
 #define narrow_none                     0xffffffffu
 #define narrow_less(a, b)               ((a) < (b))
@@ -195,8 +195,9 @@ INLINE wide_t wide_pair(key_t key, u32 place)
     } while (0)
 #endif
 
-/* The N-to-M sorting network (bitonic): E words a thread, in the end thread by thread.  Steps of less than E
- * stay within a thread's registers, the others go from thread to thread. */
+/* The N-to-M sorting network (bitonic): E words per thread; afterwards thread t has the t-th E words of the
+ * sorted sequence.  Steps over distances below E stay in the registers of a thread, the others exchange words
+ * between threads. */
 #define SORTS_PAIR(W, x, e, j, up)                                                                      \
     do {                                                                                                \
         const W##_t tl_a = x[e], tl_b = x[(e) | (j)];                                                   \

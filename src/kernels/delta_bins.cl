@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * delta_bins.cl - DeltaSPARSE's local scheduling (Yang, Zhang and Ma, section III.B, Tables I and II): rows
- * go to bins by their products, or, once these are counted, by their entries of C.
+ * delta_bins.cl - DeltaSPARSE's local scheduling (Yang, Zhang and Ma, section III.B, Tables I and II): bins
+ * the rows by their products (symbolic step) or, once these are counted, by their entries of C (numeric).
  *
- *   delta_tally   rows and products of each bin; rows without products are done with
- *   delta_list    the list of rows, bin by bin; rows that a warp looks at keep their order
+ *   delta_tally   rows and products of each bin; sets the count of rows without products
+ *   delta_list    the list of rows, bin by bin; the rows of a warp keep their order
  *
- * Both take the same arguments to tell the bin of a row: `most` of each size (0: there is no such table),
- * the number of entries from which on a row is dense, and whether its keys collided.  A block takes as many
- * rows as it has threads, and its place in each bin with one atomic. */
+ * Both determine the bin of a row from the same arguments: the limit `most` of each size (0: no such table),
+ * `dense_from`, the number of entries from which a row counts as dense, and whether its keys collided.  A
+ * block processes one row per thread, and reserves its part of each bin with one atomic. */
 
 INLINE u32 delta_bin(u32 n, u32 dense_from, u32 hard, u32 most0, u32 most1, u32 most2, u32 most3, u32 most4)
 {

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * delta_count.cl - DeltaSPARSE's symbolic step (Yang, Zhang and Ma, section III.A): entries of a row of C, a
- * block a row.
+ * delta_count.cl - DeltaSPARSE's symbolic step (Yang, Zhang and Ma, section III.A): counts the entries of a
+ * row of C, a block per row.
  *
- *   delta_hash_count    a hash table in shared memory, twice as large as what its rows have products, and
+ *   delta_hash_count    a hash table in shared memory with at least two slots for each product, and
  *                       Algorithm 1: a row whose keys collide too often, or that has more entries than the
  *                       table is for, or that is dense from the start, is listed in `redo`
- *   delta_dense_count   a bit a column; the columns pass in windows of words * 32
+ *   delta_dense_count   one bit per column, in windows of words * 32 columns
  *
- * Keys are columns counted from the first of the row; a key goes to (key * prime) mod slots, or behind it.
- * The paper gives no number for its bound of collisions; here it is `slots`, four times what keys at random
- * meet in a table half full.
+ * Keys are columns relative to the first of the row; hash function (key * prime) mod slots, linear probing.
+ * The paper does not say how many collisions it allows; here it is `slots`, four times what random keys
+ * cause at a load factor of one half.
  *
  * Shared memory: delta_hash_count slots * sizeof(key_t), slots a power of two; delta_dense_count words * 4
  * bytes. */
 
 #define PRIME 107u
 
-/* The row goes to the dense array; thread 0 says so. */
+/* Lists the row for the dense array; only thread 0 writes. */
 INLINE void give_up(u32 r, u32 products, GLOBAL u64 *board, GLOBAL u32 *cursors, GLOBAL u32 *redo)
 {
     redo[ATOMIC_ADD32(&cursors[DELTA_REDO], 1u)] = r;
     ATOMIC_ADD64(&board[DELTA_REDONE], (u64)products);
 }
 
-/* Returns how many slots were taken by others on the way; more than `slots`: the table is full. */
+/* Returns the number of collisions of this key; more than `slots`: the table is full. */
 INLINE u32 insert(SHARED key_t *keys, u32 slots, key_t key, bool *fresh)
 {
     u32 s = (u32)key * PRIME & (slots - 1u), met = 0;
@@ -60,7 +60,7 @@ KERNEL(delta_hash_count)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
     for (u64 i = block_id(); i < count; i += block_count()) {
         const u32 r = GIVEN(rows) ? rows[first_row + i] : (u32)i;
         const u32 here = products[r];
-        if (here == 0u || here >= dense_from) {                 /* the same for all of the block */
+        if (here == 0u || here >= dense_from) {                 /* uniform in the block */
             if (t == 0u && here == 0u) c_count[r] = 0;
             if (t == 0u && here) give_up(r, here, board, cursors, redo);
             continue;
@@ -69,7 +69,7 @@ KERNEL(delta_hash_count)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
         const walk_t w = walk_make(group_log2(threads, entries, here, longest[r], threads), entries);
         const idx_t from = lo[r];
-        const bool watch = here > most;                         /* its entries may be too many */
+        const bool watch = here > most;                         /* entries may exceed the table */
         u32 found = 0;
         for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
         if (t == 0u) {
@@ -119,8 +119,8 @@ INLINE void mark(SHARED u32 *bits, u32 column)
     if (!(PEEK32(bits + (column >> 5)) & bit)) ATOMIC_OR32(bits + (column >> 5), bit);
 }
 
-/* counter: given, it has the number of rows.  Where a row is wider than a window, the next one begins at
- * the smallest column that is left, so that gaps cost nothing. */
+/* counter: if given, contains the number of rows.  If a row is wider than a window, the next window begins at
+ * the smallest remaining column, so that gaps are skipped. */
 KERNEL(delta_dense_count)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *RESTRICT rows,
                           GLOBAL const u32 *RESTRICT counter, u32 counted,
                           GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
@@ -184,7 +184,7 @@ KERNEL(delta_dense_count)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 
             }
             found += block_sum(n, scan);
             more = cut && from != IDX_NONE;
-            BARRIER();                          /* all have read `next` and the sum */
+            BARRIER();                          /* `next` and the sum may be overwritten */
         }
         if (t == 0u) c_count[r] = (ptr_t)found;
     }

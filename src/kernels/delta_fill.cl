@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * delta_fill.cl - DeltaSPARSE's numeric step (Yang, Zhang and Ma, section III.A): entries of a row of C, a
- * block a row.
+ * delta_fill.cl - DeltaSPARSE's numeric step (Yang, Zhang and Ma, section III.A): computes the entries of a
+ * row of C, a block per row.
  *
- *   delta_hash_fill    a hash table in shared memory, twice as large as what its rows have entries.  They
- *                      move together and are sorted by counting the smaller ones; from `count_most` on they
- *                      are written as they lie and listed for sort_rows.cl.  A row that has no place here
- *                      is listed in `redo`
- *   delta_dense_fill   an array with a value a column and a bitmap of those that were met; the columns pass
- *                      in windows of `slots`.  No keys, no sort
+ *   delta_hash_fill     a hash table in shared memory with at least two slots for each entry.  Its entries
+ *                       are compacted and sorted by rank (each counts the smaller ones); rows with more than
+ *                       `count_most` entries are written unsorted and listed for sort_rows.cl.  A row that
+ *                       does not fit is listed in `redo`
+ *   delta_dense_fill    an array with one value per column and a bitmap of the columns that occur, in windows
+ *                       of `slots` columns; no keys, no sort
  *
- * The paper adds values with atomics, in the order that threads happen to have.  Here the columns of a row
- * are shared out to the warps of its block (elsewhere: to its threads), as ranges.  Each takes all entries
- * of A in their order and of each row of B the part that is its own, found by bisection, as columns of B
- * ascend.  So a slot is only ever added to by one warp, whose threads hold different columns: no atomics on
- * values, no barrier of the block on the way, and every sum is taken in the order of A: the CPU's bits.
+ * The paper adds values with atomics, in an order that depends on timing.  Here the columns of a row are
+ * divided into ranges, one for each warp of the block (on OpenCL: each thread).  A warp goes through all
+ * entries of A in order and takes from each row of B its own range, found by bisection, as columns of B
+ * ascend.  Only one warp adds to a slot, and its threads hold different columns, so values need no atomics
+ * and no block barriers, and every sum is computed in the order of A, with the same bits as on the CPU.
  *
  * Shared memory: delta_hash_fill slots * (sizeof(val_t) + sizeof(key_t)), slots a power of two;
  * delta_dense_fill slots * sizeof(val_t) + slots / 4 bytes, slots a multiple of 32. */
@@ -24,10 +24,10 @@
 #if TULLE_CUDA
 #define LANES_SYNC()    TEAM_SYNC(LANES)
 #else
-#define LANES_SYNC()                    /* a thread knows what it did */
+#define LANES_SYNC()                    /* nothing to wait for: a warp is one thread */
 #endif
 
-/* Where values are added up: a hash table, or an array with a bitmap. */
+/* The accumulator: a hash table, or an array with a bitmap. */
 typedef struct sums_t {
     SHARED val_t *sums;
     SHARED key_t *keys;                 /* hash                        */
@@ -54,7 +54,7 @@ INLINE void add(const bool dense, sums_t x, idx_t column, val_t v)
                     x.sums[s] = VAL_ADD(VAL_ZERO, v);
                     return;
                 }
-                if (k == key) break;    /* never: nobody else has this column */
+                if (k == key) break;    /* never happens: no other thread has this column */
             }
             s = (s + 1u) & (x.slots - 1u);
             k = KEY_PEEK(&x.keys[s]);
@@ -63,9 +63,9 @@ INLINE void add(const bool dense, sums_t x, idx_t column, val_t v)
     }
 }
 
-/* The products of a row of C in the columns [from, to), in the order of A, by one warp.  With `cut` there
- * are other columns, too; where next is not 0, it gets the smallest one from `to` on.  The first product of
- * a row of B is loaded while the row before it is added. */
+/* Adds the products of a row of C in the columns [from, to), in the order of A, by one warp.  `cut`: the row
+ * has other columns, too.  If next is given it receives the smallest column >= to.  The first product of a
+ * row of B is loaded while the previous row is added. */
 INLINE void add_columns(const bool dense, sums_t x, bool cut, idx_t from, idx_t to, SHARED idx_t *next,
                         ptr_t a_begin, u32 entries, GLOBAL const idx_t *RESTRICT a_col,
                         GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
@@ -87,7 +87,7 @@ INLINE void add_columns(const bool dense, sums_t x, bool cut, idx_t from, idx_t 
                 if (next && end < row_end && b_col[end] < IDX_PEEK(next)) IDX_MIN(next, b_col[end]);
             }
         }
-        u32 left = lanes_vote(begin < end, LANES);              /* rows of B that have something here */
+        u32 left = lanes_vote(begin < end, LANES);              /* rows of B with entries in this range */
         ptr_t at = 0, stop = 0;
         val_t factor = VAL_ZERO, value = VAL_ZERO;
         idx_t column = 0;
@@ -149,7 +149,7 @@ KERNEL(delta_hash_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *R
         const u32 r = GIVEN(rows) ? rows[first_row + i] : (u32)i;
         const ptr_t to = c_ptr[r];
         const u32 n = (u32)(c_ptr[r + 1] - to);
-        if (n == 0u || n > most || n >= dense_from || hard[r]) {        /* the same for all of the block */
+        if (n == 0u || n > most || n >= dense_from || hard[r]) {        /* uniform in the block */
             if (t == 0u && n) {
                 redo[ATOMIC_ADD32(&cursors[DELTA_REDO], 1u)] = r;
                 ATOMIC_ADD64(&board[DELTA_REDONE], (u64)products[r]);
@@ -166,7 +166,7 @@ KERNEL(delta_hash_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *R
                     a_begin,
                     (u32)(a_ptr[r + 1] - a_begin), a_col, a_val, b_ptr, b_col, b_val);
         BARRIER();
-        u32 found = 0;                          /* entries move together, in place: none moves up */
+        u32 found = 0;                          /* compacts the entries in place, towards the front */
         for (u32 s0 = 0; s0 < slots; s0 += threads) {
             const u32 s = s0 + t;
             const key_t k = s < slots ? x.keys[s] : KEY_NONE;
@@ -200,7 +200,7 @@ KERNEL(delta_hash_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *R
     }
 }
 
-/* Writes what was met in `width` columns to C, in order, and forgets it; returns how many they were. */
+/* Writes the entries of a window of `width` columns to C, in order, and resets it; returns their number. */
 INLINE u32 write_window(sums_t x, SHARED u32 *before, u32 width, GLOBAL idx_t *to_col,
                         GLOBAL val_t *to_val, SHARED u32 *scan)
 {
@@ -229,8 +229,8 @@ INLINE u32 write_window(sums_t x, SHARED u32 *before, u32 width, GLOBAL idx_t *t
     return found;
 }
 
-/* counter: given, it has the number of rows.  Where a row is wider than a window, the next one begins at
- * the smallest column that is left, so that gaps cost nothing. */
+/* counter: if given, contains the number of rows.  If a row is wider than a window, the next window begins at
+ * the smallest remaining column, so that gaps are skipped. */
 KERNEL(delta_dense_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *RESTRICT rows,
                          GLOBAL const u32 *RESTRICT counter, u32 counted,
                          GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
@@ -251,7 +251,7 @@ KERNEL(delta_dense_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
     x.bits = (SHARED u32 *)(x.sums + slots);
     x.slots = slots;
     SHARED u32 *before = x.bits + slots / 32u;
-    if (teams > slots / 32u) teams = slots / 32u;       /* two of them share no word of bits */
+    if (teams > slots / 32u) teams = slots / 32u;       /* no two teams share a word of the bitmap */
 
     for (u32 w = t; w < slots / 32u; w += threads) x.bits[w] = 0u;
     for (u64 i = block_id(); i < rows_here; i += block_count()) {
@@ -269,7 +269,7 @@ KERNEL(delta_dense_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
             x.base = from;
             if (t == 0u) next = IDX_NONE;
             BARRIER();
-            /* teams without columns go along: PoCL's optimizer takes a branch about such a loop wrongly */
+            /* teams without columns call it, too: PoCL miscompiles a branch around such a loop */
             add_columns(true, x, wide || end - start < width, from + (idx_t)start, from + (idx_t)end,
                         wide && end == width ? &next : 0, a_begin, start < end ? entries : 0u, a_col, a_val,
                         b_ptr, b_col, b_val);
@@ -278,7 +278,7 @@ KERNEL(delta_dense_fill)(SHARED_ARG u32 count, u32 first_row, GLOBAL const u32 *
             to += write_window(x, before, width, c_col + to, c_val + to, scan);
             from = after;
             more = wide && after != IDX_NONE;
-            BARRIER();                          /* all have read `next`; the bits are wiped */
+            BARRIER();                          /* `next` may be overwritten; the bitmap is cleared */
         }
     }
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * dense.cl - dense matrices turned and scaled.
+ * dense.cl - dense matrices: transpose and scale.
  *
- * A matrix is `lines` of `length` values, each line `ld` values behind the one before: rows where it lies row
- * by row, columns else.  Where it begins is a number of values, as a buffer can be given from multiples of
- * 512 bytes only.
+ * A matrix is `lines` lines of `length` values with leading dimension `ld`: rows if it is row-major, columns
+ * if it is column-major.  Its start is passed as an offset in values, since a buffer can only be passed from
+ * multiples of 512 bytes.
  *
- * turn goes by tiles of 1024 values through shared memory, so that both matrices are met in whole stretches:
- * a tile has 2^t lines, more where lines are short (eight columns row by row: 128 lines of 8), fewer where
- * there are few. */
+ * turn transposes tiles of 1024 values through shared memory, so that accesses to both matrices are
+ * coalesced.  A tile has 2^t lines: more if lines are short (a row-major matrix with eight columns: 128 lines
+ * of 8), fewer if there are few lines. */
 
 #define TILE        1024u
-#define TILE_LINES  256u                /* of a tile at most, and at least 4                      */
-#define TURN_AHEAD  4u                  /* values that a thread has asked for before it has one   */
+#define TILE_LINES  256u                /* of a tile at most; the least is 4                      */
+#define TURN_AHEAD  4u                  /* loads in flight per thread   */
 
 /* to[j*to_ld + i] = from[i*from_ld + j] for i < lines, j < length; any number of blocks. */
 KERNEL_FOR(4, turn)
@@ -21,7 +21,7 @@ KERNEL_FOR(4, turn)
 {
     STATIC_SHARED val_t tile[TILE + TILE_LINES];
     const u32 high = 1u << lines_log2, wide_log2 = 10u - lines_log2, wide = 1u << wide_log2;
-    const u32 pitch = wide + (high < 32u ? 32u / high : 1u);    /* as few threads as can be meet in a bank */
+    const u32 pitch = wide + (high < 32u ? 32u / high : 1u);    /* reduces bank conflicts */
     const u64 across = (length + wide - 1u) >> wide_log2,
               tiles = across * ((lines + high - 1u) >> lines_log2);
     for (u64 k = block_id(); k < tiles; k += block_count()) {
@@ -51,8 +51,7 @@ KERNEL_FOR(4, turn)
     }
 }
 
-/* y = beta*y; beta 0 writes zeros and reads nothing.  A factor without an imaginary part multiplies both
- * parts. */
+/* y = beta*y; if beta is 0, y is not read.  A real factor multiplies both parts of a complex value. */
 KERNEL(scale)(u64 lines, u64 length, GLOBAL val_t *RESTRICT y, u64 y_at, u64 y_ld, double re, double im)
 {
     const u64 step = (u64)block_count() * thread_count(),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * direct.cl - rows of A with one entry: the row of C is that row of B, scaled.
+ * direct.cl - rows of A with a single entry: the row of C is a scaled row of B.
  *
- * A team of `team` neighbouring threads a row; they need not wait for each other, so a team may be as wide as
- * the block.  A product is added to zero, as everywhere: -0.0 becomes 0.0.  No shared memory. */
+ * A team of `team` consecutive threads per row; threads do not synchronize, so a team may be as wide as the
+ * block.  As everywhere a product is added to zero, so -0.0 becomes 0.0.  No shared memory. */
 
 KERNEL(direct)(u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
                GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,

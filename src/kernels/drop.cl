@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * drop.cl - the matrix without entries that are zero.
+ * drop.cl - removes the entries whose value is zero.
  *
- *   drop_count   how many entries of each row stay
+ *   drop_count   the number of nonzero entries of each row
  *   drop_copy    copies them, in order
  *
- * A warp a row on CUDA, which votes on each stretch of entries; elsewhere a thread a row. */
+ * On CUDA a warp per row, which compacts 32 entries at a time by a ballot; on OpenCL a thread per row. */
 
 #if VAL == 1 || VAL == 2
 #define STAYS(v) ((v) != (real_t)0)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * motif_fill.cl - rows of C with a motif: columns and values by its map (motif_map.cl), without a search.
+ * motif_fill.cl - rows of C with a motif: columns and values from its map (motif_map.cl), without any search.
  *
- *   gather    short motifs: a thread an entry of C adds up its products.  A block takes `per` rows after each
- *             other, has factors and places of their rows of B in shared memory, and deals the entries of all
- *             of them to its threads.
- *   scatter   the others: a team a row.  It takes the entries of A one after the other, its threads walk
- *             along the row of B and add where the map says; they hold different columns, so that adds are
- *             plain.
+ *   gather    short motifs: one thread adds up all products of an entry of C.  A block computes `per`
+ *             consecutive rows: it keeps factors and positions of their rows of B in shared memory, and
+ *             distributes the entries of all these rows over its threads.
+ *   scatter   all other motifs: a team per row.  It goes through the entries of A one after the other, its
+ *             threads go along the row of B and add at the positions given by the map.  They have different
+ *             columns, so no atomics are needed.
  *
- * Both add from zero in the order of A: the bits of the CPU.  The first `shorts` motifs are short.  Rows
- * without a motif are left to others.
+ * Both add to zero in the order of A, so results have the same bits as on the CPU.  The first `shorts` motifs
+ * are short.  Rows without a motif are skipped.
  *
- * Shared memory: gather a value and a row pointer for each of `per` * 2^each_log2 entries of A; scatter
- * `most` values a team. */
+ * Shared memory: gather: a value and a row pointer for each of `per` * 2^each_log2 entries of A; scatter:
+ * `most` values per team. */
 
 #define GATHER_ROWS     64
 
@@ -64,7 +64,7 @@ KERNEL(motif_gather)(SHARED_ARG u32 rows, u32 per, u32 each_log2, u32 shorts,
         }
         BARRIER();
         for (u32 q = t; q < total; q += threads) {
-            u32 row = 0;                            /* the last that begins up to here: it is not empty */
+            u32 row = 0;                            /* the last row that begins here or before; not empty */
             for (u32 d = per >> 1; d > 0u; d >>= 1)
                 if (first[row + d] <= q) row += d;
             const u32 j = q - first[row], at = map[row], stage = row << each_log2;
@@ -91,7 +91,7 @@ KERNEL(motif_scatter)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 shorts,
                       GLOBAL val_t *RESTRICT c_val)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */
+    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* current rows of B of the teams */
     STATIC_SHARED u32 lengths[THREADS_MAX];
     STATIC_SHARED val_t factors[THREADS_MAX];
     const u32 t = thread_id(), team = 1u << team_log2, lane = t & (team - 1u), mine = t >> team_log2;
@@ -100,7 +100,7 @@ KERNEL(motif_scatter)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 shorts,
 
     for (u64 r = (u64)block_id() * teams + mine; r < rows; r += (u64)block_count() * teams) {
         const u32 m = motif_of[r];
-        if (m == NOTHING32 || m < shorts) continue;         /* the same for all of the team */
+        if (m == NOTHING32 || m < shorts) continue;         /* uniform in the team */
         const u32 at = motifs[MOTIF_WORDS * m + MOTIF_AT], n = motifs[MOTIF_WORDS * m + MOTIF_NNZ];
         const ptr_t a_begin = a_ptr[r], to = c_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin);

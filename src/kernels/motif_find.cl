@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * motif_find.cl - rows of C that repeat each other: the same products in the same places, counted from the
- * first column of the row.
+ * motif_find.cl - finds rows of C with the same pattern of products, relative to the first column of the row.
  *
- *   class    of a row of B: its columns, less the first of them.  Shifted rows have one class.
- *   motif    of a row of C: for each entry of its row of A the class of the row of B, and where that begins,
- *            less the first column of the row of C (lo).  Whatever two rows of A look like, where these agree
- *            the rows of C are the same.
+ *   class   of a row of B: its columns relative to the first of them.  Shifted rows have the same class.
+ *   motif   of a row of C: for each entry of its row of A the class of the row of B, and the first column of
+ *           that row relative to the first column of the row of C (lo).  Rows of C with the same motif have
+ *           the same pattern, even if the columns of their rows of A differ.
  *
- * Both are found alike: a hash of each row (enter) goes into a table, whoever enters one first stands for it,
- * and each row is compared with that one, entry by entry (verify): a hash decides nothing.  A class is called
- * by the row that stands for it.  Rows of which the comparison fails, for which the table has no room, or
- * that are far longer than usual, have none.
+ * Both are found in the same way: a hash of each row is inserted into a table (enter), the row that inserts
+ * it first becomes its representative, and each row is compared with its representative, entry by entry
+ * (verify), so that hash collisions do no harm.  A class is identified by its representative.  Rows that
+ * fail the comparison, that found no room in the table, or that are far longer than usual have no class or
+ * motif.
  *
- *   sample   a few rows of A by what the bounds of rows of B tell; where most differ the search ends here
- *   select   (motif_map.cl) which motifs are used
- *   take     their rows leave the other classes: no products are left there
- *   rest     a list of those that are left
- *   count    the entries of C of rows with a motif, once maps are made (motif_map.cl)
+ *   sample   compares a few rows of A, reading only the length and the first and last column of rows of B;
+ *            if most of them differ, the search ends here
+ *   select   (motif_map.cl) decides which motifs are used
+ *   take     removes the rows of these motifs from the other classes, by setting their products to zero
+ *   rest     lists the remaining rows
+ *   count    the entries of C of rows with a motif, after the maps are built (motif_map.cl)
  *
- * found: how many classes and motifs were entered, how many rows are left.  A team of 2^team_log2 threads
- * takes a row; where there are no lanes a thread does. */
+ * found: the number of classes and motifs inserted, and of remaining rows.  A team of 2^team_log2 threads
+ * processes a row; without lanes, a single thread. */
 
 #define CLASS_OF_NONE   NOTHING32
-#define CLASS_OF_EMPTY  0xfffffffeu     /* a row of B without entries: it begins nowhere */
-#define TRIES           64u             /* slots looked at for one hash                  */
-#define SAMPLE_LONG(team) ((team) > 8u ? 4u * (team) : 32u)    /* entries of a row of A that a sample looks at */
-#define USUAL           32u             /* motifs that a block counts before it tells    */
+#define CLASS_OF_EMPTY  0xfffffffeu     /* the class of rows of B without entries */
+#define TRIES           64u             /* probes for one hash, at most                     */
+/* Entries of a row of A in the sample, at most. */
+#define SAMPLE_LONG(team) ((team) > 8u ? 4u * (team) : 32u)
+#define USUAL           32u             /* motifs that a block counts in shared memory      */
 
 INLINE u64 motif_mix(u64 z)
 {
@@ -49,9 +51,9 @@ INLINE bool team_all(bool yes, u32 team)
     return lanes_vote(yes, team) == (team >= 32u ? 0xffffffffu : (1u << team) - 1u);
 }
 
-/* What a block found last, in shared memory: most rows are like one of a few, and all of them would read the
- * same slots.  A word is 48 bits of the hash and the slot; where it is another hash's the comparison will
- * tell. */
+/* A cache of a block's latest lookups, in shared memory: most rows have one of a few motifs, and would all
+ * read the same slots of the table.  A word has 48 bits of the hash and the slot; if the rest of the hash
+ * differs, the later comparison of the rows fails. */
 #define RECENT          64u
 
 INLINE u32 recent_find(SHARED u64 *recent, u64 hash)
@@ -67,9 +69,9 @@ INLINE void recent_keep(SHARED u64 *recent, u64 hash, u32 slot)
     if (hash >> 16 != 0u) ATOMIC_CAS64(to, was, hash >> 16 << 16 | slot);
 }
 
-/* Rows base, base + 1, ..., a team each, and on by `stride`.  Before the others the first team takes its row
- * alone, so that the rest finds in `recent` what most rows are like: else all teams of a device read one slot
- * of the table at once, which took four times as long as the hashes. */
+/* Loop over rows base, base + 1, ..., one per team, with step `stride`.  The first team processes its first
+ * row alone, so that the others find the most frequent motif in `recent`.  Otherwise all teams of the device
+ * would read the same slot of the table at once, which took four times as long as the hashes. */
 #define FIRST_ALONE(base, i, rows, stride, team_log2)                                                        \
     for (u32 all = 0; all < 2u; all++) {                                                                     \
         const u64 stop = all || (rows) < (base) + 1u ? (rows) : (base) + 1u;                                 \
@@ -79,8 +81,8 @@ INLINE void recent_keep(SHARED u64 *recent, u64 hash, u32 slot)
         BARRIER();                                                                                           \
     }
 
-/* The slot of a hash; NOTHING32: there is no room.  *number: how many were entered before, where this is the
- * first of its kind, else NOTHING32. */
+/* The slot of a hash; NOTHING32: the table has no room.  *number: if the hash is new, the number of hashes
+ * inserted before, else NOTHING32. */
 INLINE u32 table_enter(GLOBAL u64 *keys, GLOBAL u32 *reps, GLOBAL u32 *count, u32 slots, u32 most, u64 hash,
                        u32 row, u32 *number)
 {
@@ -116,8 +118,8 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
         different = 0u;
     }
     BARRIER();
-    if (bad[0] == NOTHING32 && i < samples) {       /* else the views did not pass their check */
-        /* no period of the matrix is met */
+    if (bad[0] == NOTHING32 && i < samples) {       /* else a view failed its check */
+        /* hashed offsets, in case the matrix is periodic */
         const u32 r = (u32)i * step + mulhi32((u32)i * 0x9e3779b1u, step);
         const ptr_t begin = a_ptr[r], length = a_ptr[r + 1] - begin;
         const ptr_t end = begin + (length < SAMPLE_LONG(team) ? length : SAMPLE_LONG(team));
@@ -135,7 +137,7 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
             const u32 key = (u32)(sum >> 16) | 1u;
             u32 s = (u32)(sum >> 48) & (SAMPLE_SLOTS - 1u);
             ATOMIC_ADD32(&seen, 1u);
-            for (;;) {                              /* there are four slots for each row */
+            for (;;) {                              /* ends, as there are four slots for each row */
                 const u32 k = ATOMIC_CAS32(&table[s], 0u, key);
                 if (k == 0u) ATOMIC_ADD32(&different, 1u);
                 if (k == 0u || k == key) break;
@@ -150,7 +152,7 @@ KERNEL(motif_sample)(u32 samples, u32 step, u32 team_log2, GLOBAL const u32 *bad
     }
 }
 
-/* ---- classes of rows of B.  class_of is a slot of the table between the two. */
+/* ---- classes of rows of B.  Between enter and verify, class_of is a slot of the table. */
 
 KERNEL(class_enter)(u32 rows, u32 team_log2, u32 longest, GLOBAL const ptr_t *b_ptr,
                     GLOBAL const idx_t *b_col, u64 mask, u32 slots, u32 most, GLOBAL u64 *keys,
@@ -209,7 +211,7 @@ KERNEL(class_verify)(u32 rows, u32 team_log2, GLOBAL const ptr_t *b_ptr, GLOBAL 
     }
 }
 
-/* ---- motifs of rows of C.  motif_of is a slot of the table until take. */
+/* ---- motifs of rows of C.  Until take, motif_of is a slot of the table. */
 
 KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries, GLOBAL const ptr_t *a_ptr,
                     GLOBAL const idx_t *a_col, GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of,
@@ -253,7 +255,8 @@ KERNEL(motif_enter)(u32 rows, u32 team_log2, u32 most_products, u32 most_entries
     FIRST_ALONE_END
 }
 
-/* A block has a stretch of rows; most of them have one of a few motifs, and are counted together. */
+/* A block processes `stretch` consecutive rows.  It counts their most frequent motifs in shared memory first,
+ * to save global atomics. */
 KERNEL(motif_verify)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const ptr_t *a_ptr,
                      GLOBAL const idx_t *a_col, GLOBAL const u32 *class_of, GLOBAL const idx_t *first_of,
                      GLOBAL const idx_t *lo, GLOBAL const u32 *reps, GLOBAL u32 *counts,
@@ -332,7 +335,7 @@ KERNEL(motif_take)(u32 rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *span, 
         }
 }
 
-/* The rows that are left, those of a block in their order. */
+/* Lists the remaining rows; those of the same block keep their order. */
 KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *products, GLOBAL u32 *found,
                    GLOBAL u32 *rest)
 {
@@ -351,7 +354,7 @@ KERNEL(motif_rest)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *produ
     }
 }
 
-/* Rows without products and motif are nobody's where every other row has a motif. */
+/* If all other rows have motifs, no other kernel sets the counts of rows without products and motif. */
 KERNEL(motif_count)(u32 rows, GLOBAL const u32 *motif_of, GLOBAL const u32 *motifs,
                     GLOBAL const u32 *products, GLOBAL ptr_t *c_count)
 {

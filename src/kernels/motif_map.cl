@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * motif_map.cl - which motifs are used, and for each of them, once: where in the row of C each of its
- * products belongs.
+ * motif_map.cl - selects the motifs to use, and builds a map for each of them: the entry of the row of C that
+ * each product is added to.
  *
- *   select    motifs with rows enough: short ones first, a place for each in the maps
- *   map       the places of products, below
+ *   select   the motifs that have enough rows, short ones first, and the position of each in the maps
+ *   map      builds the maps
  *
- * A block a motif.  The products of the row that stands for it are sorted by column, those of one column in
- * the order of A; that order is the map.  For motif m, whose products begin at `at`:
+ * One block per motif.  It sorts the products of the representative row by column, equal columns in the order
+ * of A; this order is the map.  For motif m, whose products begin at `at`:
  *
- *   columns   at + j       column j of the row of C, less the first
+ *   columns   at + j       column j of the row of C, relative to the first
  *   starts    at + m + j   short motifs: the first product of entry j of C, one more at the end
- *   places    at           short motifs: a word a product, by entry of C: entry of A and place in its row of
- *                          B, 16 bits each; else 16 bits a product, in the order of A: its entry of C
+ *   places    at           short motifs: a word per product, ordered by entry of C: the entry of A and the
+ *                          position in its row of B, 16 bits each; else 16 bits per product, in the order of
+ *                          A: its entry of C
  *
- * Shared memory: a word of 8 bytes a product, a power of two, and 4 bytes for each entry of A. */
+ * Shared memory: 8 bytes per product, their number rounded up to a power of two, and 4 bytes per entry of
+ * A. */
 
-/* One block.  counts: rows of each slot, in the end the number of its motif.  motifs: MOTIF_WORDS each. */
+/* A single block.  counts: rows of each slot, replaced by the number of its motif.  motifs: MOTIF_WORDS
+ * each. */
 KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_products, u32 short_entries,
                      GLOBAL const u32 *found, GLOBAL const u32 *list, GLOBAL const u32 *reps,
                      GLOBAL u32 *counts, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
@@ -35,7 +38,7 @@ KERNEL(motif_select)(u32 most, u32 least, u32 share, u32 room, u32 short_product
         if (n >= least) ADD_SPLIT(&low, &high, (u64)n * products[reps[list[i]]]);
     }
     BARRIER();
-    /* rounded: whole products of which every row has a motif are too many for u64 only past 2^57 */
+    /* times 100: overflows only for products with more than 2^57 multiplications */
     const u64 covered = (u64)PEEK32(&high) << 32 | PEEK32(&low);
     const bool worth = covered > 0u && covered * 100u >= summary[SUM_PRODUCTS] * share;
     u32 number = 0, at = 0, shorts = 0;
@@ -111,7 +114,7 @@ KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT fo
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
     SHARED u64 *words = (SHARED u64 *)shared_memory;
-    SHARED u32 *begins = (SHARED u32 *)(words + room);          /* the first product of each entry of A */
+    SHARED u32 *begins = (SHARED u32 *)(words + room);          /* first product of each entry of A */
     const u32 t = thread_id(), threads = thread_count(), m = block_id();
     const u32 r = found[MOTIF_WORDS * m + MOTIF_ROW], size = found[MOTIF_WORDS * m + MOTIF_SIZE];
     const u32 at = found[MOTIF_WORDS * m + MOTIF_AT];
@@ -135,7 +138,7 @@ KERNEL(motif_map)(SHARED_ARG u32 room, u32 shorts, GLOBAL const u32 *RESTRICT fo
     for (u32 q = t; q < whole; q += threads) {
         u64 word = 0xffffffffffffffffUL;
         if (q < size) {
-            u32 i = 0;  /* the last entry that begins up to here: it is not empty */
+            u32 i = 0;  /* the last entry that begins here or before */
             for (u32 d = top; d > 0u; d >>= 1)
                 if (i + d < entries && begins[i + d] <= q) i += d;
             const u32 j = q - begins[i];

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_block.cl - adds up a row of C in a hash table in shared memory, a block a row.
+ * numeric_block.cl - computes a row of C in a hash table in shared memory, a block per row.
  *
- * The row is written as it lies in the table; sort_rows puts it in order.
+ * The row is written in the order of the table; sort_rows sorts it afterwards.
  *
- * Keys are columns counted from the first of the row; slots are found by linear probing.  Groups of threads
- * walk rows of B side by side and add with atomics; where a row of B is enough for the whole block, it takes
- * the entries of A one after the other, its threads hold different columns, and adds are plain and in the
- * order of A.
+ * Keys are columns relative to the first of the row; linear probing.  Groups of threads process several rows
+ * of B at once and add with atomics.  If rows of B are long enough for the whole block, it processes the
+ * entries of A one after the other: its threads have different columns, so no atomics are needed and sums are
+ * computed in the order of A.
  *
  * Shared memory: slots * (sizeof(val_t) + sizeof(key_t)); slots is a multiple of 4, and more than the entries
  * of any row. */
 
-#define AHEAD 2u                /* rows of B that a group has under way at once */
+#define AHEAD 2u                /* rows of B that a group processes at once */
 
-/* `rounds` rows of B, the j-th of them from lane j ([begin, end) and the entry of A, a, are this lane's own),
- * added one after the other by the whole block. */
+/* Adds `rounds` rows of B, one after the other, by the whole block.  Lane j has the bounds [begin, end) of
+ * the j-th row and its factor a. */
 INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a,
                      GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
                      SHARED val_t *sums, SHARED key_t *keys, u32 slots)
@@ -51,7 +51,7 @@ INLINE void own_rows(u32 rounds, walk_t w, ptr_t begin, ptr_t end, val_t a,
     }
 }
 
-/* The same by a group among others, with atomic adds and AHEAD rows at once. */
+/* The same for one of several groups, with atomic adds and AHEAD rows at once. */
 INLINE void share_rows(u32 left, walk_t w, ptr_t begin, ptr_t end, val_t a,
                        GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
                        SHARED val_t *sums, SHARED key_t *keys, u32 slots)
@@ -62,7 +62,7 @@ INLINE void share_rows(u32 left, walk_t w, ptr_t begin, ptr_t end, val_t a,
                 VAL_ATOMIC_ADD(sums + s, v);)
 }
 
-/* All products of row r into the table, by all threads of the block; a barrier must follow. */
+/* Adds all products of a row to the table, by all threads of the block; a barrier must follow. */
 INLINE void add_row(ptr_t a_begin, u32 entries, u32 products, u32 longest, idx_t from,
                     GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
                     GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_rank.cl - the dense accumulator with a slot for every column that occurs, not for every column
- * there is; a team of threads a row.
+ * numeric_rank.cl - a dense accumulator with slots only for the columns that occur; a team of threads per
+ * row.
  *
- * A first walk over the rows of B sets a bit for each column; counting the bits before each word gives every
- * column its place in the row (its rank); a second walk adds the products up there.  No probing, no sort, no
- * slack: C's columns are read off the bits in order.  Threads of a team hold different columns, so adds are
- * plain and in the order of A: the bits of the CPU.  There is no barrier of the block on CUDA.
+ * A first pass over the rows of B sets a bit for each column; the number of bits set before a column is its
+ * position in the row (its rank); a second pass adds the products there.  This needs no probing, no sort, and
+ * no empty slots; the columns of C are read from the bitmask in order.  The threads of a team have different
+ * columns, so they need no atomics, and sums are computed in the order of A, with the same bits as on the
+ * CPU.  No block barriers on CUDA.
  *
- * Shared memory: for each team `bytes`, a multiple of 16: 8 bytes for each 32 columns of the span (bits, and
- * how many come before), a multiple of 16, then a value for each entry of the row. */
+ * Shared memory: `bytes` per team, a multiple of 16: 8 bytes for each 32 columns of the span (bitmask, and
+ * number of bits before it), rounded up to a multiple of 16, then a value for each entry of the row. */
 
-/* A bit for each column of a row of C; short rows of B side by side. */
+/* Sets a bit for each column of a row of C; several short rows of B at once. */
 INLINE void mark_columns(ptr_t a_begin, u32 entries, idx_t from, u32 t, u32 lane, u32 team, u32 stage,
                          GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                          GLOBAL const idx_t *RESTRICT b_col, SHARED ptr_t *begins, SHARED u32 *lengths,
@@ -58,7 +59,7 @@ KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
                      u32 bytes, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];            /* rows of B that the teams are at */
+    STATIC_SHARED ptr_t begins[THREADS_MAX];            /* current rows of B of the teams */
     STATIC_SHARED u32 lengths[THREADS_MAX];
     STATIC_SHARED val_t factors[THREADS_MAX];
 #if !TULLE_CUDA
@@ -75,15 +76,16 @@ KERNEL(numeric_rank)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
                   used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];
         SHARED val_t *sums = (SHARED val_t *)(pairs + 4u * ((used + 1u) >> 1));
-        SHARED u32 *columns = (SHARED u32 *)sums;       /* before there are sums */
+        SHARED u32 *columns = (SHARED u32 *)sums;       /* before the sums need the space */
         for (u32 s = lane; s < 2u * used; s += team) pairs[s] = 0u;
 
         mark_columns(a_begin, entries, from, t, lane, team, stage, a_col, b_ptr, b_col, begins, lengths,
                      pairs);
         OWN_SYNC(team);
 
-        /* How many come before each word: a thread has a piece of the words, of odd length because of the
-         * banks. */
+        /* The number of bits before each word.  Each thread counts a part of the words, of odd length to
+         * avoid
+     * bank conflicts. */
         const u32 piece = ((used + team - 1u) >> team_log2) | 1u;
         const u32 w0 = lane * piece < used ? lane * piece : used, w1 = w0 + piece < used ? w0 + piece : used;
         u32 own = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_rank_block.cl - numeric_rank.cl for long rows, a block a row: groups of threads walk rows of B side
- * by side and add with atomics.
+ * numeric_rank_block.cl - numeric_rank.cl for long rows, a block per row: groups of threads process several
+ * rows of B at once and add with atomics.
  *
- * Shared memory: 8 bytes for each 32 columns of the span, a multiple of 16, then a value for each entry of
- * the row. */
+ * Shared memory: 8 bytes for each 32 columns of the span, rounded up to a multiple of 16, then a value for
+ * each entry of the row. */
 
 #define AHEAD 2u
 
@@ -43,8 +43,8 @@ KERNEL(numeric_rank_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows
             before += popcount32(pairs[2u * s]);
         }
         BARRIER();
-        if (8u * n < 32u * used)                /* few bits: word by word; many: bit by bit, so that writes
-                                                 * coalesce */
+        if (8u * n < 32u * used)                /* few bits: a thread per word; many: a thread per bit, to
+                                                 * coalesce writes */
             for (u32 s = t; s < used; s += threads) {
                 u32 bits = pairs[2u * s], k = pairs[2u * s + 1u];
                 for (; bits; bits &= bits - 1u, k++)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_rows.cl - short rows of C, up to 32 a block, each with its own hash table in shared memory.
+ * numeric_rows.cl - short rows of C, up to 32 per block, each with its own hash table in shared memory.
  *
- * A team of threads owns a row.  It takes the entries of A one after the other, its threads walk along the
- * row of B: they hold different columns, so keys are claimed by compare-and-swap but values are added without
- * atomics, and every sum is taken in the order of A: the bits of the CPU.  Then entries move together, and
- * are sorted: on CUDA by a bitonic network in registers over words of key and place; elsewhere each key
- * counts the smaller ones, as in spECK.  The row is written in order.
+ * A team of threads computes a row.  It processes the entries of A one after the other; its threads go along
+ * the row of B and have different columns, so keys are inserted by compare-and-swap, but values are added
+ * without atomics, and every sum is computed in the order of A, with the same bits as on the CPU.  Then the
+ * entries are compacted and sorted: on CUDA by a bitonic network in registers over words of key and slot; on
+ * OpenCL by rank, as in spECK: each key counts the smaller ones.  The row is written in order.
  *
- * Shared memory: slots values, slots keys.  No barrier of the block stands between the first look at its rows
- * and the end. */
+ * Shared memory: slots values, slots keys.  There is no block barrier after the rows of the block are
+ * known. */
 
 #if TULLE_CUDA
-/* Sorts E keys a thread, thread by thread, over a team of g threads. */
+/* Sorts E keys per thread over a team of g threads; afterwards thread t has the t-th E keys. */
 #define SORT_TEAM(E)                                                                                   \
     INLINE void sort_team_##E(SHARED key_t *list, u32 n, u32 lane, u32 g, u32 mask)                    \
     {                                                                                                  \
@@ -28,7 +28,7 @@
                         x[e] = swap ? b : a;                                                           \
                         x[e | j] = swap ? a : b;                                                       \
                     }                                                                                  \
-        for (u32 k = 2; k <= g; k <<= 1) {          /* in threads */                                   \
+        for (u32 k = 2; k <= g; k <<= 1) {          /* threads */                                      \
             const bool up = !(lane & k);                                                               \
             for (u32 j = k >> 1; j > 0; j >>= 1) {                                                     \
                 const bool low = !(lane & j);                                                          \
@@ -56,7 +56,7 @@ SORT_TEAM(8)
 SORT_TEAM(16)
 #endif
 
-/* Entries of a table move together, in place: none moves up. */
+/* Compacts the entries of a table in place, towards the front. */
 INLINE void move_together(SHARED key_t *keys, SHARED val_t *sums, u32 slots, u32 lane, u32 g,
                           SHARED u32 *moved)
 {
@@ -93,7 +93,7 @@ INLINE void move_together(SHARED key_t *keys, SHARED val_t *sums, u32 slots, u32
 #endif
 
 #if TULLE_CUDA
-/* The row in order, by a network in registers over words of key and place. */
+/* Writes the row in order, sorted by a network in registers over words of key and slot. */
 INLINE void write_sorted(SHARED key_t *keys, SHARED const val_t *sums, u32 entries, u32 bits, u32 lane, u32 g,
                          idx_t low, GLOBAL idx_t *to_col, GLOBAL val_t *to_val)
 {
@@ -115,7 +115,7 @@ INLINE void write_sorted(SHARED key_t *keys, SHARED const val_t *sums, u32 entri
 }
 #endif
 
-/* The same without one: each key counts the smaller ones. */
+/* The same by rank: each key counts the smaller ones. */
 INLINE void write_ranked(SHARED const key_t *keys, SHARED const val_t *sums, u32 entries, u32 lane, u32 g,
                          idx_t low, GLOBAL idx_t *to_col, GLOBAL val_t *to_val)
 {
@@ -136,7 +136,7 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
                      GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */
+    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* current rows of B of the teams */
     STATIC_SHARED u32 lengths[THREADS_MAX];
     STATIC_SHARED val_t factors[THREADS_MAX];
     STATIC_SHARED u32 row[32], size[32];
@@ -178,7 +178,7 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
             for (; seen < i; seen++)
                 if (size[seen]) at_slot += NUMERIC_SLOTS(size[seen]);
             const u32 entries = size[i];
-            if (entries == 0) continue;                     /* the same for all of the team */
+            if (entries == 0) continue;                     /* uniform in the team */
             const u32 my_slots = NUMERIC_SLOTS(entries);
             SHARED val_t *sums = all_sums + at_slot;
             SHARED key_t *keys = all_keys + at_slot;
@@ -201,7 +201,7 @@ KERNEL(numeric_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBA
             move_together(keys, sums, my_slots, lane, g, MOVED);
             const ptr_t to = c_ptr[r];
 #if TULLE_CUDA
-            /* Key and place in one word where they fit: they nearly always do. */
+            /* Key and slot in one word of 32 bits if they fit, which they nearly always do. */
             const u32 bits = log2_ceil(entries);
             if (entries <= 16u * g && span[r] != NOTHING32
                 && (KEY == 64 || ((u64)(span[r] - 1u) >> (32u - bits)) == 0)) {

@@ -4,16 +4,16 @@
  * Parallel Sparse Matrix-Matrix Multiplication", section 3.3: reg-hash), for all three register-aware
  * policies.
  *
- * A crew of threads owns a row.  Its products are laid out evenly: each thread has E columns in registers
- * before the first is hashed, so that all loads are on their way at once.  Then the memory that told where
- * they are becomes the hash table; threads count their new keys, and the counts are summed by lanes.
+ * A crew of threads counts a row.  The products are distributed evenly: each thread loads E columns into
+ * registers before the first is hashed, so that all loads overlap.  Then the shared memory of the segments is
+ * reused for the hash table; each thread counts its new keys, and the counts are reduced over the lanes.
  *
- *   each_log2   E as a power of two
+ *   each_log2   log2(E)
  *   room        slots of a table
  *
- *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a row pointer and 4 bytes, or
- *               `room` keys for each of its crews, whichever is more; without lanes, of the group: threads +
- *               1 in place of 33 */
+ *   slab        shared memory per warp, in words of 8 bytes: E * 33 times (a row pointer and 4 bytes), or
+ *               `room` keys for each of its crews, whichever is larger; without lanes, per work group, with
+ *               threads + 1 instead of 33 */
 
 #define COUNT_ROW(E)                                                                                         \
     INLINE u32 count_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas,                 \

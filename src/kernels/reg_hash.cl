@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * reg_hash.cl - rows of C with at most 512 products, spread evenly in registers, then hashed ("Register-Aware
- * Optimizations for Parallel Sparse Matrix-Matrix Multiplication", section 3.3); the numeric step of what
- * reg_count.cl counts.
+ * reg_hash.cl - rows of C with at most 512 products, distributed evenly over registers, then hashed
+ * ("Register-Aware Optimizations for Parallel Sparse Matrix-Matrix Multiplication", section 3.3); the numeric
+ * step for the rows that reg_count.cl counts.
  *
- * A crew of threads owns a row, each thread has E of its products, column and value, in registers before the
- * first is hashed.  Then the memory that told where they are becomes the hash table.  Whoever brings a new
- * column keeps its word of key and slot, in a register; these words go through the sorting network of
- * reg_sort.cl, and the row is written in order. On CUDA, lanes that hold one column at a time add their
- * values one after the other: every sum is taken in the order of A, the bits of the CPU.  Elsewhere values
- * are added by atomics.
+ * A crew of threads computes a row; each thread loads E of its products, column and value, into registers
+ * before the first is hashed.  Then the shared memory of the segments is reused for the hash table.  The
+ * thread that inserts a new column keeps its word of key and slot in a register; these words go through the
+ * sorting network of crew.cl, and the row is written in order.  On CUDA, lanes with the same column add
+ * their values one after the other, so every sum is computed in the order of A, with the same bits as on the
+ * CPU.  On OpenCL values are added by atomics.
  *
- *   each_log2   E as a power of two
+ *   each_log2   log2(E)
  *   room        slots of a table
- *   bits        of the number of a slot, reg_hash and reg_hash_long: key and slot fit 32 bits there
- *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a value, a row pointer and 4
- *               bytes, or `room` values and keys for each of its crews, whichever is more; without lanes, of
- *               the group: threads + 1 in place of 33 */
+ *   bits        bits of a slot number, in reg_hash and reg_hash_long, where key and slot fit 32 bits
+ *   slab        shared memory per warp, in words of 8 bytes: E * 33 times (a value, a row pointer and 4
+ *               bytes), or `room` values and keys for each of its crews, whichever is larger; without lanes,
+ *               per work group, with threads + 1 instead of 33 */
 
 #define narrow_staged 1
 #define wide_staged 0
@@ -59,7 +59,7 @@
         }                                                                                                    \
         OWN_SYNC(32u);                                                                                       \
         UNROLL for (u32 e = 0; e < E; e++)                                                                   \
-            if ((e << c.log2) < most) {                         /* the same for all of the warp */           \
+            if ((e << c.log2) < most) {                         /* uniform in the warp */                    \
                 const bool mine = key[e] != KEY_NONE;                                                        \
                 u32 s = 0;                                                                                   \
                 if (mine) {                                                                                  \
@@ -71,8 +71,7 @@
             }                                                                                                \
         W##_network_##E(x, c, pass);                                                                         \
         OWN_SYNC(32u);                                                                                       \
-        /* narrow words pass through the memory of the keys, so that threads side by side write side by      \
-         * side */                                                                                           \
+        /* narrow words are stored through the memory of the keys, so that writes are coalesced */           \
         UNROLL for (u32 e = 0; e < E; e++) {                                                                 \
             const u32 i = c.lane * E + e;                                                                    \
             if (i < nnz && W##_staged) keys[i + (i >> 5)] = W##_word(x[e]);                                  \
@@ -90,7 +89,7 @@
     }
 
 #if TULLE_CUDA
-/* Lanes with the same slot (base: of the crew's table, so that crews differ) take turns. */
+/* Lanes with the same slot add one after the other.  base: of the crew's table, which distinguishes crews. */
 #define ADD_IN_ORDER(mine, base, s, v)                                                                      \
     do {                                                                                                    \
         const u32 tl_lane = thread_id() & 31u;                                                              \
@@ -111,7 +110,7 @@
 
 #define HASH_SETUP                                                                              \
     const u32 tables = (c.pitch - 1u) >> team_log2, base = room * (c.stage >> team_log2);       \
-    SHARED val_t *sums = factors + base;                        /* when those are done with */  \
+    SHARED val_t *sums = factors + base;                        /* reuses their memory */       \
     SHARED key_t *keys = (SHARED key_t *)(factors + room * tables) + base;
 #define HASH_KERNEL(kernel, blocks, SIZES) CREW_KERNEL(kernel, blocks, HASH_SETUP, SIZES)
 #define HASH_CALL(W, E) \

@@ -3,18 +3,18 @@
  * reg_merge.cl - rows of C with at most 512 products, merged in registers ("Register-Aware Optimizations for
  * Parallel Sparse Matrix-Matrix Multiplication", section 3.2).
  *
- * A crew of threads owns a row; each thread has H rows of B, neighbours in A, and holds the column each of
- * them is at in a register.  In every round the least column is found within the threads, then between them;
- * values of the rows that are there are added up in the same way, in an order that does not change; those
- * rows move on.  A round is an entry of C; thread k keeps the k-th, and the crew writes as many as it has
- * threads at once.
+ * A crew of threads computes a row by a multiway merge: each thread has H rows of B, of consecutive entries
+ * of A, and keeps the current column of each in a register.  In every round the smallest column is found,
+ * first within each thread, then over the crew; the values of the rows that have it are added in the same
+ * way, in a fixed order, and those rows advance.  A round computes one entry of C; thread k keeps the k-th,
+ * and the crew writes as many entries at once as it has threads.
  *
- * H is 2, 4, 8 (reg_merge), or also 16 or 32 (reg_merge_long): the least that does for the rows at hand.
+ * H is 2, 4, 8 (reg_merge), or also 16 or 32 (reg_merge_long): the smallest that suffices for the rows.
  *
- *   each_log2   rows of B for each thread at most, as a power of two: room in shared memory
+ *   each_log2   log2 of the rows of B per thread, at most, for which there is shared memory
  *
- *   slab        shared memory of a warp, in words of 8 bytes: 33 << each_log2 times a value, a row pointer
- *               and 4 bytes; without lanes, of the group: threads + 1 in place of 33 */
+ *   slab        shared memory per warp, in words of 8 bytes: 33 << each_log2 times (a value, a row pointer
+ *               and 4 bytes); without lanes, per work group, with threads + 1 instead of 33 */
 
 #if KEY == 64
 #define KEY_XOR(to, x, d, width, pass) LANE_XOR(u64, to, x, d, width, pass)
@@ -31,7 +31,7 @@
     {                                                                                                        \
         const u32 n = found & 0xffffu, count = found >> 16, rounds = lanes_max(nnz);                         \
         key_t head[H], my_key = 0;                                                                           \
-        u32 place[H];  /* number of the product, and of the first beyond */                                  \
+        u32 place[H];  /* of the current product, and end of its row */                                      \
         val_t my_sum = VAL_ZERO;                                                                             \
         UNROLL for (u32 h = 0; h < H; h++) {                                                                 \
             const u32 s = c.lane * H + h;                                                                    \

@@ -3,20 +3,20 @@
  * reg_sort.cl - rows of C with at most 512 products, sorted in registers ("Register-Aware Optimizations for
  * Parallel Sparse Matrix-Matrix Multiplication", section 3.1).
  *
- * A crew of threads owns a row, each thread has E of its products: column and number in one word.  Values
- * wait in shared memory while the words go through the sorting network; then each thread takes the values of
- * its words, E neighbours of the sorted row, and adds up what has one column.  Products of a column stay in
- * the order of A and are added in it, one by one: a thread whose column began before it waits for the sum so
- * far of the thread before, and goes on with that. Bits mark the first product of each column, so all know
- * who waits; few columns reach over more than one thread.  So every sum has the bits of the CPU.  The row
- * passes through shared memory once more, so that threads side by side write it side by side.
+ * A crew of threads computes a row; each thread has E of its products, column and index in one word.  The
+ * values stay in shared memory while the words go through the sorting network; then each thread loads the
+ * values of its words, which are E consecutive products of the sorted row, and adds up those of equal column.
+ * Products of a column keep the order of A and are added one by one: a thread whose first column began in the
+ * thread before waits for that thread's partial sum and continues it.  Bits mark the first product of each
+ * column, so all threads know which of them wait; few columns extend over several threads.  So every sum has
+ * the same bits as on the CPU.  The row is written through shared memory, so that writes are coalesced.
  *
- *   each_log2   E as a power of two; crew * E products are the most a row has
- *   bits        of the number of a product, reg_sort and reg_sort_long: key and number fit 32 bits there
+ *   each_log2   log2(E); a row has at most crew * E products
+ *   bits        bits of the index of a product, in reg_sort and reg_sort_long, where both fit 32 bits
  *
- *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a value, a row pointer and 4
- *               bytes; a key is no longer than the last two.  Without lanes, of the group: threads + 1 in
- *               place of 33 */
+ *   slab        shared memory per warp, in words of 8 bytes: E * 33 times (a value, a row pointer and 4
+ *               bytes); a key is no larger than the last two.  Without lanes, per work group, threads + 1
+ *               instead of 33 */
 
 #define SORT_ROW(W, E)                                                                                       \
     NETWORK(W, E)                                                                                            \
@@ -29,7 +29,7 @@
         W##_t x[E], before;                                                                                  \
         val_t v[E], carry, sum;                                                                              \
         u32 at[E], heads = 0, opens, waits;                                                                  \
-        /* all loads first: the factors come when the values are there */                                    \
+        /* all loads first; the values are multiplied by the factors later */                                \
         UNROLL for (u32 e = 0; e < E; e++) {                                                                 \
             const u32 q = (e << c.log2) + c.lane;                                                            \
             x[e] = W##_none;                                                                                 \
@@ -58,7 +58,7 @@
             }                                                                                                \
             before = x[e];                                                                                   \
         }                                                                                                    \
-        /* Columns that begin here are summed; what comes before the first of them waits for the thread      \
+        /* Sums the columns that begin in this thread; products before the first of them wait for the thread \
          * before. */                                                                                        \
         sum = VAL_ZERO;                                                                                      \
         UNROLL for (u32 e = 0; e < E; e++)                                                                   \
@@ -69,7 +69,7 @@
         LANE_VOTE(opens, c.lane * E < n && !(heads & 1u), pass);                                             \
         LANE_VOTE(waits, c.lane * E < n && heads == 0u, pass);                                               \
         for (u32 left = opens; left != 0u;) {                                                                \
-            /* the thread before has no sum to hand on yet */                                                \
+            /* the previous thread is waiting itself */                                                      \
             const u32 later = left & (left & waits) << 1;                                                    \
             VAL_UP(carry, sum, 1u, c.size, pass);                                                            \
             if ((left & ~later) >> (c.stage + c.lane) & 1u) {                                                \
@@ -82,7 +82,7 @@
             }                                                                                                \
             left = later;                                                                                    \
         }                                                                                                    \
-        /* how many columns begin before this thread */                                                      \
+        /* number of columns that begin before this thread */                                                \
         u32 rank = popcount32(heads);                                                                        \
         for (u32 d = 1; d < c.size; d <<= 1) {                                                               \
             u32 more;                                                                                        \
@@ -91,7 +91,7 @@
         }                                                                                                    \
         OWN_SYNC(32u);                                                                                       \
         rank -= popcount32(heads);                                                                           \
-        opens = opens >> (c.stage + c.lane) >> 1;  /* does the next thread go on with this one's column? */  \
+        opens = opens >> (c.stage + c.lane) >> 1;  /* bit 0: the next thread continues this column */        \
         UNROLL for (u32 e = 0; e < E; e++) {                                                                 \
             const u32 i = c.lane * E + e;                                                                    \
             rank += heads >> e & 1u;                                                                         \
@@ -105,7 +105,7 @@
     }
 
 #define SORT_SETUP  \
-    SHARED key_t *keys = (SHARED key_t *)deltas;                /* when those are done with */
+    SHARED key_t *keys = (SHARED key_t *)deltas;                /* reuses their memory */
 #define SORT_WRITE                                  \
     for (u32 j = c.lane; j < nnz; j += c.size) {    \
         const u32 at = crew_at(c, j);               \

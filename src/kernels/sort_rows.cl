@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * sort_rows.cl - puts the entries of rows of C in order of their columns, in place, a block a row.
+ * sort_rows.cl - sorts the entries of rows of C by column, in place, a block per row.
  *
- * A radix sort, least digit first, of (column - first column of the row, where it stands), with no more bits
- * than the row is wide.  A warp (elsewhere: a thread) owns a piece of the row and counts its digits, the
- * counts are scanned digit by digit, then each piece is dealt out in order.  Columns are written from the
- * sorted keys; values pass through the memory that the keys have left, one real number of each at a time.
+ * An LSD radix sort of pairs (column relative to the first of the row, position), over as many bits as the
+ * width of the row needs.  A warp (on OpenCL: a thread) owns a part of the row and counts its digits, the
+ * counts are scanned digit by digit, then each part is scattered in order.  Columns are written from the
+ * sorted keys; values are permuted through the memory of the keys, the real and imaginary parts one after
+ * the other.
  *
- * counter: where `counted` is a number, counter[counted] says how many rows there are; else `count` does.
+ * counter: counter[counted] is the number of rows; if `counted` is NOTHING32, `count` is.
  * Shared memory: room * (2 * sizeof(key_t) + 4) + thread_count() * (CUDA: 4, else 32) bytes; room is even and
  * at most 65534. */
 
@@ -16,7 +17,7 @@
 #else
 #define DIGIT 4u
 #endif
-#define COUNTERS ((1u << DIGIT) / LANES)        /* for each thread */
+#define COUNTERS ((1u << DIGIT) / LANES)        /* per thread */
 
 #if VAL == 1 || VAL == 2
 #define PARTS 1u

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * split.cl - a few very heavy rows, each shared by many blocks.
+ * split.cl - a few rows with very many products, each shared by many blocks.
  *
- * A block for each of them would keep one processor busy while all others wait.  Here a row's entries of A
- * are cut into `slices`, a block takes one, and what the blocks share lies in global memory: for 32 columns
- * of the row's span a pair of words, their bits and how many entries come before (as in numeric_rank.cl).
+ * With one block per row, one multiprocessor would be busy while all others idle.  Here the entries of a row
+ * of A are divided into `slices`, one for each block, and the blocks share a data structure in global memory:
+ * a pair of words for each 32 columns of the row's span, a bitmask and the number of entries before it (as in
+ * numeric_rank.cl).
  *
- *   split_mark    sets the bits                            a block a slice
- *   split_count   entries of the row                       a block a row
- *   split_rank    counts before each pair, columns of C    a block a row
- *   split_add     adds products to C, in any order         a block a slice
+ *   split_mark    sets the bits                                    a block per slice
+ *   split_count   counts the entries of the row                    a block per row
+ *   split_rank    prefix sums over the pairs, columns of C         a block per row
+ *   split_add     adds products to C, in no fixed order            a block per slice
  *
- * Global memory: 2 * words words a row, zero at first.  No shared memory beyond that of a scan. */
+ * Global memory: 2 * words words per row, zero at first.  No shared memory beyond that of a scan. */
 
 #if VAL == 1 || VAL == 3
 #define REAL_ADD(p, v)  ATOMIC_ADD_GLOBAL_F32(p, v)
@@ -19,14 +20,14 @@
 #define REAL_ADD(p, v)  ATOMIC_ADD_GLOBAL_F64(p, v)
 #endif
 #if VAL == 1 || VAL == 2
-#define SUM_START       ((val_t)-0.0)           /* the one number that changes no other when it is added */
+#define SUM_START       ((val_t)-0.0)           /* the identity of addition; adding 0.0 changes -0.0 */
 #define SUM_ADD(p, v)   REAL_ADD(p, v)
 #else
 #define SUM_START       val_make((real_t)-0.0, (real_t)-0.0)
 #define SUM_ADD(p, v)   do { REAL_ADD(&(p)->re, (v).re); REAL_ADD(&(p)->im, (v).im); } while (0)
 #endif
 
-/* The slice of this block: entries [first, last) of A, walked by teams as wide as rows of B are long. */
+/* The slice of this block: entries [first, last) of A, and the teams, as wide as the rows of B are long. */
 typedef struct slice_t {
     u32   i, r, team_log2;
     ptr_t first, last;
@@ -49,7 +50,7 @@ INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *
     return x;
 }
 
-/* The products of the slice: their columns are marked, or their values added to the row of C. */
+/* Goes through the products of the slice: marks their columns, or adds their values to the row of C. */
 INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val,
                            GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
                            idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.cl - rows of Y = alpha*A*X + beta*Y, A in CSR, X and Y row by row.
+ * spmm.cl - rows of Y = alpha*A*X + beta*Y; A in CSR, X and Y row-major.
  *
- * A team of C*K threads takes a row of A, or a piece of one.  The columns lie side by side over C of its
- * threads, each with V strips: a strip is 16 bytes (kernels strips_*), or one value where X and Y are not
- * aligned to that (values_*). The entries of A go round over the other K, four at a time: one load of columns
- * and one or two of values for all C threads.  In the end the K sums of a column are added in a tree.  A sum
- * is always made in the same way, and with K = 1 in the order of the row.  Kernels eights_* take eight
- * entries at a time, and K = 1, for whole rows one after the other.
+ * A team of C*K threads computes a row of A, or a part of one.  The columns of X are distributed over C
+ * threads with V strips each; a strip is 16 bytes (kernels strips_*), or one value if X and Y are not aligned
+ * to that (values_*).  The entries of A are distributed round-robin over K such groups, four at a time: one
+ * load of columns and one or two of values for all C threads.  Finally the K sums of a column are added in a
+ * tree.  Sums are always computed in the same way, for K = 1 in the order of the row.  Kernels eights_*
+ * process eight entries at a time, with K = 1, for several whole rows one after the other.
  *
- * Blocks come tile by tile: all rows for the first C*V strips, then all for the next, so that neighbours
- * share what they read of X.
+ * Blocks are ordered by tiles of columns: all rows for the first C*V strips, then all rows for the next, so
+ * that neighbouring blocks share rows of X in the cache.
  *
- *   count, pieces   pieces of rows, or as many rows; a piece that is not a whole row leaves its sums alone,
- *                   and for twins_* a piece may be several rows of one pattern
+ *   count, pieces     pieces of rows; without pieces, whole rows.  The sums of a piece that is part of a row
+ *                     are stored apart; for twins_* a piece may be several rows with the same columns
  *   x_at, y_at, y_ld  in strips; x_ld in bytes
- *   turns           rows that a team of eights_* takes
+ *   turns             rows that a team of eights_* computes
  *
- * Shared memory, with lanes: four columns and values a thread (staged_*), or four columns and values of three
- * rows (twins_*); without lanes what an exchange needs. */
+ * Shared memory, with lanes: per thread four columns and values (staged_*), or four columns and the values of
+ * three rows (twins_*); without lanes, the memory of an exchange. */
 
 #if VAL == 1
 #define STRIP 4
@@ -32,10 +32,10 @@ typedef struct { val_t v[1]; } value_t;
 typedef struct ALIGNED(16) { idx_t c[4]; } cols_t;
 typedef struct ALIGNED(16) { val_t v[4]; } vals_t;
 
-/* As src/gpu/rows.c has it; rows: as many after each other, with the same columns. */
+/* The same as in src/gpu/rows.c; rows: number of consecutive rows with the same columns. */
 typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 
-/* A row of X, from where this thread's columns begin. */
+/* A row of X, from this thread's first column on. */
 #if IDX == 32
 #define X_LINE(strip, c)    ((GLOBAL const strip *)(from + (u64)(c) * x_ld))
 #else
@@ -84,7 +84,7 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
     UNROLL for (u32 r = 0; r < R; r++)                                                                       \
         UNROLL for (u32 v = 0; v < V; v++) UNROLL for (u32 w = 0; w < W; w++) sum[r][v][w] = VAL_ZERO;
 
-/* The sums of R rows, or of a part of one, to where they go. */
+/* Stores the sums of R rows in Y, or the sums of a part of a row in their place. */
 #define SPMM_STORE(strip, W, V, R)                                                                           \
     GLOBAL strip *const to = part == NOTHING32 ? (GLOBAL strip *)y + y_at + (u64)row * y_ld                  \
                                                : (GLOBAL strip *)sums + (u64)part * strips;                  \
@@ -114,21 +114,21 @@ typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
     if (i >= count || k != 0u || at >= strips) return;                      \
     SPMM_STORE(strip, W, V, R)
 
-/* What a loop over the entries of a row begins with; they are counted from a multiple of four, so that four
- * are one load. */
+/* The start of a loop over the entries of a row; it begins at a multiple of four entries, so that four of
+ * them are one aligned load. */
 #define SPMM_ROW(strip)                                         \
     const u32 lo = (u32)begin & 3u, hi = lo + length;           \
     GLOBAL const idx_t *const col_from = col + (begin - lo);    \
     GLOBAL const val_t *const val_from = val + (begin - lo);    \
     GLOBAL const u8 *const from = (GLOBAL const u8 *)((GLOBAL const strip *)x + x_at + at);
 
-/* Which of E entries from j on are in the row. */
+/* A mask: which of the E entries from j on belong to the row. */
 #define SPMM_IN(E)                                          \
     u32 in = (1u << E) - 1u;                                \
     if (j < lo) in = in << (lo - j) & ((1u << E) - 1u);     \
     if (j + E > hi) in &= ((1u << E) - 1u) >> (j + E - hi);
 
-/* V strips of W values a thread; where V > 1 the strips are a multiple of those of a team. */
+/* V strips of W values per thread; V > 1 requires a number of strips that is a multiple of the team's. */
 #define SPMM_DIRECT(name, strip, W, V, blocks)                                      \
 KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                    \
 {                                                                                   \
@@ -170,8 +170,9 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
     SPMM_END(strip, W, V, 1)                                                        \
 }
 
-/* Whole rows of similar length, short, or read by few threads: C threads take `turns` of them, one after the
- * other, eight entries at once.  A block of short rows would be over as soon as it began. */
+/* For whole rows of similar length that are short or computed by few threads: C threads compute `turns` of
+ * them, one after the other, eight entries at once, since a block with a single short row per team would take
+ * less time than its launch. */
 #define SPMM_EIGHTS(name, strip, W, V, blocks)                                                               \
 KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                                             \
 {                                                                                                            \
@@ -271,9 +272,8 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
     SPMM_END(strip, W, V, 1)                                                                                 \
 }
 
-/* Bundles of up to TWINS rows with the same columns, as kernels/twins.cl makes them: what is loaded of X goes
- * into the sums of all.  Columns are staged as above; the values of the rows one by one, to where their
- * columns are. */
+/* Bundles of up to TWINS rows with the same columns, made by kernels/twins.cl: each row of X is loaded once
+ * for all of them.  Columns are staged as above; the values of each row are staged beside the columns. */
 #define TWINS 3
 #if TULLE_CUDA
 #define SPMM_TWINS(name, strip, W, V, blocks)                                                                \
@@ -362,9 +362,9 @@ KERNEL_FOR(SPMM_BLOCKS(blocks), name)(SPMM_ARGS)                                
 }
 #endif
 
-/* Blocks of 256 on a processor that a kernel should leave registers for. */
+/* Blocks of 256 threads per multiprocessor that the registers of a kernel should allow. */
 #define SPMM_BLOCKS(n)  (IDX == 64 || VAL > 2 ? 1 : (n))
-#define EIGHTS_BLOCKS   (__CUDA_ARCH__ >= 1000 ? 3 : 4)     /* where code needs a few registers more */
+#define EIGHTS_BLOCKS   (__CUDA_ARCH__ >= 1000 ? 3 : 4)     /* there the code needs a few more registers */
 
 SPMM_EIGHTS(eights_1, strip_t, STRIP, 1, EIGHTS_BLOCKS)
 SPMM_EIGHTS(eights_2, strip_t, STRIP, 2, EIGHTS_BLOCKS)
@@ -382,8 +382,8 @@ SPMM_DIRECT(staged_2, strip_t, STRIP, 2, 4)
 SPMM_TWINS(twins_1, strip_t, STRIP, 1, VAL == 1 ? 4 : 3)
 SPMM_TWINS(twins_2, strip_t, STRIP, 2, 2)
 
-/* Long rows: the sums of their parts, in order.  A block a row and 2^c_log2 values; the parts go to the other
- * threads in pieces that follow each other. */
+/* Adds the sums of the parts of long rows, in order.  A block per row and 2^c_log2 values; the parts are
+ * divided into consecutive ranges for the other threads. */
 KERNEL(join)(GLOBAL const u32 *rows, GLOBAL const val_t *RESTRICT sums, u32 cols, GLOBAL val_t *y, u64 y_at,
              u64 y_ld, u32 c_log2, u32 tile_blocks, double alpha_re, double alpha_im, double beta_re,
              double beta_im)

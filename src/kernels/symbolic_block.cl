@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolic_block.cl - counts the entries of a row of C with a hash table in shared memory, a block a row.
+ * symbolic_block.cl - counts the entries of a row of C with a hash table in shared memory, a block per row.
  *
  *   symbolic_block   the table has a slot for every product, or for every column of the row
- *   symbolic_spill   it may not: what it holds is moved to a table in global memory whenever it is nearly
- *                    full, and it starts again empty (spECK, section 4.3)
+ *   symbolic_spill   the table may be too small: whenever it is nearly full, its keys are moved to a table in
+ *                    global memory (the "map"), and it is emptied (spECK, section 4.3)
  *
- * Keys are columns counted from the first of the row; slots are found by linear probing.
+ * Keys are columns relative to the first of the row; linear probing.
  *
  * Shared memory: slots * sizeof(key_t).  symbolic_spill needs slots >= thread_count().
- * maps: map_slots keys for each block, all KEY_NONE before and after; map_slots > the entries of any row. */
+ * maps: map_slots keys per block, all KEY_NONE before and after; map_slots > the entries of any row. */
 
-#define AHEAD 2u                /* rows of B that a group has under way at once */
+#define AHEAD 2u                /* rows of B that a group processes at once */
 
 KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
                        GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
@@ -40,7 +40,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
     }
 }
 
-/* The same as key_insert, in the table in global memory. */
+/* key_insert for the table in global memory. */
 INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
 {
     u64 s = mulhi64((u64)key * 0x9e3779b97f4a7c15UL, slots);
@@ -63,7 +63,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
                        GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
-    STATIC_SHARED u32 used, busy;       /* keys in the table; the last round that left something to do */
+    STATIC_SHARED u32 used, busy;       /* keys in the table; the last round with unfinished rows */
     STATIC_SHARED u64 moved;            /* keys in the map */
     SHARED key_t *keys = (SHARED key_t *)shared_memory;
     GLOBAL key_t *map = maps + (u64)block_id() * map_slots;
@@ -76,7 +76,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), most = products[r];
         const walk_t w = walk_make(group_log2(threads, entries, most, longest[r], threads), entries);
         const idx_t from = lo[r];
-        /* A short row takes only the front of the map, which must be wiped again. */
+        /* A short row uses only the front of the map, since the part in use must be reset. */
         const u64 far = most != NOTHING32 && (u64)most + most / 2u + 1u < map_slots
                             ? (u64)most + most / 2u + 1u
                             : map_slots;
@@ -91,7 +91,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
         }
         BARRIER();
         while (more) {
-            /* So many that every thread finds room for each of its own. */
+            /* The number of keys per thread for which there is certainly room. */
             u32 turns = (slots - fill) / threads, fresh = 0;
             round++;
             for (;;) {
@@ -112,7 +112,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
             fill = used;
             more = busy == round;
             BARRIER();
-            /* Probing is slow in a table nearly full; and at the end all must be in one place. */
+            /* Probing a nearly full table is slow; and at the end all keys must be in the same table. */
             const bool full = slots - fill < threads || fill > slots - slots / 4u;
             const bool move = (more && full) || (!more && spilled);
             if (move) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * upper.cl - bhSPARSE's second stage (Liu and Vinter, section VI.A): rows go to 38 bins by the upper bound of
- * their entries, which is their products.
+ * upper.cl - bhSPARSE's second stage (Liu and Vinter, section VI.A): sorts the rows into 38 bins by the upper
+ * bound of their entries, which is the number of their products.
  *
- *   upper_count   rows and products of each bin, and what each row gets in C~: its upper bound, or, where it
- *                 is to be merged, `first` entries at most.  Rows without products are done with
- *   upper_fill    the list of rows, bin by bin; rows that a warp looks at keep their order
+ *   upper_count   rows and products of each bin, and the room of each row in C~: its upper bound, or at most
+ *                 `first` entries if it is to be merged.  Sets the count of rows without products
+ *   upper_fill    the list of rows, bin by bin; the rows of a warp keep their order
  *
- * A block takes as many rows as it has threads, and its place in each bin with one atomic. */
+ * A block processes one row per thread, and reserves its part of each bin with one atomic. */
 
 INLINE u32 upper_bin(u32 products, u32 heap_most, u32 esc_most)
 {

@@ -2,17 +2,16 @@
  *
  * policy_auto.c - tulle's own policy.
  *
- * A dense window wins while its value slots stay in the cache that the row's products can pay for:
- * the more products a row has, the wider the window it may sweep.  Short rows scattered over a wide
- * window are merged; middling ones are hashed.  Spans are in columns: 4 K doubles fill a first-level
- * cache, 64 K a second-level one.
+ * The dense accumulator is fastest while its window fits in a cache, and the more products a row has, the
+ * wider a window is worth scanning.  Short rows scattered over a wide window are merged, medium ones are
+ * hashed.  Spans are in columns: 4 K doubles fill a first-level cache, 64 K a second-level one.
  *
- * On a GPU rows go as in spECK's table, but those of at most 128 products are sorted in registers, which
- * takes a half to a third of the time of hashing them, and up to 512 where they are too scattered to be
- * ranked (docs/papers.md). */
+ * On a GPU the choice is that of spECK's table, except that rows with at most 128 products are sorted in
+ * registers, which takes a half to a third of the time of hashing, and also rows with up to 512 products
+ * that are too scattered for ranks (docs/papers.md). */
 #include "plan/plan.h"
 
-/* As spECK's, which were measured on an H200; what is found for `auto` alone changes here alone. */
+/* Initially those of spECK, measured on an H200; results for `auto` alone are changed only here. */
 static const tl_gpu_steps steps = {
     .symbolic =
         {

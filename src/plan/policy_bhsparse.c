@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * policy_bhsparse.c - bhSPARSE (Liu and Vinter, IPDPS 2014): one step over upper bounds.
+ * policy_bhsparse.c - bhSPARSE (Liu and Vinter, IPDPS 2014): a single step, based on upper bounds.
  *
- * Rows go to 38 bins by their products: none, one, 2 to 32 (a heap, one thread a row), up to 512 (bitonic
- * ESC, a block a row), beyond (merged row by row in a scratchpad that grows).  src/gpu/once.c is the road.
+ * Rows are sorted into 38 bins by their products: none, one, 2 to 32 (heap, a thread per row), up to 512
+ * (bitonic ESC, a block per row), more (merge, in a result that grows).  src/gpu/once.c has the stages.
  *
- * On a CPU the nearest is to merge what is short and to sum up the rest in a dense window. */
+ * On a CPU the closest equivalent is to merge short rows, and to use the dense accumulator for the others. */
 #include "plan/plan.h"
 
-/* One step has no use for them.  A plan does: it is made in two steps and says so ("bhsparse, in two steps").
- */
+/* Not used by the single step, but by plans, which are created in two steps (and report "bhsparse, in two
+ * steps"). */
 static const tl_gpu_steps steps = {
     .symbolic =
         {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * policy_delta.c - DeltaSPARSE (Yang, Zhang and Ma): a hybrid accumulator.  Rows are hashed with an eye on
- * collisions, in tables twice as large as what they can hold, and go to a dense array where they are long,
- * where their keys collide, or where more than 7.6% of the columns are theirs.  The numbers are those of
- * its Tables I and II.
+ * policy_delta.c - DeltaSPARSE (Yang, Zhang and Ma): a hybrid accumulator.  Rows are hashed with collision
+ * detection, in tables with a load factor of at most one half; the dense array is used for rows that are
+ * long, whose keys collide, or that have more than 7.6% of the columns.  The numbers are those of its Tables
+ * I and II.
  *
- * count_most is ours: the paper chose its threshold by measurements and does not tell it; here none was
- * made yet. Whether rows are sorted into bins at all (its local scheduling) is decided by a tree that
- * `tulle tune --policy delta` writes (tree.h); src/gpu/delta.c is the road.
+ * count_most is not from the paper, which determined its threshold by measurements but does not give it; ours
+ * is not measured yet.  Whether rows are sorted into bins (its local scheduling) is decided by a tree that
+ * `tulle tune --policy delta` writes (tree.h); src/gpu/delta.c has the stages.
  *
- * On a CPU the nearest is to hash what is short and not as dense, and to sum up the rest densely. */
+ * On a CPU the closest equivalent is to hash rows that are short and less dense, and to use the dense
+ * accumulator for the others. */
 #include "plan/plan.h"
 
 static const tl_delta numbers = {
@@ -22,7 +23,7 @@ static const tl_delta numbers = {
     .density = 0.076,
 };
 
-/* Where an accumulator is named, its rows are chosen by these instead. */
+/* These thresholds are used if an accumulator is forced by name. */
 static const tl_gpu_steps steps = {
     .symbolic =
         {
@@ -67,7 +68,7 @@ const tl_policy tl_policy_delta = {
     .name = "delta",
     .text = "DeltaSPARSE: hash with collision detection, dense where that fails or rows are dense",
     .rules = {
-        {32, 421, TL_HASH},             /* a window with less than 7.6% of its columns met is hashed */
+        {32, 421, TL_HASH},             /* hash if less than 7.6% of the columns of the window occur */
         {128, 1684, TL_HASH},
         {512, 6736, TL_HASH},
         {2048, 26947, TL_HASH},

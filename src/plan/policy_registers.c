@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * policy_registers.c - the register-aware accumulators (Liu, He, Liu and Tan): three policies that differ in
- * what takes rows of at most 512 products, in nine bins; reg-hash counts those of all three.  Longer rows go
- * where spECK's numbers send them.
+ * the accumulator for rows with at most 512 products, in nine bins; the symbolic step is reg-hash for all
+ * three.  For longer rows the numbers of spECK are used.
  *
- * On a CPU, where registers are the compiler's, short rows are sorted or hashed. */
+ * On a CPU, where the compiler allocates registers, short rows are sorted or hashed. */
 #include "plan/plan.h"
 
-/* For rows of more than 512 products: spECK's, as in the paper. */
+/* For rows with more than 512 products: those of spECK, as in the paper. */
 static const tl_gpu_steps steps = {
     .symbolic =
         {

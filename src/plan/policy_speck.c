@@ -2,12 +2,12 @@
  *
  * policy_speck.c - the choice of spECK (Parger et al., PPoPP 2020) on a CPU.
  *
- * Rows with one entry are taken directly, rows whose window is narrow against their products go to the
- * dense accumulator, everything else is hashed.  spECK decides by the memory a hash map would
- * need in scratchpad; here the second-level cache plays that part.
+ * Rows with one entry use "direct", rows whose window is narrow compared to their products use the dense
+ * accumulator, all others are hashed. spECK decides by the shared memory that a hash map would take; here
+ * the second-level cache takes its place.
  *
- * On a GPU the numbers below steer its two steps; where they differ from the paper's Table 2 they were
- * measured again on an H200 (docs/papers.md). */
+ * On a GPU the numbers below control its two steps; those that differ from the paper's Table 2 were measured
+ * on an H200 (docs/papers.md). */
 #include "plan/plan.h"
 
 static const tl_gpu_steps steps = {

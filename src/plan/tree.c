@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * tree.c - grows a decision tree from measurements (CART: Breiman, Friedman, Olshen and Stone 1984), and asks
- * it.
+ * tree.c - grows a decision tree from measurements (CART: Breiman, Friedman, Olshen and Stone 1984), and
+ * evaluates it.
  *
- * A node holds a stretch of the samples.  For each feature they are sorted, and every place between two
- * different values is tried; the split whose two sides are purest (least Gini impurity) is taken, and both
- * sides go on.  Sorting is stable and features come in their order, so the same samples give the same tree on
- * every machine. Memory: 8 bytes a sample.  Time: quadratic in the samples, which are as many as somebody has
- * measured matrices. */
+ * A node has a contiguous range of the samples.  They are sorted by each feature, and a split between any two
+ * different values is tried; the split with the least Gini impurity is chosen, and both sides are split
+ * recursively.  Sorting is stable and the order of features is fixed, so the same samples give the same tree
+ * on every machine.  Memory: 8 bytes per sample.  Time: quadratic in the number of samples, one for each
+ * measured matrix. */
 #include "plan/tree.h"
 #include <math.h>
 #include <string.h>
@@ -28,14 +28,14 @@ static bool wants(const tl_sample *s)
 
 typedef struct grower {
     const tl_sample *samples;
-    int             *order, *best_order;        /* which samples are where */
+    int             *order, *best_order;        /* permutations of the samples */
     tl_tree         *tree;
 } grower;
 
 typedef struct split {
-    int    feature;                     /* -1: none is a gain                 */
+    int    feature;                     /* -1: no split helps                 */
     double limit, purity;
-    int    low;                         /* samples up to the limit            */
+    int    low;                         /* samples <= limit                   */
 } split;
 
 static void sort_by(const grower *g, int from, int to, int feature)
@@ -58,14 +58,14 @@ static int count_yes(const grower *g, int from, int to)
     return yes;
 }
 
-/* The larger, the purer; samples less the impurity times them. */
+/* samples * (1 - impurity): larger is purer. */
 static double purity(int samples, int yes)
 {
     double y = yes, n = samples - yes;
     return samples ? (y * y + n * n) / samples : 0;
 }
 
-/* The best split of a stretch; its order is left in best_order. */
+/* The best split of a range of samples; best_order gets them sorted by its feature. */
 static split best_split(grower *g, int from, int to)
 {
     const int samples = to - from, yes = count_yes(g, from, to);
@@ -137,7 +137,7 @@ done:
     return status;
 }
 
-/* ---- asking */
+/* ---- evaluating */
 
 bool tl_tree_ask(const tl_tree *tree, const double feature[TL_FEATURES])
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * tree_file.c - decision trees as a text file, a line a node:
+ * tree_file.c - decision trees as a text file, one line per node:
  *
  *     tulle delta tree 1
  *     device sm_90
  *     step symbolic 3
- *     train 24 23 1.01                  samples, right answers, loss against the best
+ *     train 24 23 1.01                  samples, right answers, time relative to the best
  *     validate 12 11 1.03
- *     split longest 96.5 2 24 15        limit, the node above it, samples that came here, that wanted bins
+ *     split longest 96.5 2 24 15        limit, the node above it, samples, those for which bins were faster
  *     leaf off 9 0
  *     leaf on 15 15
  *     step numeric 1
  *     ...
- *     sum 1f6a0c...                     of all that stands before it
+ *     sum 1f6a0c...                     checksum of all lines before it
  *
- * Nodes are counted from 0 in the order of the lines; what is up to the limit goes to the next line.  A
- * reader believes nothing: each number is looked at, each node but the first is reached from exactly one
- * before it, and none lies deeper than a tree may be, so asking a tree that was read always ends. */
+ * Nodes are numbered from 0 in the order of the lines; values up to the limit continue with the next line.
+ * The reader checks everything: each number is checked, each node but the first must be the child of exactly
+ * one earlier node, and the depth is limited, so that evaluating a tree that was read always terminates. */
 #include "matrix/files.h"
 #include "plan/tree.h"
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static const char first_line[] = "tulle delta tree 1";
 static const char *const steps[TL_TREE_STEPS] = {"symbolic", "numeric"};
 static const char *const parts[2] = {"train", "validate"};
 
-/* text has room for a multiple of 64 bytes, zero behind its end. */
+/* text has room for a multiple of 64 bytes, with zeros after its end. */
 static uint64_t sum_of(const char *text, size_t bytes)
 {
     char block[TEXT] = {0};
@@ -47,7 +47,7 @@ typedef struct page {
 static void put_text(page *p, const char *text)
 {
     size_t bytes = strlen(text);
-    if (p->used + bytes >= sizeof p->text) return;              /* never: 62 nodes are 4 KB */
+    if (p->used + bytes >= sizeof p->text) return;              /* never happens: 62 nodes take 4 KB */
     memcpy(p->text + p->used, text, bytes);
     p->used += bytes;
 }
@@ -118,7 +118,7 @@ done:
 
 typedef struct reader {
     tl_base    *b;
-    const char *path, *at, *end;        /* where the text goes on, and where it ends */
+    const char *path, *at, *end;        /* path of the file; current position and end of its text */
     int         line, words;
     char        word[WORDS][TL_TREE_DEVICE];
 } reader;
@@ -129,7 +129,7 @@ static tulle_status wrong(reader *r, const char *what)
                    r->path, r->line, what);
 }
 
-/* The next line, in words; of "device" the rest is one word. */
+/* Splits the next line into words; for "device" the rest of the line is one word. */
 static tulle_status next_line(reader *r, const char *expected, int words)
 {
     const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -182,7 +182,7 @@ done:
     return status;
 }
 
-/* Node i at this depth and all below it; *used counts them. */
+/* Reads node i at this depth and all nodes below it; *used counts them. */
 static tulle_status read_node(reader *r, tl_tree *tree, int depth, int *used)
 {
     tulle_status status = TULLE_OK;
