@@ -174,7 +174,7 @@ static void every_allocation_fails_once(void)
 /* With auto, used if enough rows are in bundles; by default never. */
 static void they_are_taken_where_they_are(void)
 {
-    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "auto"), *off = gpu_ctx();
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "auto"), *off = gpu_ctx_env("TULLE_GPU_TWINS", "off");
     ref A = make((shape){12000, 12000, 6, 6, 4, 0}, f64), B = make((shape){12000, 12000, 1, 1, 18, 0}, f64);
     CHECK(same(ctx, &A.view, &A.view, "bundles") == 12000, "not taken");
     CHECK(same(off, &A.view, &A.view, "bundles, off") == 0, "off is not off");

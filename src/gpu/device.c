@@ -104,7 +104,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     gpu->motif_most =
         motifs && strtoul(motifs, NULL, 10) ? (uint32_t)strtoul(motifs, NULL, 10) : TL_MOTIFS_MOST;
     const char *twins = tl_env("TULLE_GPU_TWINS");
-    gpu->twins = !twins || strcmp(twins, "off") == 0 ? 0 : strcmp(twins, "on") == 0 ? 1 : -1;
+    gpu->twins = !twins || strcmp(twins, "auto") == 0 ? -1 : strcmp(twins, "on") == 0;
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;

@@ -158,6 +158,7 @@ typedef enum tl_file_id {
     X(MOTIF_GATHER,        motif_fill,     motif_gather)                                          \
     X(MOTIF_SCATTER,       motif_fill,     motif_scatter)                                         \
     X(TWIN_SAMPLE,         twin_rows,      twin_sample)                                       \
+    X(TWIN_WORDS,          twin_rows,      twin_words)                                        \
     X(TWIN_LIST,           twin_rows,      twin_list)                                         \
     X(TWIN_COUNT,          twin_rows,      twin_count)                                        \
     X(TWIN_APPLY,          twin_rows,      twin_apply)                                        \

@@ -12,20 +12,18 @@
  *
  * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs.
  *
- * Memory: a bit a row of A and of B, 28 bytes a row of A, and patterns: 4 bytes an entry of A.  Under a
+ * Memory: 28 bytes a row of A, 8 a row of B, 4 an entry of A for patterns, 2 an entry of B for words.  Under a
  * limit they are looked for only where that fits beside the largest C that there can be; where the device has
  * no room, rows go the ordinary way. */
 #include "gpu/product.h"
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <string.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like the row
  * before; products a row. */
 static const struct { int64_t rows, entries, mean; uint64_t alike, products; } limits = {
-    4096, 131072, 8, 40, 256};
+    4096, 262144, 8, 40, 256};
 
 enum { SAMPLE = 4096, THREADS = 128, THREADS_LOOK = 1024, THREADS_CPU = 32, BLOCKS = 16, TEAM_CPU = 8 };
 
@@ -39,12 +37,13 @@ bool tl_twins_forced(const tl_product *p)
     return p->request.recipe->alike && p->gpu->twins > 0;
 }
 
-/* Lists of rows have no room for more than 2^27. */
+/* Lists of rows have no room for more than 2^27, numbers of words none for more columns than 2^37. */
 static bool wanted(const tl_product *p)
 {
     const tl_gpu *gpu = p->gpu;
     if (!p->request.recipe->alike || gpu->twins == 0 || p->twins.off || p->request.recipe->once) return false;
     if (p->rows < 2 || p->rows >= (uint32_t)1 << 27 || p->request.B->rows < 2) return false;
+    if (p->request.B->cols > (int64_t)1 << 37) return false;
     if (gpu->twins < 0 && gpu->motifs > 0) return false;
     return gpu->twins > 0
            || (p->rows >= limits.rows && p->a_nnz >= limits.entries
@@ -66,9 +65,10 @@ static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 
 /* ---- memory */
 
-/* Bits of A and of B, and what is not wanted afterwards.  Then a motif for all rows that are taken, entries and
- * words of bundles, their first rows in two halves, rows that are left; counters; patterns. */
-enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, BIT_PARTS };
+/* Bits of A and of B; what is not wanted afterwards: counters, where the words of bundles of B are, and those
+ * words.  Then a motif for all rows that are taken, entries and words of bundles, their first rows in two halves,
+ * rows that are left; counters; patterns. */
+enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, PARTS, WORDS, BIT_PARTS };
 enum { OF, SIZES, LISTS, REST, FOUND, PATTERNS, FIND_PARTS };
 
 static uint64_t bundle_blocks(int64_t rows)
@@ -86,10 +86,18 @@ static uint64_t lay(tl_dmem memory, const uint64_t *bytes, int parts, tl_dmem *p
     return at;
 }
 
+/* Words of all bundles of B: bundles of three whose columns come by three need a ninth of one for an entry. */
+static uint32_t words_room(const tl_product *p)
+{
+    const uint64_t words = (uint64_t)p->request.B->nnz / (p->gpu->twins > 0 ? 1 : 4) + TWIN_SLOTS;
+    return words < UINT32_MAX / 2 ? (uint32_t)words : UINT32_MAX / 2;
+}
+
 static uint64_t lay_bits(const tl_product *p, tl_dmem part[BIT_PARTS])
 {
     const uint64_t a = bundle_blocks(p->rows), b = p->same ? 0 : bundle_blocks(p->request.B->rows);
-    const uint64_t bytes[BIT_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4, 256};
+    const uint64_t bytes[BIT_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4, 256,
+                                       (uint64_t)p->request.B->rows * 8, (uint64_t)words_room(p) * 8};
     const uint64_t all = lay(p->twins.bits, bytes, BIT_PARTS, part);
     if (p->same) part[B_FIRSTS] = part[A_FIRSTS];
     return all;
@@ -208,8 +216,10 @@ static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], co
                      TL_MEM(part[LISTS])};
     tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_U32(pattern_room(p)),
                       TL_MEM(part[FOUND]), TL_MEM(part[LISTS]), TL_MEM(bits[A_FIRSTS]), TL_MEM(bits[B_FIRSTS]),
-                      TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->lo),
+                      TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS]), TL_MEM(p->lo),
                       TL_MEM(p->span), TL_MEM(p->products), TL_MEM(part[SIZES]), TL_MEM(part[PATTERNS])};
+    tl_arg words[] = {TL_U32(p->request.B->rows), TL_U32(words_room(p)), TL_MEM(bits[B_FIRSTS]), TL_MEM(p->B.ptr),
+                      TL_MEM(p->B.col), TL_MEM(part[FOUND]), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS])};
     tl_arg apply[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(part[SIZES]), TL_MEM(p->products),
                       TL_MEM(part[FOUND]), TL_MEM(part[OF]), TL_MEM(part[LISTS]), TL_MEM(p->sum[0])};
     tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]), TL_MEM(zero),
@@ -220,6 +230,8 @@ static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], co
     TRY(p->driver->fill(p->b, p->device, bits[TOTALS], 0, 256));
     TRY(look_at(p, true, bits));
     if (!p->same) TRY(look_at(p, false, bits));
+    TRY(tl_product_launch(p, p->types, TL_K_TWIN_WORDS, blocks_for(p, (uint64_t)p->request.B->rows, threads), threads,
+                          0, 0, words, TL_COUNT(words)));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_LIST, blocks, threads, 0, 0, list, TL_COUNT(list)));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_COUNT, blocks_for(p, p->rows, s.threads / s.team), s.threads,
                           s.shared, 0, count, TL_COUNT(count)));
@@ -259,8 +271,8 @@ static void keep(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem par
 static tulle_status look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    static const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_LIST, TL_K_TWIN_COUNT, TL_K_TWIN_APPLY,
-                                        TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE, TL_K_MOTIF_REST};
+    static const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_WORDS, TL_K_TWIN_LIST, TL_K_TWIN_COUNT,
+                                        TL_K_TWIN_APPLY, TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE, TL_K_MOTIF_REST};
     tl_dmem bits[BIT_PARTS], part[FIND_PARTS];
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, lay_bits(p, bits), "first rows of bundles", &p->twins.bits));
@@ -308,10 +320,7 @@ static tl_size fill_size(const tl_product *p, uint32_t i)
     uint32_t team = team_of(p);
     if (!p->gpu->caps.warp) return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team, team, w->room[i], 0);
     team = size_team[i];
-    unsigned x[5] = {size_team[0], size_team[1], size_team[2], size_team[3], TEAM_MOST};
-    if (getenv("TWX")) sscanf(getenv("TWX"), "%u,%u,%u,%u,%u", x, x+1, x+2, x+3, x+4);
-    team = x[i];
-    while (team < x[4] && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
+    while (team < TEAM_MOST && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
         team *= 2;
     return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team > 32 ? team : THREADS, team, w->room[i], 0);
 }

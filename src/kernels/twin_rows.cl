@@ -7,12 +7,13 @@
  * rows of B that it names: one column read and looked up, a value from each row of the bundle of B, and a
  * product for each pair of rows. Sums are added up in the order of A: the bits of the CPU.
  *
- * A pattern is kept as words: 32 columns, counted from the first one of the row of C, and a mask of those that
- * are there. Columns that come in groups share a word. The pattern of a bundle is found once and its words are
- * stored in order; the values look a column up in a hash table of the words: its place is the number of
- * columns before its word and of bits before it.
+ * A pattern is kept as words: the number of 32 columns (column / 32) above a mask of those that are there.
+ * Columns that come in groups share a word. The words of every bundle of B are made first; the pattern of a
+ * bundle of C is their union, found once and stored in order. The values look a column up in a hash table of the
+ * words: its place is the number of columns before its word and of bits before it.
  *
  *   sample   how many of some rows have the columns of the row before
+ *   words    the words of each bundle of B
  *   list     the first rows of bundles of A that have products
  *   count    the pattern of each bundle: entries of C, words. 0 words: too many, its rows go the ordinary way
  *   apply    which rows are taken; bundles sorted by the shared memory that they need
@@ -74,6 +75,51 @@ KERNEL(twin_sample)(u32 count, u32 step, u32 of_a, u64 nnz, GLOBAL const ptr_t *
         ATOMIC_ADD64(&summary[SUM_TWIN + (of_a ? TWIN_A : TWIN_B)], alike);
 }
 
+/* Of each bundle of B, at its first row: where its words begin, and how many there are; TWIN_LOST: there was no
+ * room for them. A thread a bundle. Numbers of words are relative to no row. */
+KERNEL(twin_words)(u32 rows, u32 room, GLOBAL const u32 *firsts, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col,
+                   GLOBAL u32 *found, GLOBAL u32 *parts, GLOBAL u64 *words)
+{
+    STATIC_SHARED u32 scan[SCAN_WORDS];
+    STATIC_SHARED u32 place;
+    const u64 stride = (u64)block_count() * thread_count();
+    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += stride) {
+        const u64 r = base + thread_id();
+        const bool mine = r < rows && twin_first(firsts, r);
+        const ptr_t begin = mine ? ptr[r] : 0, end = mine ? ptr[r + 1] : 0;
+        u32 count = 0, total, last = NOTHING32;
+        for (ptr_t p = begin; p < end; p++) {
+            const u32 word = (u32)(col[p] >> 5);
+            count += word != last ? 1u : 0u;
+            last = word;
+        }
+        const u32 before = block_scan(count, scan, &total);
+        if (thread_id() == 0u) place = total ? ATOMIC_ADD32(&found[TWIN_OF_B], total) : 0u;
+        BARRIER();
+        const u32 at = place + before;
+        const bool fits = count <= room && at <= room - count;
+        if (mine) {
+            parts[2u * r] = at;
+            parts[2u * r + 1u] = fits ? count : TWIN_LOST;
+        }
+        if (count && fits) {
+            u32 q = at, mask = 0;
+            last = (u32)(col[begin] >> 5);
+            for (ptr_t p = begin; p < end; p++) {
+                const u32 word = (u32)(col[p] >> 5), bit = 1u << ((u32)col[p] & 31u);
+                if (word != last) {
+                    words[q++] = (u64)last << 32 | mask;
+                    mask = 0u;
+                }
+                mask |= bit;
+                last = word;
+            }
+            words[q] = (u64)last << 32 | mask;
+        }
+        BARRIER();
+    }
+}
+
 KERNEL(twin_list)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *products, GLOBAL u32 *found,
                   GLOBAL u32 *list)
 {
@@ -129,7 +175,7 @@ INLINE u32 twin_next(SHARED const u32 *steps, u32 e, u32 here)
 
 /* ---- the pattern of a bundle */
 
-/* Words in a table: the word's number above its mask. */
+/* A word and its mask into the table; numbers of words are relative to the first one of the row of C. */
 INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 word, u32 bits)
 {
     u32 s = direct ? word : mulhi32(word * 0x9e3779b1u, TWIN_SLOTS);
@@ -149,48 +195,37 @@ INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 wor
     if ((PEEK32(&table[2u * s + TWIN_MASK]) & bits) != bits) ATOMIC_OR32(&table[2u * s + TWIN_MASK], bits);
 }
 
-/* The bits of `column` and of those of the lanes behind it that follow it within its word; 0 where the lane before
- * has them already. Every lane of the team comes here. */
-INLINE u32 twin_bits(bool on, u32 column, u32 lane, u32 team)
+/* Where the words of the bundles of B lie that `here` entries of A begin, in any order; *some: how many bundles.
+ * A bundle without room for its words is as one with too many: *used gets there. */
+INLINE void twin_parts(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, u32 team,
+                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const u32 *RESTRICT b_firsts,
+                       GLOBAL const u32 *RESTRICT parts, SHARED u32 *starts, SHARED u32 *lengths, SHARED u32 *some,
+                       SHARED u32 *lost)
 {
-#if TULLE_CUDA
-    const u32 before = LANE_FROM(column, lane ? lane - 1u : 0u, team);
-    const bool head = !on || lane == 0u || column != before + 1u || (column & 31u) == 0u;
-    const u32 heads = lanes_vote(head, team) >> lane >> 1, room = team - lane;
-    const u32 length = heads ? 32u - clz32(heads & (0u - heads)) : room;
-    return on && head ? (0xffffffffu >> (32u - length)) << (column & 31u) : 0u;
-#else
-    (void)lane;
-    (void)team;
-    return on ? 1u << (column & 31u) : 0u;
-#endif
+    for (u32 e = lane; e < here; e += team) {
+        if (!twin_deep(first + e, begin, end, a_col, b_firsts)) continue;
+        u64 k = (u64)a_col[first + e];
+        while (!twin_first(b_firsts, k)) k--;
+        const u32 length = parts[2u * k + 1u];
+        if (length == TWIN_LOST) *lost = 1u;
+        else if (length) {
+            const u32 at = ATOMIC_ADD32(some, 1u);
+            starts[at] = parts[2u * k];
+            lengths[at] = length;
+        }
+    }
 }
 
-/* All columns of a batch: one row of each bundle of B. The next columns are on their way while these are
- * entered. */
-INLINE void twin_mark(u32 here, idx_t from, u32 lane, u32 team, GLOBAL const idx_t *RESTRICT b_col,
-                      SHARED const ptr_t *begins, SHARED const u32 *steps, SHARED u32 *table, bool direct,
-                      SHARED u32 *used)
+/* The words of `some` bundles, TWIN_SUB threads a bundle. */
+INLINE void twin_union(u32 some, u32 low, u32 lane, u32 team, GLOBAL const u64 *RESTRICT words,
+                       SHARED const u32 *starts, SHARED const u32 *lengths, SHARED u32 *table, bool direct,
+                       SHARED u32 *used)
 {
-    u32 e = twin_next(steps, 0u, here), first = 0, step = e < here ? steps[e] : 0u;
-    idx_t now = 0;
-    bool on = lane < step >> 2;
-    if (on) now = b_col[begins[e] + lane];
-    while (e < here) {
-        idx_t then = 0;
-        first += team;
-        if (first >= step >> 2) {
-            e = twin_next(steps, e + (step & 3u), here);
-            first = 0;
-            step = e < here ? steps[e] : 0u;
+    for (u32 e = lane / TWIN_SUB; e < some; e += team / TWIN_SUB)
+        for (u32 x = lane % TWIN_SUB; x < lengths[e]; x += TWIN_SUB) {
+            const u64 word = words[starts[e] + x];
+            twin_enter(table, direct, used, (u32)(word >> 32) - low, (u32)word);
         }
-        const bool more = first + lane < step >> 2;
-        if (more) then = b_col[begins[e] + first + lane];
-        const u32 column = (u32)(now - from), bits = twin_bits(on, column, lane, team);
-        if (bits) twin_enter(table, direct, used, column >> 5, bits);
-        now = then;
-        on = more;
-    }
 }
 
 /* How many threads of the team before this one say yes; *total: how many do. */
@@ -240,42 +275,46 @@ INLINE u32 twin_pack(SHARED u64 *words, u32 slots, bool direct, u32 lane, u32 te
 KERNEL(twin_count)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 room, GLOBAL u32 *found,
                    GLOBAL const u32 *RESTRICT list, GLOBAL const u32 *RESTRICT a_firsts,
                    GLOBAL const u32 *RESTRICT b_firsts, GLOBAL const ptr_t *RESTRICT a_ptr,
-                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                   GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo,
+                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const u32 *RESTRICT parts,
+                   GLOBAL const u64 *RESTRICT b_words, GLOBAL const idx_t *RESTRICT lo,
                    GLOBAL const u32 *RESTRICT span, GLOBAL const u32 *RESTRICT products,
                    GLOBAL u32 *RESTRICT sizes, GLOBAL u64 *RESTRICT patterns)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t all_begins[THREADS_MAX];
-    STATIC_SHARED u32 all_steps[THREADS_MAX];
-    STATIC_SHARED u32 used[THREADS_MAX / 32], place[THREADS_MAX / 32];
+    STATIC_SHARED u32 all_starts[THREADS_MAX], all_lengths[THREADS_MAX];
+    STATIC_SHARED u32 used[THREADS_MAX / 32], some[THREADS_MAX / 32], lost[THREADS_MAX / 32];
+    STATIC_SHARED u32 place[THREADS_MAX / 32];
     STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 t = thread_id(), team = 1u << team_log2, lane = t & (team - 1u), mine = t >> team_log2;
     const u32 teams = thread_count() >> team_log2, count = found[TWIN_LISTED];
     SHARED u64 *words = (SHARED u64 *)shared_memory + TWIN_SLOTS * mine;
-    SHARED u32 *steps = all_steps + TWIN_BATCH * mine;
-    SHARED ptr_t *begins = all_begins + TWIN_BATCH * mine;
+    SHARED u32 *starts = all_starts + TWIN_BATCH * mine, *lengths = all_lengths + TWIN_BATCH * mine;
 
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = list[i], high = twin_rows(a_firsts, r, rows), wide = span[r];
-        const bool fits = wide < NOTHING32 && products[r] <= TWIN_PRODUCTS, direct = wide <= 32u * TWIN_SLOTS;
-        const u32 slots = direct ? wide / 32u + 1u < TWIN_SLOTS ? wide / 32u + 1u : TWIN_SLOTS : TWIN_SLOTS;
-        const ptr_t begin = a_ptr[r], end = fits ? a_ptr[r + 1] : begin;
-        const idx_t from = lo[r];
+        const u32 r = list[i], high = twin_rows(a_firsts, r, rows), wide = span[r], low = (u32)(lo[r] >> 5);
+        const bool direct = wide <= 32u * (TWIN_SLOTS - 1u);    /* a slot for each word of the row */
+        const u32 slots = direct ? (wide + 31u) / 32u + 1u : TWIN_SLOTS;
+        const ptr_t begin = a_ptr[r];
+        const ptr_t end = wide < NOTHING32 && products[r] <= TWIN_PRODUCTS ? a_ptr[r + 1] : begin;
         for (u32 s = lane; s < slots; s += team) words[s] = (u64)NOTHING32 << 32;
-        if (lane == 0u) used[mine] = 0u;
+        if (lane == 0u) used[mine] = lost[mine] = 0u;
         for (ptr_t first = begin; first < end; first += TWIN_BATCH) {
             const u32 here = end - first < TWIN_BATCH ? (u32)(end - first) : TWIN_BATCH;
+            if (lane == 0u) some[mine] = 0u;
             OWN_SYNC(team);
-            twin_stage(first, here, begin, end, lane, team, a_col, b_ptr, b_firsts, begins, steps);
+            twin_parts(first, here, begin, end, lane, team, a_col, b_firsts, parts, starts, lengths, &some[mine],
+                       &lost[mine]);
             OWN_SYNC(team);
-            twin_mark(here, from, lane, team, b_col, begins, steps, (SHARED u32 *)words, direct, &used[mine]);
+            twin_union(some[mine], low, lane, team, b_words, starts, lengths, (SHARED u32 *)words, direct,
+                       &used[mine]);
+            OWN_SYNC(team);
         }
         OWN_SYNC(team);
         u32 n;
         const u32 w = twin_pack(words, slots, direct, lane, team, scan, &n);
         if (lane == 0u) {
-            bool taken = (direct || w < TWIN_WORDS_MOST) && TWIN_BYTES(high, n, w, (u32)sizeof(val_t)) <= most;
+            bool taken = !lost[mine] && (direct || w < TWIN_WORDS_MOST)
+                         && TWIN_BYTES(high, n, w, (u32)sizeof(val_t)) <= most;
             const u32 at = taken ? ATOMIC_ADD32(&found[TWIN_STORED], w) : 0u;
             taken = taken && w <= room && at <= room - w;
             sizes[TWIN_WORDS_OF * r] = n;
@@ -370,7 +409,7 @@ KERNEL(twin_give)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, G
 
 /* ---- columns and values */
 
-/* The table of a pattern, and its columns in order, less the first one of the row. marks[slot]: entries of C
+/* The table of a pattern, and its columns in order, less 32 times the first word. marks[slot]: entries of C
  * before those of its word, above its mask. */
 INLINE void twin_table(GLOBAL const u64 *RESTRICT pattern, u32 w, u32 slots, SHARED u64 *marks, SHARED u32 *keys,
                        SHARED u32 *columns, u32 lane, u32 team, SHARED u32 *scan)
@@ -507,7 +546,7 @@ KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_
         const u32 slots = TWIN_TABLE(w);
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
         const u32 entries = (u32)(end - begin);
-        const idx_t from = lo[r];
+        const idx_t from = lo[r] >> 5 << 5;
         SHARED u32 *keys = (SHARED u32 *)(marks + slots);
         SHARED val_t *sums = (SHARED val_t *)((SHARED u32 *)marks + TWIN_TABLE_WORDS(w));
         SHARED u32 *columns = (SHARED u32 *)sums;       /* before there are sums */
