@@ -108,6 +108,12 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
                            const tulle_options *options, int want, tl_setup *setup);
 /* The setup of the same product for another context; `from` must outlive it. */
 tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *setup);
+/* The times of a product as its stages.  which: those of TL_STAGE_*, in this order. */
+enum {
+    TL_STAGE_COMPILE = 1, TL_STAGE_CHECK = 2, TL_STAGE_ANALYZE = 4, TL_STAGE_SYMBOLIC = 8,
+    TL_STAGE_NUMERIC = 16, TL_STAGE_FINISH = 32
+};
+void         tl_stages_name(tulle_stats *stats, unsigned which);
 /* Adds the shares, stages and waits of one run to those of others; of bytes the maximum. */
 void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
 /* Completes the stats (total time, peak bytes), stores them in the context, and clears its error message. */

@@ -286,7 +286,7 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tl_engine *engine, const tul
     work wb = {.engine = engine, .view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b,
                .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
-    bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
+    bool share = tl_same_matrix(A, B) && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
     TRY(resolve_slice(ctx, &wa, o));
     if (share) x->B = x->A;
     else TRY(resolve_slice(ctx, &wb, o));

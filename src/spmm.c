@@ -288,13 +288,8 @@ done:
 
 static void name_stages(tulle_stats *t)
 {
-    const tulle_stage stage[] = {{"compile", t->sec_compile},
-                                 {"check", t->sec_check},
-                                 {"analyze", t->sec_analyze},
-                                 {"numeric", t->sec_numeric}};
-    const int first = t->sec_compile > 0 ? 0 : 1;
-    t->stages = (int)(sizeof stage / sizeof *stage) - first;
-    memcpy(t->stage, stage + first, (size_t)t->stages * sizeof *stage);
+    tl_stages_name(t, (t->sec_compile > 0 ? TL_STAGE_COMPILE : 0) | TL_STAGE_CHECK | TL_STAGE_ANALYZE
+                          | TL_STAGE_NUMERIC);
 }
 
 /* One product; the arguments were checked.  A device's own times, if it has any, are used instead of the

@@ -193,6 +193,48 @@ static void blocks_give_the_same_product_for_any_limit(void)
     tulle_ctx_free(ctx);
 }
 
+/* The table of an engine takes any range of rows, whether operands stay in its memory or not; where A is on
+ * the host, a device gets these rows only. */
+static void every_engine_takes_a_range_of_rows(void)
+{
+    enum { ROWS = 3000, FIRST = 1400, END = 1430 };
+    const char *const devices[] = {"cpu", gpu_name(), "cpu,cpu"};
+    ref A = ref_random(31, ROWS, 200, 9, REF_INTEGERS, f64), B = ref_random(32, 200, 150, 4, REF_INTEGERS, f64);
+    tulle_matrix *whole = cpu_product(&A.view, &B.view, NULL), *rows = NULL;
+    tulle_csr all = tulle_matrix_view(whole);
+    uint64_t peak = 0;
+    for (int d = 0; d < 3; d++) {
+        tulle_ctx *ctx = NULL;
+        REQUIRE(tulle_ctx_create(devices[d], NULL, &ctx) == TULLE_OK, "%s", devices[d]);
+        for (int stays = 0; stays < 2; stays++) {
+            const int64_t from[] = {0, FIRST, FIRST, ROWS - 1, 7}, to[] = {10, END, -1, ROWS, 7};
+            tl_setup s = {0};
+            REQUIRE(tl_setup_make(ctx, &A.view, &B.view, NULL, TL_VALUES | TL_LOOK, &s) == TULLE_OK, "%s",
+                    tulle_ctx_error(ctx));
+            if (stays) REQUIRE(s.engine->stay(ctx, &s, &A.view, &B.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            for (int i = 0; i < 5; i++) {
+                tulle_matrix *C = NULL;
+                REQUIRE(s.engine->run(ctx, &s, from[i], to[i], &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                tulle_csr want = tl_csr_rows(&all, from[i], to[i] < 0 ? ROWS : to[i]), c = tulle_matrix_view(C);
+                tulle_csr plain = want;
+                REQUIRE(tl_csr_slice(&ctx->base, &want, "C", 1, &plain, &rows) == TULLE_OK, "a slice");
+                if (c.nnz == 0) plain.values = c.values;
+                CHECK(ref_same(&c, &plain, devices[d]), "rows from %d, operands stay: %d", (int)from[i], stays);
+                if (d == 1 && !stays && i == 1) peak = s.stats.peak_bytes;
+                tl_matrix_free(&ctx->base, rows);
+                tulle_matrix_free(C);
+            }
+            tl_setup_done(ctx, &s);
+        }
+        tulle_ctx_free(ctx);
+    }
+    CHECK(peak > 0 && peak < tl_csr_bytes(&A.view) / 2, "%d rows took %llu bytes on the device, all of A takes %llu",
+          END - FIRST, (unsigned long long)peak, (unsigned long long)tl_csr_bytes(&A.view));
+    tulle_matrix_free(whole);
+    ref_free(&A);
+    ref_free(&B);
+}
+
 static void a_caller_can_stop_the_blocks(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -837,7 +879,7 @@ static void estimates_and_checks(void)
 }
 
 TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_analyse_once), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
-          TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
+          TEST(blocks_give_the_same_product_for_any_limit), TEST(every_engine_takes_a_range_of_rows), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
           TEST(every_allocation_fails_once), TEST(a_failure_leaves_no_lane_open), TEST(a_warm_product_allocates_nothing),

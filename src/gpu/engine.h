@@ -247,12 +247,7 @@ struct tl_gpu {
     double           delta_seen[2][TL_FEATURES];        /* of the last product's steps */
 };
 
-/* The smaller of two; powers of two, rounded up. */
-static inline uint32_t tl_least(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a < b ? a : b);
-}
-
+/* Powers of two, rounded up. */
 static inline uint32_t tl_log2_up(uint64_t n)
 {
     uint32_t log2 = 0;

@@ -167,8 +167,7 @@ enum {
 };
 
 typedef struct tl_profile {
-    int64_t  row0, row1;                /* of A                                       */
-    int64_t *products;                  /* of each row, row1 - row0 entries           */
+    int64_t *products;                  /* of each row of A                           */
     uint8_t *a_like, *b_like;           /* TL_TWIN, TL_SHIFTED; NULL: none            */
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */
