@@ -435,7 +435,9 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy on the host or on the context's device, in the same types.  A matrix on a device can be used only
- * with the context that made it; like every matrix, it may be freed after that context. */
+ * with the context that made it (on CUDA with any context of that device); an array in the memory of another
+ * device is refused with TULLE_EINVAL, wherever one is given.  Like every matrix, it may be freed after its
+ * context. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 

@@ -29,6 +29,9 @@ tulle_status tl_device_info(int i, tulle_device *info);
 
 /* views.c: operations on a single matrix, wherever its arrays lie */
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* reads no array */
+/* Refuses an array of the caller's that lies on another device; NULL is fine. */
+tulle_status tl_array_check(tulle_ctx *ctx, int place, const void *array, const char *name, const char *what);
+tulle_status tl_arrays_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);
 /* Also replaces an ld of 0 by the actual one. */
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);
 tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place);     /* the device of a CPU is the host */

@@ -346,6 +346,11 @@ static bool handles(const tulle_ctx *ctx)
     return tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) != NULL;
 }
 
+static bool elsewhere(const tulle_ctx *ctx, const void *array)
+{
+    return tl_gpu_elsewhere(ctx->gpu, array);
+}
+
 static uint64_t memory(const tulle_ctx *ctx)
 {
     return tl_gpu_caps(ctx->gpu)->memory_free;
@@ -374,5 +379,5 @@ const tl_engine tl_engine_gpu = {
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
     .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
-    .memory = memory, .threads = threads, .close = close,
+    .elsewhere = elsewhere, .memory = memory, .threads = threads, .close = close,
 };

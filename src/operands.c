@@ -201,6 +201,8 @@ static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_c
                          ": %" PRId64 " columns against %" PRId64 " rows",
                          a_names[o->op_a], o->op_a ? A->cols : A->rows, a_cols,
                          b_names[o->op_b], b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
+    if (status == TULLE_OK) status = tl_arrays_check(ctx, A, "A");
+    if (status == TULLE_OK) status = tl_arrays_check(ctx, B, "B");
 done:
     return status;
 }

@@ -229,6 +229,7 @@ struct tl_gpu {
     tl_dmem          board;             /* TL_BOARD_*: small things of the product under way */
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
+    struct tl_owner *owner;             /* owner.c                                   */
     bool             foreign;           /* work goes to the caller's queue           */
     void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
     uint64_t         staging_bytes;
@@ -269,6 +270,10 @@ void         tl_gpu_unload(tl_gpu *gpu);
 /* The i-th program that the build makes images of; false past the last. */
 void         tl_program_make(const char *file, int threads, tl_types types, tl_program *program);
 bool         tl_program_ahead(int i, tl_program *p);
+
+/* ---- owner.c */
+tulle_status tl_owner_open(tl_base *b, tl_gpu *gpu);
+void         tl_owner_close(tl_gpu *gpu);
 
 /* ---- check.c: is a view in order? */
 

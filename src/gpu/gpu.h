@@ -7,6 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
+ *   owner.c     which device an array lies on
  *   parcels.c   long arrays of the host on their way to a device
  *   product.c   analyze -> symbolic -> numeric, two waits: the list of stages
  *   analysis.c  what is known about rows; tiny.c: the short road of small products
@@ -57,6 +58,9 @@ const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* the caller's; NULL: our own */
 void        *tl_gpu_native(tl_gpu *gpu, tl_native what);        /* NULL where the driver has no such thing */
 void         tl_gpu_trim(tl_gpu *gpu);          /* kept device memory goes back */
+/* owner.c: whether an array is known to lie in the memory of another device, or of another OpenCL context.
+ * NULL does not. */
+bool         tl_gpu_elsewhere(tl_gpu *gpu, const void *array);
 
 /* ---- programs.c */
 
