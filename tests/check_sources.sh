@@ -72,7 +72,7 @@ long=$(awk 'FNR == 1 {from = 0}
 
 # The example: indented lines below its heading, but for those of shell commands; white space does not count.
 squeeze() { tr -d '[:space:]'; }
-example=$(awk '/^## /{on = /An accumulator on a GPU/} on && /^       [^ ]/ && /[{(]/' CONTRIBUTING.md)
+example=$(awk '/^## /{on = /An accumulator on a GPU/} on && /^       / && /[={(]/' CONTRIBUTING.md)
 gpu=$(cat src/gpu/accumulators.c src/gpu/engine.h | squeeze)
 while IFS= read -r line; do
     line=$(squeeze <<<"$line")
