@@ -250,7 +250,7 @@ typedef struct tulle_stats {
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish;     /* without sec_compile */
     double      sec_total;        /* the whole call; of a plan: creating it and its last run */
     int64_t     a_nnz, b_nnz, c_nnz, products;     /* of tulle_spmm(): b is X, c is Y */
-    uint64_t    workspace_bytes;  /* peak memory besides A, B and C */
+    uint64_t    workspace_bytes;  /* peak_bytes without C                              */
     uint64_t    peak_bytes;       /* peak memory including C and copies of A and B on a GPU, but not A and B
                                      themselves                                        */
     int         threads;
