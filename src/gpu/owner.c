@@ -62,9 +62,15 @@ bool tl_gpu_elsewhere(tl_gpu *gpu, const void *array)
     if (!array) return false;
     if (!gpu->owner) return in_other_context(gpu, array);
     const tl_cuda *cu = &gpu->owner->cu;
+    const int index = gpu->owner->index;
+    const CUdeviceptr p = (CUdeviceptr)(uintptr_t)array;
     CUcontext before;
+    int of;
+    /* usually one call tells; it may need a current context */
+    if (cu->PointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p) == CUDA_SUCCESS && of == index)
+        return false;
     if (cu->CtxPushCurrent(tl_gpu_native(gpu, TL_NATIVE_CONTEXT)) != CUDA_SUCCESS) return false;
-    const bool other = on_other_device(cu, gpu->owner->index, (CUdeviceptr)(uintptr_t)array);
+    const bool other = on_other_device(cu, index, p);
     cu->CtxPopCurrent(&before);
     return other;
 }
