@@ -250,7 +250,7 @@ typedef struct tulle_stats {
     double      sec_check, sec_analyze, sec_symbolic, sec_numeric, sec_finish;     /* without sec_compile */
     double      sec_total;        /* the whole call; of a plan: creating it and its last run */
     int64_t     a_nnz, b_nnz, c_nnz, products;     /* of tulle_spmm(): b is X, c is Y */
-    uint64_t    workspace_bytes;  /* peak memory besides A, B and C */
+    uint64_t    workspace_bytes;  /* peak_bytes without C                              */
     uint64_t    peak_bytes;       /* peak memory including C and copies of A and B on a GPU, but not A and B
                                      themselves                                        */
     int         threads;
@@ -435,7 +435,9 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy on the host or on the context's device, in the same types.  A matrix on a device can be used only
- * with the context that made it; like every matrix, it may be freed after that context. */
+ * with the context that made it (on CUDA with any context of that device); an array in the memory of another
+ * device is refused with TULLE_EINVAL, wherever one is given.  Like every matrix, it may be freed after its
+ * context. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 

@@ -428,6 +428,8 @@ tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place 
     tulle_dense view = *A;
     tulle_status status = tl_dense_view_check(ctx, &view, "A", true);
     if (status == TULLE_OK) status = tl_place_find(ctx, &place);
+    if (status == TULLE_OK && view.rows && view.cols)
+        status = tl_array_check(ctx, view.place, view.values, "A", "values");
     if (status != TULLE_OK) return status;
     if (view.place == TULLE_HOST && place == TULLE_HOST)
         return tl_dense_convert(&ctx->base, &view, view.order, 0, out);

@@ -82,6 +82,9 @@ typedef struct tl_engine {
     /* A copy of a pattern in the engine's memory, with uninitialised values of this size. */
     tulle_status (*blank)(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
     bool         (*handles)(const tulle_ctx *ctx);      /* device pointers are handles, not addresses */
+    /* Whether an array of a view over device memory lies in another device's memory.  NULL: such views are
+     * refused anyway. */
+    bool         (*elsewhere)(const tulle_ctx *ctx, const void *array);
     uint64_t     (*memory)(const tulle_ctx *ctx);       /* free device memory when opened; 0: the host's */
     tulle_status (*threads)(tulle_ctx *ctx);            /* called after the number of threads changed */
     void         (*close)(tulle_ctx *ctx);

@@ -5,7 +5,8 @@
 #   an SPDX line near its head; memory from base/mem.c only; the environment from base/env.c only; nothing
 #   printed and no exit from within the library; no code switched off with #if 0; no tabs in C; at most 110
 #   columns and 80 lines a function, but for kernels that are named below.
-# And: every file that names TULLE_I32_LIMIT is compiled with a lower one for test_*limits.c.
+# And: every file that names TULLE_I32_LIMIT is compiled with a lower one for test_*limits.c; the lines of code that
+# CONTRIBUTING.md follows are in the sources.
 set -euo pipefail
 cd "${1:?usage: check_sources.sh ROOT}"
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -68,6 +69,16 @@ long=$(awk 'FNR == 1 {from = 0}
             /^\}/ && from {if (FNR - from + 1 > 80) print FILENAME ":" from ": " FNR - from + 1 " lines"; from = 0}' \
            "${narrow[@]}" | grep -vE "$longer" || true)
 [ -z "$long" ] || complain "$long"$'\n'"    a function has at most 80 lines"
+
+# The example: indented lines below its heading, but for those of shell commands; white space does not count.
+squeeze() { tr -d '[:space:]'; }
+example=$(awk '/^## /{on = /An accumulator on a GPU/} on && /^       / && /[={(]/' CONTRIBUTING.md)
+gpu=$(cat src/gpu/accumulators.c src/gpu/engine.h | squeeze)
+while IFS= read -r line; do
+    line=$(squeeze <<<"$line")
+    [[ $gpu == *"${line%,}"* ]] || complain "CONTRIBUTING.md: \"$line\" is not in src/gpu/accumulators.c or engine.h"
+done <<<"$example"
+[ "$(wc -l <<<"$example")" -ge 4 ] || complain "CONTRIBUTING.md: the example of an accumulator was not found"
 
 echo "${#sources[@]} files, $bad complaints"
 [ $bad -eq 0 ]

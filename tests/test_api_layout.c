@@ -112,6 +112,23 @@ static void structures_stay_as_they_are(void)
 
 #endif
 
+/* Numbers that programs were compiled with; those of statuses are in test_api.c. */
+static void enumerators_stay_as_they_are(void)
+{
+    static const struct { const char *name; int is, was; } number[] = {
+#define NUMBER(name, value) {#name, name, value},
+        NUMBER(TULLE_F32, 1) NUMBER(TULLE_F64, 2) NUMBER(TULLE_CF32, 3) NUMBER(TULLE_CF64, 4)
+        NUMBER(TULLE_I32, 1) NUMBER(TULLE_I64, 2) NUMBER(TULLE_HOST, 0) NUMBER(TULLE_DEVICE, 1)
+        NUMBER(TULLE_KEEP, 0) NUMBER(TULLE_TRANSPOSE, 1) NUMBER(TULLE_ADJOINT, 2)
+        NUMBER(TULLE_BY_ROWS, 0) NUMBER(TULLE_BY_COLS, 1)
+        NUMBER(TULLE_SUM, 0) NUMBER(TULLE_MIN, 1) NUMBER(TULLE_MAX, 2)
+        NUMBER(TULLE_MAX_SHARES, 16) NUMBER(TULLE_MAX_STAGES, 16)
+#undef NUMBER
+    };
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        CHECK(number[i].is == number[i].was, "%s is %d, it was %d", number[i].name, number[i].is, number[i].was);
+}
+
 static tulle_ctx *cpu(void)
 {
     tulle_ctx *ctx = NULL;
@@ -242,5 +259,5 @@ static void what_comes_back_has_zeros(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(structures_stay_as_they_are), TEST(views_with_words_that_are_not_known),
+TEST_MAIN(TEST(structures_stay_as_they_are), TEST(enumerators_stay_as_they_are), TEST(views_with_words_that_are_not_known),
           TEST(options_with_words_that_are_not_known), TEST(what_comes_back_has_zeros))

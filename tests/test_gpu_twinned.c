@@ -171,7 +171,7 @@ static void every_allocation_fails_once(void)
     tulle_ctx_free(ctx);
 }
 
-/* With auto, used if enough rows are in bundles; by default never. */
+/* With auto, the default, used if enough rows are in bundles; never with off. */
 static void they_are_taken_where_they_are(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "auto"), *off = gpu_ctx_env("TULLE_GPU_TWINS", "off");

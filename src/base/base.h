@@ -94,6 +94,26 @@ void         tl_pool_share(tl_base *b, tl_base *from);
 uint64_t     tl_memory_free(void);
 uint64_t     tl_memory_total(void);
 bool         tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product);
+static inline int64_t tl_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tl_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t tl_least(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+static inline uint64_t tl_bytes_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Saturating sums and products of byte counts: a result beyond 64 bits exceeds every limit anyway. */
 static inline uint64_t tl_bytes_sum(uint64_t a, uint64_t b)
 {

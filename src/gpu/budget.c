@@ -10,8 +10,6 @@
 #include "gpu/product.h"
 #include <inttypes.h>
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* Memory for the arrays of an operand: copies from the host, then columns and row pointers widened. */
 static void add_operand(const tl_product *p, const tulle_csr *M, int64_t rows, uint64_t *now, uint64_t *more)
 {
@@ -22,7 +20,7 @@ static void add_operand(const tl_product *p, const tulle_csr *M, int64_t rows, u
     if (copied && p->request.values && nnz) *now += tl_dmem_round(nnz * tl_type_size(M->val_type));
     if (wide) {                         /* the narrow columns are freed after the conversion */
         uint64_t narrow = copied ? tl_dmem_round(nnz * idx) : 0;
-        *more = larger(*more, narrow);
+        *more = tl_bytes_max(*more, narrow);
         *now += tl_dmem_round(nnz * 8) - narrow;
     }
     *now += tl_wide_pointers(p, M, rows);
@@ -40,7 +38,7 @@ static uint64_t to_begin(const tl_product *p)
     uint64_t now = r->before + tl_meta_bytes(p), more = 0;
     add_operand(p, r->A, p->rows, &now, &more);
     if (!p->same) add_operand(p, r->B, r->B->rows, &now, &more);
-    return now + larger(more, pointers_of(p, p->types.ptr));
+    return now + tl_bytes_max(more, pointers_of(p, p->types.ptr));
 }
 
 static uint64_t columns_of(int64_t nnz, int bits)
@@ -61,10 +59,10 @@ static uint64_t of_c(const tl_product *p, int64_t nnz, tl_step_need numeric)
     uint64_t c = columns_of(nnz, p->types.idx) + values_of(p, nnz), again = 0, drop = 0;
     if (end.ptr != p->types.ptr) again = pointers_of(p, end.ptr);
     if (end.idx != p->types.idx)
-        again = larger(again, columns_of(nnz, end.idx)
+        again = tl_bytes_max(again, columns_of(nnz, end.idx)
                                   + (end.ptr > p->types.ptr ? pointers_of(p, 64) - pointers_of(p, 32) : 0));
     if (r->drop_zeros) drop = pointers_of(p, p->types.ptr) + c;
-    return c + numeric.lists + larger(numeric.scratch, larger(again, drop));
+    return c + numeric.lists + tl_bytes_max(numeric.scratch, tl_bytes_max(again, drop));
 }
 
 /* A plan for this pattern: while it is created, arrays for the values that runs will pass are needed once;
@@ -81,7 +79,7 @@ static uint64_t of_plan(const tl_product *p, int64_t nnz, tl_step_need numeric)
     for (int i = 0; i < TL_COUNT(values); i++)
         *(values[i].host ? &kept : &spare) += tl_dmem_round((uint64_t)values[i].nnz * size);
     uint64_t runs = TL_ALIGN + numeric.scratch + (r->place == TULLE_DEVICE ? pattern : 0);
-    return kept + larger(larger(spare + numeric.scratch, pattern), runs);
+    return kept + tl_bytes_max(tl_bytes_max(spare + numeric.scratch, pattern), runs);
 }
 
 static int64_t most_entries(const tl_product *p)
@@ -95,18 +93,19 @@ uint64_t tl_product_most(tl_product *p)
     const tl_step_need numeric = p->road->most(p), symbolic = p->road->needs(p, 0);
     const uint64_t of = (p->request.plan ? of_plan : of_c)(p, most_entries(p), numeric);
     return p->begun + pointers_of(p, p->types.ptr)
-           + larger(of, larger(symbolic.lists, numeric.lists) + symbolic.scratch);
+           + tl_bytes_max(of, tl_bytes_max(symbolic.lists, numeric.lists) + symbolic.scratch);
 }
 
 tulle_status tl_product_refused(tl_product *p)
 {
     const tl_once *once = p->once;
-    uint64_t need = larger(tl_dmem_refused(p->gpu), tl_dmem_most(p->gpu)), limit = p->request.memory_limit;
+    const uint64_t limit = p->request.memory_limit;
+    uint64_t need = tl_bytes_max(tl_dmem_refused(p->gpu), tl_dmem_most(p->gpu));
     if (p->known == TL_NOTHING)
         return tl_fail(p->b, TULLE_ELIMIT,
                        "the product needs %" PRIu64 " bytes on the device before it is known how large C is, "
                        "the limit is %" PRIu64,
-                       larger(need, to_begin(p)), limit);
+                       tl_bytes_max(need, to_begin(p)), limit);
     bool row = p->rows == 1 && p->request.row_most > 0, counted = p->known == TL_COUNTED && !row;
     uint64_t rows = p->begun + pointers_of(p, p->types.ptr);
     int64_t nnz = counted ? p->c_nnz : row ? p->request.row_most : most_entries(p);
@@ -114,12 +113,12 @@ tulle_status tl_product_refused(tl_product *p)
     if (!once && nnz) numeric = counted ? p->road->needs(p, 1) : p->road->most(p);
     if (!once && !counted) {
         tl_step_need symbolic = p->road->needs(p, 0);
-        need = larger(need, rows + symbolic.lists + symbolic.scratch);
+        need = tl_bytes_max(need, rows + symbolic.lists + symbolic.scratch);
     }
-    need = larger(need, rows + (p->request.plan ? of_plan : of_c)(p, nnz, numeric));
+    need = tl_bytes_max(need, rows + (p->request.plan ? of_plan : of_c)(p, nnz, numeric));
     if (once)
-        need =
-            larger(need, rows + tl_once_bytes(p, once) + columns_of(nnz, p->types.idx) + values_of(p, nnz));
+        need = tl_bytes_max(need, rows + tl_once_bytes(p, once) + columns_of(nnz, p->types.idx)
+                                      + values_of(p, nnz));
     return tl_fail(p->b, TULLE_ELIMIT,
                    "the product needs %" PRIu64 " bytes%s on the device (%s has %s%" PRId64
                    " entries), the limit is %" PRIu64,

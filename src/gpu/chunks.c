@@ -88,11 +88,6 @@ static bool is_zero(tl_c64 v)
     return v.re == 0 && v.im == 0;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Must the device transpose it? */
 static bool is_transposed(const operand *m)
 {
@@ -201,7 +196,7 @@ static void carry_work(void *arg, int thread, int threads)
     const int64_t size = (int64_t)c->r->size, length = p->length,
                   end = tl_part(p->lines * length, thread + 1, threads);
     for (int64_t v = tl_part(p->lines * length, thread, threads); v < end;) {
-        int64_t line = v / length, at = v % length, n = least(length - at, end - v);
+        int64_t line = v / length, at = v % length, n = tl_min(length - at, end - v);
         char *there = host_at(c->r, c->of, p->line + line, p->at + at), *here = c->in->p + v * size;
         memcpy(c->back ? there : here, c->back ? here : there, (size_t)(n * size));
         v += n;
@@ -250,13 +245,13 @@ static tulle_status pass(run *r, const operand *m, int lane, int64_t col, int64_
     const bool by_cols = m->M.order == TULLE_BY_COLS;
     const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols,
                   room = (int64_t)(r->slot_bytes / r->size);
-    const int64_t most = length > 0 && length <= room ? room / length : 1, piece = least(length, room);
+    const int64_t most = length > 0 && length <= room ? room / length : 1, piece = tl_min(length, room);
     for (int64_t line = 0, at = 0; line < count && length > 0;) {
         int i = r->next;
         slot *s = &r->slot[i];
         TRY(finish(r, i));
         r->next = (i + 1) % r->slots;
-        part p = {line, least(most, count - line), at, least(piece, length - at)};
+        part p = {line, tl_min(most, count - line), at, tl_min(piece, length - at)};
         tl_dmem to = {there.handle, there.offset + (uint64_t)(line * length + at) * r->size};
         uint64_t bytes = (uint64_t)(p.lines * p.length) * r->size;
         at = at + p.length < length ? at + p.length : 0;
@@ -323,7 +318,7 @@ static tulle_status one_chunk(run *r, int64_t i)
 {
     tulle_status status = TULLE_OK;
     int way = (int)(i % r->ways), lane = lane_of(r, way);
-    int64_t col = i * r->width, cols = least(r->width, r->cols - col);
+    int64_t col = i * r->width, cols = tl_min(r->width, r->cols - col);
     lines x, y;
     TRY(bring(r, &r->X, way, lane, col, cols, true, &x));
     TRY(bring(r, &r->Y, way, lane, col, cols, !is_zero(r->beta), &y));
@@ -423,16 +418,16 @@ static int64_t least_width(const run *r)
 /* The best width if memory is not limited. */
 static int64_t best_width(const run *r, uint64_t each)
 {
-    int64_t all = least(r->cols, COLUMNS_MOST), line = least_width(r);
+    int64_t all = tl_min(r->cols, COLUMNS_MOST), line = least_width(r);
     const char *forced = tl_env("TULLE_SPMM_CHUNK");
     int64_t wanted = forced ? strtoll(forced, NULL, 10) : 0, width = all;
-    if (wanted > 0) return least(wanted, all);
+    if (wanted > 0) return tl_min(wanted, all);
     if (each == 0 || (r->staged && staged_bytes(r) <= SMALL)) return all;
     uint64_t most = (r->staged ? CHUNK_MOST : TURNED_MOST) / each;
-    if (!r->staged) return most < TURNED_COLUMNS ? least(TURNED_COLUMNS, all) : at_least_one(most, all);
+    if (!r->staged) return most < TURNED_COLUMNS ? tl_min(TURNED_COLUMNS, all) : at_least_one(most, all);
     width = ((all - 1) / CHUNKS / line + 1) * line;
     if ((uint64_t)width > most) width = (int64_t)most / line * line;
-    return least(width < line ? line : width, all);
+    return tl_min(width < line ? line : width, all);
 }
 
 /* The driver is queried only if it matters, since that takes time. */
@@ -461,7 +456,7 @@ static tulle_status choose(run *r)
     if (chunk_bytes(r, 1, r->ways) > limit) r->ways = 1;
     if (each) width = at_least_one(limit / each / (uint64_t)r->ways, width);
     while (width > 1 && chunk_bytes(r, width, r->ways) > limit) width--;
-    if (r->staged) width = least(width, SLOT_MOST / (int64_t)r->size);
+    if (r->staged) width = tl_min(width, SLOT_MOST / (int64_t)r->size);
     r->width = even(r, width);
     return TULLE_OK;
 }

@@ -108,6 +108,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;
+    TRY(tl_owner_open(b, gpu));
     *out = gpu;
     gpu = NULL;
 done:
@@ -145,6 +146,7 @@ void tl_gpu_release(tl_gpu *gpu)
         if (gpu->note) gpu->driver->unpin(gpu->device, gpu->note);
         gpu->driver->close(gpu->device);
     }
+    tl_owner_close(gpu);
     tl_free(NULL, gpu->block);
     tl_free(NULL, gpu);
 }

@@ -231,6 +231,7 @@ struct tl_gpu {
     tl_dmem          board;             /* TL_BOARD_*: small arrays of the current product */
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* sizes of a product that failed on the fast path of tiny.c */
+    struct tl_owner *owner;             /* owner.c                                        */
     bool             foreign;           /* work is enqueued in the caller's queue         */
     void            *staging;           /* pinned: parts of dense matrices in transfer (chunks.c) */
     uint64_t         staging_bytes;
@@ -249,12 +250,7 @@ struct tl_gpu {
     double           delta_seen[2][TL_FEATURES];        /* features of the steps of the last product      */
 };
 
-/* Minimum; rounding up to powers of two. */
-static inline uint32_t tl_least(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a < b ? a : b);
-}
-
+/* Rounding up to powers of two. */
 static inline uint32_t tl_log2_up(uint64_t n)
 {
     uint32_t log2 = 0;
@@ -276,6 +272,10 @@ void         tl_gpu_unload(tl_gpu *gpu);
 /* The i-th program of which the build makes images; false after the last. */
 void         tl_program_make(const char *file, int threads, tl_types types, tl_program *program);
 bool         tl_program_ahead(int i, tl_program *p);
+
+/* ---- owner.c */
+tulle_status tl_owner_open(tl_base *b, tl_gpu *gpu);
+void         tl_owner_close(tl_gpu *gpu);
 
 /* ---- check.c: validation of views */
 

@@ -7,6 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     validation of views
  *   place.c     copies matrices between host and device
+ *   owner.c     which device an array lies on
  *   parcels.c   sends large arrays from the host to a device
  *   product.c   analyze -> symbolic -> numeric, with two waits: the sequence of stages
  *   analysis.c  row metadata; tiny.c: the fast path for small products
@@ -59,6 +60,9 @@ const tl_caps *tl_gpu_caps(const tl_gpu *gpu);
 tulle_status tl_gpu_queue(tl_base *b, tl_gpu *gpu, void *queue);        /* of the caller; NULL: our own */
 void        *tl_gpu_native(tl_gpu *gpu, tl_native what);        /* NULL if the driver has no such handle */
 void         tl_gpu_trim(tl_gpu *gpu);          /* returns kept blocks to the driver */
+/* owner.c: whether an array is known to lie in the memory of another device, or of another OpenCL context.
+ * NULL does not. */
+bool         tl_gpu_elsewhere(tl_gpu *gpu, const void *array);
 
 /* ---- programs.c */
 

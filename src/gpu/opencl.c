@@ -148,11 +148,6 @@ static void find_why_not(const tl_cl *cl, cl_device_id id, const char *extension
         snprintf(why, bytes, "it has %u bytes of local memory, 16384 are needed", caps->shared_block);
 }
 
-static uint32_t at_most(uint64_t value, uint32_t most)
-{
-    return value < most ? (uint32_t)value : most;
-}
-
 tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_caps *caps)
 {
     tulle_status status = TULLE_OK;
@@ -182,16 +177,16 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
     caps->memory_bytes = number(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     caps->memory_free = caps->memory_bytes;             /* OpenCL does not report it */
     if (caps->cpu && tl_memory_free() < caps->memory_free) caps->memory_free = tl_memory_free();
-    caps->shared_block = at_most(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
-    caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
+    caps->shared_block = tl_least(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
+    caps->threads_block = tl_least(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
     if (strncmp(caps->arch, "sm_", 3)
         == 0) { /* NVIDIA reserves some shared memory; and kernels without a size */
         caps->shared_block -= 1024;                     /* can only be launched with 256 threads, whatever the
                                                          * device reports */
-        caps->threads_block = at_most(caps->threads_block, 256);
+        caps->threads_block = tl_least(caps->threads_block, 256);
     }
     caps->shared_processor = caps->shared_block;
-    caps->processors = at_most(number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS), 1u << 20);
+    caps->processors = tl_least(number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS), 1u << 20);
     caps->threads_processor = caps->cpu ? caps->threads_block : 2048;
     find_why_not(cl, id, extensions, caps, caps->why_not, sizeof caps->why_not);
 done:

@@ -39,7 +39,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
         .idx = A->idx_type == TULLE_I64 || B->idx_type == TULLE_I64 ? 64 : 32,
         .key = 32,
         .val = request->values ? (int)A->val_type : TULLE_F32};
-    p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
+    p->same = tl_same_matrix(A, B) && rows == A->rows;
     TRY(tl_product_mark(p, NULL));
     TRY(tl_operand_bring(p, A, "A", p->request.row0, rows, &p->A));
     if (p->same) {

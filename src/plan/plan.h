@@ -116,9 +116,12 @@ typedef struct tl_policy {
     const tl_delta *delta;              /* two steps, but these bins; NULL: those of `gpu` */
 } tl_policy;
 
-extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse;
-extern const tl_policy tl_policy_delta;
-extern const tl_policy tl_policy_regsort, tl_policy_regmerge, tl_policy_reghash;
+/* All policies, in the order of tulle_policy_name(): each is tl_policy_NAME in a file of its own. */
+#define TL_POLICY_LIST(X) X(auto) X(speck) X(bhsparse) X(regsort) X(regmerge) X(reghash) X(delta)
+#define TL_POLICY(name) extern const tl_policy tl_policy_##name;
+TL_POLICY_LIST(TL_POLICY)
+#undef TL_POLICY
+
 const tl_policy *tl_policy_at(int i);                       /* NULL past the last */
 
 /* ---- recipe */
@@ -167,8 +170,7 @@ enum {
 };
 
 typedef struct tl_profile {
-    int64_t  row0, row1;                /* of A                                       */
-    int64_t *products;                  /* of each row, row1 - row0 entries           */
+    int64_t *products;                  /* of each row of A                           */
     uint8_t *a_like, *b_like;           /* TL_TWIN, TL_SHIFTED; NULL: none            */
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */

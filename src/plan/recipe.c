@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const tl_policy *const policies[] = {
-    &tl_policy_auto,    &tl_policy_speck,    &tl_policy_bhsparse,
-    &tl_policy_regsort, &tl_policy_regmerge, &tl_policy_reghash,
-    &tl_policy_delta,
+#define ROW(name) &tl_policy_##name,
+    TL_POLICY_LIST(ROW)
+#undef ROW
 };
 
 static const struct { const char *name; int where; const char *text; } accumulators[] = {

@@ -345,9 +345,15 @@ CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 {
     ENTER(in_context())
     const void *at = (void *)(uintptr_t)p;
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
     bool pinned = memory_holds(PINNED_MEMORY, -1, at, 1), on_device = memory_holds(DEVICE_MEMORY, -1, at, 1);
-    if (attribute != 2 || (!pinned && !on_device)) LEAVE(INVALID_VALUE);
-    *(unsigned *)value = pinned ? 1 : 2;
+    if (!pinned && !on_device) LEAVE(INVALID_VALUE);
+    int device = 0;
+    while (on_device && !memory_holds(DEVICE_MEMORY, device, at, 1)) device++;
+    if (attribute == MEMORY_TYPE) *(unsigned *)value = pinned ? 1 : 2;
+    else if (attribute == IS_MANAGED) *(unsigned *)value = 0;
+    else if (attribute == DEVICE_ORDINAL) *(int *)value = device;
+    else LEAVE(INVALID_VALUE);
     LEAVE(CUDA_OK);
 }
 
