@@ -70,6 +70,8 @@ tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const ch
 /* Whether a new block comes directly from the system and so is zero already: clearing it would only cause
  * page faults. */
 bool         tl_is_zero(void *p);
+/* The first `bytes` of a block get their pages now, by all threads at once, if it has none yet. */
+void         tl_touch(tl_base *b, void *p, uint64_t bytes);
 /* b may be NULL where the base no longer exists; otherwise its count of bytes goes down.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
 /* Moves the accounting of a block from one base to another.  p may be NULL. */

@@ -366,6 +366,26 @@ bool tl_is_zero(void *p)
     return header_of(p)->zero;
 }
 
+typedef struct touch { char *p; uint64_t bytes; } touch;
+
+/* Parts are whole huge pages: of two threads in one, the second would wait for the first. */
+static void touch_work(void *arg, int thread, int threads)
+{
+    const touch *t = arg;
+    const int64_t pages = (int64_t)((t->bytes + huge - 1) / huge);
+    uint64_t from = (uint64_t)tl_part(pages, thread, threads) * huge,
+             to = (uint64_t)tl_part(pages, thread + 1, threads) * huge;
+    if (to > t->bytes) to = t->bytes;
+    for (; from < to; from += page) ((volatile char *)t->p)[from] = 0;
+}
+
+void tl_touch(tl_base *b, void *p, uint64_t bytes)
+{
+    if (bytes < 2 * huge || !tl_is_zero(p)) return;
+    touch t = {p, bytes};
+    tl_team_run(b->team, (int)(bytes / huge < INT32_MAX ? bytes / huge : INT32_MAX), touch_work, &t);
+}
+
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
 {
     void **out = p;

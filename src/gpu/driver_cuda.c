@@ -271,14 +271,16 @@ static CUdeviceptr pointer(tl_dmem mem)
     return mem.handle + mem.offset;
 }
 
-/* Does a copy go on reading this host memory after the call?  Pageable memory is staged before it returns,
- * unless the device sees the host's pages as they are. */
-static bool read_later(const tl_device *d, const void *host)
+/* The device takes this host memory itself, after the call that asks for a copy.  Pageable memory is staged
+ * before such a call returns, unless the device sees the host's pages as they are. */
+static bool cuda_reaches(const tl_device *d, const void *host)
 {
     unsigned type = 0;
-    int result = d->cu.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                           (CUdeviceptr)(uintptr_t)host);
-    return d->coherent || (result == CUDA_SUCCESS && type != 0);
+    int result;
+    if (d->coherent) return true;
+    WITHIN(d, result, PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                          (CUdeviceptr)(uintptr_t)host));
+    return result == CUDA_SUCCESS && type != 0;
 }
 
 /* From pinned memory this waits for the queue: the bytes are taken only then. */
@@ -288,7 +290,7 @@ static tulle_status cuda_upload(tl_base *b, tl_device *d, tl_dmem to, const void
     if (bytes == 0) return TULLE_OK;
     bool entered = enter(d);
     int result = d->cu.MemcpyHtoDAsync(pointer(to), from, (size_t)bytes, d->queue);
-    if (result == CUDA_SUCCESS && read_later(d, from)) {
+    if (result == CUDA_SUCCESS && cuda_reaches(d, from)) {
         call = "cuStreamSynchronize";
         result = d->cu.StreamSynchronize(d->queue);
         d->waits++;
@@ -607,6 +609,7 @@ const tl_driver tl_driver_cuda = {.name = "cuda",
                                   .left = cuda_left,
                                   .pinned = cuda_pinned,
                                   .unpin = cuda_unpin,
+                                  .reaches = cuda_reaches,
                                   .upload = cuda_upload,
                                   .download = cuda_download,
                                   .copy = cuda_copy,

@@ -218,6 +218,13 @@ static void unpin(tl_device *d, void *p)
     tl_free(NULL, p);
 }
 
+/* OpenCL does not tell whether memory of the host is pinned. */
+static bool reaches(const tl_device *d, const void *p)
+{
+    (void)d, (void)p;
+    return false;
+}
+
 /* ---- copies and fills */
 
 static tulle_status upload(tl_base *b, tl_device *d, tl_dmem to, const void *from, uint64_t bytes)
@@ -506,6 +513,7 @@ const tl_driver tl_driver_opencl = {
     .left = left,
     .pinned = pinned,
     .unpin = unpin,
+    .reaches = reaches,
     .upload = upload,
     .download = download,
     .copy = copy,

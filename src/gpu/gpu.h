@@ -7,7 +7,7 @@
  *   programs.c  which kernels there are, loaded when first needed
  *   check.c     is a view in order?
  *   place.c     matrices carried between host and device
- *   parcels.c   long arrays of the host on their way to a device
+ *   parcels.c   long arrays on their way from the host to a device, and back
  *   product.c   analyze -> symbolic -> numeric, two waits: the list of stages
  *   analysis.c  what is known about rows; tiny.c: the short road of small products
  *   steps.c     rows to the accumulators of the tables in accumulators.c
@@ -97,7 +97,7 @@ uint64_t     tl_gpu_bytes_of(const tulle_csr *A);               /* that a copy o
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
                                tulle_dense_matrix **out);
 
-/* ---- parcels.c: arrays of the host to the device.  Host bytes are taken when a call returns. */
+/* ---- parcels.c: long arrays from the host to the device, and back */
 
 /* Numbers of `size` bytes; first: indices, which become so much smaller, else 0. */
 typedef struct tl_parcel {
@@ -109,12 +109,15 @@ typedef struct tl_parcel {
 } tl_parcel;
 
 tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory, if there is none yet */
-/* In the order of a lane, until `upto` numbers (or some more) were sent. */
+/* In the order of a lane, until `upto` numbers (or some more) were sent; host bytes are taken on return. */
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
-/* All of an array at once, in queue order. */
+/* All of an array at once, in queue order, through pinned memory where that is faster.  send has taken the
+ * host's bytes when it returns; what fetch brings is complete after a wait.  After a failure of fetch copies
+ * may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
+tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, void *to, tl_dmem from, uint64_t bytes);
 
 /* ---- product.c */
 

@@ -41,6 +41,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
         .key = 32,
         .val = request->values ? (int)A->val_type : TULLE_F32};
     p->same = tl_same_arrays(A, B) && A->values == B->values && rows == A->rows;
+    const double start = tl_gpu_now(gpu);
     TRY(tl_product_mark(p, NULL));
     TRY(tl_operand_bring(p, A, "A", p->request.row0, rows, &p->A));
     if (p->same) {
@@ -49,6 +50,8 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     } else {
         TRY(tl_operand_bring(p, B, "B", 0, B->rows, &p->B));
     }
+    TRY(tl_parcels_finish(b, gpu));
+    if (A->place == TULLE_HOST || B->place == TULLE_HOST) p->uploading = tl_gpu_now(gpu) - start;
     /* Only the pattern is wanted: whatever lies in the columns serves as values. */
     if (!request->values) {
         p->A.val = p->A.col;
@@ -277,8 +280,10 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
     if (p.timed) TRY(tl_product_times(&p, stats));
     at[1] = tl_gpu_now(gpu);
-    stats->sec_symbolic += at[0] - start;           /* blocks of rows add up */
-    stats->sec_numeric += at[1] - at[0];
+    stats->sec_upload += p.uploading;               /* blocks of rows add up */
+    stats->sec_symbolic += at[0] - start - p.uploading;
+    stats->sec_numeric += (p.computed > 0 ? p.computed : at[1]) - at[0];
+    if (p.computed > 0) stats->sec_download += at[1] - p.computed;
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:

@@ -121,6 +121,9 @@ typedef struct tl_product {
     int64_t           c_nnz;
     tl_dmem           scratch[TL_SCRATCH];      /* of the step under way            */
     /* stage times */
+    double            uploading;        /* seconds that A and B took from the host  */
+    double            computed;         /* the clock when kernels were done and C began to come to the
+                                         * host; 0: it did not, or is small */
     bool              timed;
     int               lanes;            /* open: more than one between fork and join  */
     bool              tiny;             /* it went the short road: cursors are not zero */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * test_gpu_transfers.c - long arrays between host and device (parcels.c): there and back bit for bit, at lengths around those
+ * of the slots; whole products and plans; memory that the driver reaches, or pins no more; copies that fail. */
+#define _POSIX_C_SOURCE 200809L
+#include "gpu.h"
+
+enum { SHORT = 1 << 20, SLOT = 4 << 20, SLOTS = 8 };
+
+/* ---- the device's driver, which counts copies, and fails where it is told to */
+
+enum { UPLOAD, DOWNLOAD, SEND, FETCH, FLAG, SETTLE, CALLS };
+static struct {
+    const tl_driver *real;
+    tl_driver        mine;
+    int              calls[CALLS];
+    int              fail_call, fail_at;    /* the n-th of these calls; 0: none */
+    bool             no_pinned, reached;
+} spy;
+
+static bool fails(int call)
+{
+    return ++spy.calls[call] == spy.fail_at && spy.fail_call == call;
+}
+
+#define FAILED(b) tl_fail(b, TULLE_EDRIVER, "the copy was made to fail")
+
+static tulle_status upload(tl_base *b, tl_device *d, tl_dmem to, const void *from, uint64_t bytes)
+{
+    return fails(UPLOAD) ? FAILED(b) : spy.real->upload(b, d, to, from, bytes);
+}
+
+static tulle_status download(tl_base *b, tl_device *d, void *to, tl_dmem from, uint64_t bytes)
+{
+    return fails(DOWNLOAD) ? FAILED(b) : spy.real->download(b, d, to, from, bytes);
+}
+
+static tulle_status send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes)
+{
+    return fails(SEND) ? FAILED(b) : spy.real->send(b, d, lane, to, from, bytes);
+}
+
+static tulle_status fetch(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes)
+{
+    return fails(FETCH) ? FAILED(b) : spy.real->fetch(b, d, lane, to, from, bytes);
+}
+
+static tulle_status flag(tl_base *b, tl_device *d, int lane, int i)
+{
+    return fails(FLAG) ? FAILED(b) : spy.real->flag(b, d, lane, i);
+}
+
+static tulle_status settle(tl_base *b, tl_device *d, int i)
+{
+    return fails(SETTLE) ? FAILED(b) : spy.real->settle(b, d, i);
+}
+
+static tulle_status pinned(tl_base *b, tl_device *d, uint64_t bytes, void **p)
+{
+    *p = NULL;
+    return spy.no_pinned ? tl_fail(b, TULLE_ENOMEM, "no pinned memory") : spy.real->pinned(b, d, bytes, p);
+}
+
+static bool reaches(const tl_device *d, const void *p)
+{
+    return spy.reached || spy.real->reaches(d, p);
+}
+
+static tulle_ctx *spied(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    memset(&spy, 0, sizeof spy);
+    spy.real = ctx->gpu->driver;
+    spy.mine = *spy.real;
+    spy.mine.upload = upload, spy.mine.download = download, spy.mine.send = send, spy.mine.fetch = fetch;
+    spy.mine.flag = flag, spy.mine.settle = settle, spy.mine.pinned = pinned, spy.mine.reaches = reaches;
+    ctx->gpu->driver = &spy.mine;
+    return ctx;
+}
+
+static void forget(void)
+{
+    memset(spy.calls, 0, sizeof spy.calls);
+}
+
+static void end(tulle_ctx *ctx)
+{
+    ctx->gpu->driver = spy.real;
+    tulle_ctx_free(ctx);
+}
+
+/* ---- there and back */
+
+/* One row with so many entries: columns of 4 bytes, values of 8. */
+static ref one_row(int64_t entries)
+{
+    ref A = ref_new(1, entries > 0 ? entries : 1, entries, f64);
+    for (int64_t i = 0; i < entries; i++) ref_set_col(&A, i, i);
+    ref_set_ptr(&A, 1, entries);
+    ref_fill(&A, REF_REALS, 3);
+    return A;
+}
+
+static bool there_and_back(tulle_ctx *ctx, const tulle_csr *A)
+{
+    tulle_matrix *there = gpu_moved(ctx, A, TULLE_DEVICE), *back = NULL;
+    bool same = false;
+    if (there) {
+        tulle_csr t = tulle_matrix_view(there);
+        back = gpu_moved(ctx, &t, TULLE_HOST);
+    }
+    if (back) {
+        tulle_csr b = tulle_matrix_view(back);
+        same = b.nnz == A->nnz && memcmp(b.col_idx, A->col_idx, (size_t)A->nnz * 4) == 0
+            && memcmp(b.values, A->values, (size_t)A->nnz * 8) == 0;
+    }
+    tulle_matrix_free(there);
+    tulle_matrix_free(back);
+    return same;
+}
+
+static int slots_of(int64_t bytes)
+{
+    return bytes < SHORT ? 0 : (int)((bytes + SLOT - 1) / SLOT);
+}
+
+static void every_length_comes_back(void)
+{
+    static const int64_t entries[] = {1, SHORT / 8 - 1, SHORT / 8, SHORT / 4 + 1, SLOT / 8 - 1, SLOT / 8, SLOT / 8 + 1,
+                                      SLOTS * SLOT / 8, SLOTS * SLOT / 8 + 1, SLOTS * SLOT / 4 + SLOT / 8 + 3};
+    tulle_ctx *ctx = spied();
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        const int64_t n = entries[i];
+        ref A = one_row(n);
+        const int slots = slots_of(4 * n) + slots_of(8 * n);
+        for (int turn = 0; turn < 2; turn++) {          /* the second time slots begin somewhere else */
+            forget();
+            CHECK(there_and_back(ctx, &A.view), "%" PRId64 " entries", n);
+            CHECK(spy.calls[SEND] == slots && spy.calls[FETCH] == slots, "%" PRId64 " entries: %d and %d slots, not %d", n,
+                  spy.calls[SEND], spy.calls[FETCH], slots);
+        }
+        ref_free(&A);
+    }
+    end(ctx);
+}
+
+static void dense_matrices_come_back(void)
+{
+    enum { ROWS = 1 << 18, COLS = 3 };
+    tulle_ctx *ctx = spied();
+    tulle_dense_matrix *there = NULL, *back = NULL;
+    double *values = malloc(sizeof *values * ROWS * COLS);
+    REQUIRE(values, "memory");
+    for (int64_t i = 0; i < ROWS * COLS; i++) values[i] = (double)(i * 7 % 1000);
+    tulle_dense X = tulle_dense_make(ROWS, COLS, COLS, TULLE_BY_ROWS, values, TULLE_F64);
+    CHECK(tulle_dense_move(ctx, &X, TULLE_DEVICE, &there) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_dense t = tulle_dense_view(there);
+    CHECK(tulle_dense_move(ctx, &t, TULLE_HOST, &back) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_dense b = tulle_dense_view(back);
+    CHECK(memcmp(b.values, values, sizeof *values * ROWS * COLS) == 0, "other values");
+    CHECK(spy.calls[SEND] == 2 && spy.calls[FETCH] == 2, "%d and %d slots", spy.calls[SEND], spy.calls[FETCH]);
+    tulle_dense_free(there);
+    tulle_dense_free(back);
+    free(values);
+    end(ctx);
+}
+
+/* ---- products and plans */
+
+static pair long_arrays(void)
+{
+    const ref_kind k = REF_INTEGERS;
+    return (pair){ref_permutation(22, 30000, f64), ref_random(23, 30000, 40000, 12, k, f64), "rows exchanged"};
+}
+
+static void products_and_plans(void)
+{
+    pair p = long_arrays();
+    tulle_ctx *ctx = spied();
+    tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL);
+    tulle_csr w = tulle_matrix_view(want);
+    for (int turn = 0; turn < 3; turn++) {
+        forget();
+        gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, 0, &w, p.name);
+        tulle_stats s;
+        tulle_ctx_stats(ctx, &s);
+        const double none = 0, little = 1e-6;
+        CHECK(spy.calls[SEND] >= 2 && spy.calls[FETCH] >= 2, "%d and %d slots", spy.calls[SEND], spy.calls[FETCH]);
+        CHECK(s.sec_upload > none && s.sec_download > none && s.sec_symbolic >= none && s.sec_numeric >= none
+              && s.sec_upload + s.sec_symbolic + s.sec_numeric + s.sec_download <= s.sec_total + little,
+              "%g up, %g, %g, %g down, of %g s", s.sec_upload, s.sec_symbolic, s.sec_numeric, s.sec_download, s.sec_total);
+    }
+    tulle_plan *plan = NULL;
+    tulle_matrix *C = NULL;
+    forget();
+    CHECK(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(tulle_plan_multiply(plan, p.A.view.values, p.B.view.values, &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    tulle_csr c = tulle_matrix_view(C);
+    CHECK(ref_same(&c, &w, "a plan"), "a wrong product");
+    CHECK(spy.calls[SEND] >= 2 && spy.calls[FETCH] >= 2, "a plan: %d and %d slots", spy.calls[SEND], spy.calls[FETCH]);
+    tulle_matrix_free(C);
+    tulle_plan_free(plan);
+    tulle_matrix_free(want);
+    end(ctx);
+    pair_free(&p);
+}
+
+/* ---- where the driver copies alone */
+
+static void without_slots(void)
+{
+    ref A = one_row(SLOT / 8 + 5);
+    for (int way = 0; way < 2; way++) {
+        tulle_ctx *ctx = spied();
+        spy.no_pinned = way == 0;
+        spy.reached = way == 1;
+        CHECK(there_and_back(ctx, &A.view), "way %d", way);
+        CHECK(!spy.calls[SEND] && !spy.calls[FETCH] && spy.calls[UPLOAD] >= 2 && spy.calls[DOWNLOAD] >= 2,
+              "way %d: %d and %d slots", way, spy.calls[SEND], spy.calls[FETCH]);
+        CHECK(!*tulle_ctx_error(ctx), "way %d: %s", way, tulle_ctx_error(ctx));
+        end(ctx);
+    }
+    ref_free(&A);
+}
+
+/* ---- copies that fail: a sentence, nothing lost, and the next product is right */
+
+static void every_copy_fails_once(void)
+{
+    static const char *const names[CALLS] = {"upload", "download", "send", "fetch", "flag", "settle"};
+    pair p = long_arrays();
+    tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL);
+    tulle_csr w = tulle_matrix_view(want);
+    tulle_ctx *ctx = spied();
+    for (int call = 0; call < CALLS; call++) {
+        int failed = 0;
+        for (int n = 1; n < 60; n++) {
+            tulle_matrix *C = NULL;
+            forget();
+            spy.fail_call = call, spy.fail_at = n;
+            tulle_status status = tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C);
+            const bool reached = spy.calls[call] >= n;
+            spy.fail_at = 0;
+            CHECK((status != TULLE_OK) == reached && (C == NULL) == reached, "%s %d: %s", names[call], n,
+                  tulle_status_name(status));
+            if (reached) CHECK(strstr(tulle_ctx_error(ctx), "made to fail"), "%s %d: %s", names[call], n, tulle_ctx_error(ctx));
+            tulle_matrix_free(C);
+            if (!reached) break;
+            if (++failed % 2) tulle_ctx_trim(ctx);      /* with copies under way, perhaps */
+            gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, 0, &w, names[call]);
+        }
+        CHECK(failed > 0 && failed < 59, "%s failed %d times", names[call], failed);
+    }
+    end(ctx);
+    tulle_matrix_free(want);
+    pair_free(&p);
+}
+
+TEST_MAIN(TEST(every_length_comes_back), TEST(dense_matrices_come_back), TEST(products_and_plans), TEST(without_slots),
+          TEST(every_copy_fails_once))
