@@ -47,12 +47,12 @@ static void fail(const char *call, int at, int code, int forever)
 
 static bool nothing_left(void)
 {
-    return !fake->contexts && !fake->blocks && !fake->pinned && !fake->streams && !fake->events && !fake->modules;
+    return !fake->contexts && !fake->blocks && !fake->pinned && !fake->locked && !fake->streams && !fake->events && !fake->modules;
 }
 
 #define CHECK_NOTHING_LEFT()                                                                             \
-    CHECK(nothing_left(), "contexts %d, blocks %d, pinned %d, streams %d, events %d, modules %d", fake->contexts, \
-          fake->blocks, fake->pinned, fake->streams, fake->events, fake->modules)
+    CHECK(nothing_left(), "contexts %d, blocks %d, pinned %d, locked %d, streams %d, events %d, modules %d", fake->contexts, \
+          fake->blocks, fake->pinned, fake->locked, fake->streams, fake->events, fake->modules)
 #define CHECK_OK(call) CHECK((call) == TULLE_OK, "%s", b->error)
 #define CHECK_SAYS(words) CHECK(strstr(b->error, words), "\"%s\" says nothing of %s", b->error, words)
 
@@ -266,6 +266,13 @@ static void uploads_from_pinned_memory_wait(void)
     CHECK(cuda->waits(d) == 1 && out[63] == 7, "download");
     CHECK_OK(cuda->wait(b, d));
     CHECK(cuda->waits(d) == 2, "%d waits", (int)cuda->waits(d));
+    CHECK(cuda->reaches(d, pinned) && !cuda->reaches(d, pageable), "pinned memory is reached, other is not");
+    CHECK(cuda->lock(d, pageable, 64) && cuda->reaches(d, pageable + 63) && fake->locked == 1, "locked memory is reached");
+    CHECK(!cuda->lock(d, pageable, 64), "it is locked already");
+    CHECK_OK(cuda->upload(b, d, (tl_dmem){h, 0}, pageable, 64));
+    CHECK(cuda->waits(d) == 3, "%d waits", (int)cuda->waits(d));
+    cuda->unlock(d, pageable);
+    CHECK(!cuda->reaches(d, pageable) && fake->locked == 0, "unlocked");
     cuda->unpin(d, pinned);
     cuda->unpin(d, NULL);
     cuda->free(d, h);

@@ -69,6 +69,18 @@ static bool parse(const char *name, const tl_driver **driver, int *index)
     return false;
 }
 
+static bool lock_pages(void *device, void *p, uint64_t bytes)
+{
+    tl_gpu *gpu = device;
+    return gpu->driver->lock(gpu->device, p, bytes);
+}
+
+static void unlock_pages(void *device, void *p)
+{
+    tl_gpu *gpu = device;
+    gpu->driver->unlock(gpu->device, p);
+}
+
 tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
 {
     tulle_status status = TULLE_OK;
@@ -108,6 +120,8 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;
+    if (driver->lock)
+        TRY(tl_pins_create(b, (tl_pins_driver){gpu, lock_pages, unlock_pages}, &gpu->pins));
     *out = gpu;
     gpu = NULL;
 done:
@@ -139,6 +153,7 @@ void tl_gpu_release(tl_gpu *gpu)
 {
     if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1) return;
     if (gpu->device && !tl_gpu_lost(gpu)) {
+        tl_pins_close(gpu->pins);
         tl_dmem_free(gpu, gpu->board);
         tl_gpu_trim(gpu);
         tl_gpu_unload(gpu);

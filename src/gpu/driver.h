@@ -69,6 +69,10 @@ typedef struct tl_driver {
     uint64_t     (*left)(tl_device *d);         /* bytes that are free now, as far as the driver tells */
     tulle_status (*pinned)(tl_base *b, tl_device *d, uint64_t bytes, void **p); /* host memory for copies */
     void         (*unpin)(tl_device *d, void *p);
+    /* (optional) Pages of the host's memory are locked, and unlocked; false: the driver refuses.  Any thread
+     * may unlock. */
+    bool         (*lock)(tl_device *d, void *p, uint64_t bytes);
+    void         (*unlock)(tl_device *d, void *p);
     /* Whether copies from and to this memory of the host go at full speed: it is pinned, or the device sees
      * the host's pages as they are. */
     bool         (*reaches)(const tl_device *d, const void *p);

@@ -264,6 +264,22 @@ static void cuda_unpin(tl_device *d, void *p)
     leave(d, entered);
 }
 
+/* Where the device sees the host's pages as they are, nothing needs to be locked. */
+static bool cuda_lock(tl_device *d, void *p, uint64_t bytes)
+{
+    int result;
+    if (d->coherent) return false;
+    WITHIN(d, result, MemHostRegister(p, (size_t)bytes, CU_MEMHOSTREGISTER_PORTABLE));
+    return result == CUDA_SUCCESS;
+}
+
+static void cuda_unlock(tl_device *d, void *p)
+{
+    bool entered = enter(d);
+    d->cu.MemHostUnregister(p);
+    leave(d, entered);
+}
+
 /* ---- copies */
 
 static CUdeviceptr pointer(tl_dmem mem)
@@ -609,6 +625,8 @@ const tl_driver tl_driver_cuda = {.name = "cuda",
                                   .left = cuda_left,
                                   .pinned = cuda_pinned,
                                   .unpin = cuda_unpin,
+                                  .lock = cuda_lock,
+                                  .unlock = cuda_unlock,
                                   .reaches = cuda_reaches,
                                   .upload = cuda_upload,
                                   .download = cuda_download,

@@ -235,6 +235,7 @@ struct tl_gpu {
     void            *parcels;           /* pinned: slots of parcels.c                */
     uint32_t         parcel_busy;       /* a bit a slot                              */
     int              parcel;            /* the next slot                             */
+    tl_pins         *pins;              /* memory of the host that is locked for copies; NULL: none can be */
     int              balance;           /* TULLE_GPU_BALANCE: -1 as the policy says, 0, 1 */
     int              motifs;            /* TULLE_GPU_MOTIFS: -1 where a sample says so, 0 never, 1 always */
     uint64_t         motif_hash[2];     /* bits that count of hashes of classes, of motifs */

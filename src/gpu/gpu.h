@@ -117,6 +117,9 @@ tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned mem
  * may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
+/* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier
+ * result are locked, so that no slots are needed. */
+void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes);
 tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, void *to, tl_dmem from, uint64_t bytes);
 
 /* ---- product.c */

@@ -132,6 +132,12 @@ done:
     return status;
 }
 
+void tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes)
+{
+    tl_touch(b, to, bytes);
+    if (gpu->pins) tl_pin(gpu->pins, to);
+}
+
 tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, void *to, tl_dmem from, uint64_t bytes)
 {
     tulle_status status = TULLE_OK;

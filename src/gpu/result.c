@@ -105,8 +105,8 @@ done:
     return status;
 }
 
-/* C's arrays to the host.  Pages that were never touched come into being now, by all threads, while kernels
- * still run.  Where C is not small, a wait tells kernels apart from copies: it takes a hundredth of these. */
+/* C's arrays to the host; its pages are made ready while kernels still run.  Where C is not small, a wait
+ * tells kernels apart from copies: it takes a hundredth of these. */
 static tulle_status bring_home(tl_product *p, tulle_matrix *C)
 {
     enum { SMALL = 1 << 20 };
@@ -120,7 +120,7 @@ static tulle_status bring_home(tl_product *p, tulle_matrix *C)
     };
     for (int i = 0; i < TL_COUNT(parts); i++)
         if (parts[i].bytes) {
-            tl_touch(p->b, parts[i].to, parts[i].bytes);
+            tl_gpu_expect(p->b, p->gpu, parts[i].to, parts[i].bytes);
             bytes += parts[i].bytes;
         }
     if (bytes >= SMALL) {
