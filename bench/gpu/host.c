@@ -106,8 +106,8 @@ bool host_time(tulle_ctx *gpu, const host_product *p, FILE *pieces)
     if (!pieces) return true;
     fprintf(pieces, "{\"section\": \"host\", \"driver\": \"%.*s\", \"device\": \"%s\", \"matrix\": \"%s\", "
             "\"operation\": \"%s\", \"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_first\": %.5g, "
-            "\"product_ms\": %.5g, \"up_bytes\": %" PRIu64 ", \"down_bytes\": %" PRIu64 ", \"floor_ms\": %.5g, "
-            "\"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, \"download_ms\": %.4g, "
+            "\"product_ms\": %.5g, \"up_bytes\": %" PRIu64 ", \"down_bytes\": %" PRIu64 ", "
+            "\"floor_ms\": %.5g, \"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, \"download_ms\": %.4g, "
             "\"runs\": %d}\n", (int)strcspn(p->device, ":"), p->device, p->device, p->name, p->operation,
             p->type, t.ms, t.least, t.first, alone.ms, up, down, least, 1e3 * s->sec_upload,
             1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download, t.runs);
