@@ -261,8 +261,8 @@ typedef struct tulle_stats {
     int         waits;            /* how often the host synchronized with a device */
     const char *policy, *device, *isa;
     double      sec_upload;       /* products on a GPU: A and B from the host to the device, */
-    double      sec_download;     /* and C back; 0 where it is less than 1 MiB: then that is in
-                                     sec_numeric                             */
+    double      sec_download;     /* and C back, after the last kernel; 0 where it is less than 1 MiB:
+                                     then that is in sec_numeric             */
     uint64_t    reserved[6];      /* zero                                    */
 } tulle_stats;
 

@@ -466,7 +466,9 @@ static void copies_go_to_the_stream_of_their_lane(void)
     CHECK_OK(cuda->alloc(b, d, 1024, &h));
     CHECK(cuda->settle(b, d, 3) == TULLE_EDRIVER, "a flag that is nowhere");
     CHECK_SAYS("flag 3");
-    for (int lane = 0; lane < TL_LANES; lane++) {
+    CHECK(cuda->follow(b, d, 0, 3) == TULLE_EDRIVER, "a flag that is nowhere");
+    CHECK_SAYS("flag 3");
+    for (int lane = 0; lane <= TL_LANE_DOWN; lane++) {
         CHECK_OK(cuda->launch(b, d, k, &(tl_launch){.blocks = 1, .threads = 32, .lane = lane}));
         int stream = fake->last.stream;
         uint64_t waits = cuda->waits(d);
@@ -484,6 +486,10 @@ static void copies_go_to_the_stream_of_their_lane(void)
         at = after(after(after(at, "cuMemcpyDtoHAsync_v2", stream, -1), "cuEventRecord", flag, stream),
                    "cuEventSynchronize", flag, -1);
         CHECK(at, "lane %d: %s", lane, fake->log);
+        fake->log[0] = 0;
+        CHECK_OK(cuda->follow(b, d, lane, lane));
+        CHECK(after(fake->log, "cuStreamWaitEvent", stream, flag) && !strstr(fake->log, "Synchronize"), "lane %d: %s", lane,
+              fake->log);
     }
     int events = fake->events, calls = fake->calls;
     CHECK_OK(cuda->send(b, d, 1, (tl_dmem){h, 0}, p, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * test_gpu_transfers.c - long arrays between host and device (parcels.c): there and back bit for bit, at lengths around those
- * of the slots; whole products and plans; memory that the driver reaches, or pins no more; copies that fail; results of
+ * of the slots; large results in portions of rows (portions.c); whole products and plans; memory that the driver reaches, or pins no more; copies that fail; results of
  * repeated products in locked memory, which outlive their context and are freed in any process. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
@@ -115,6 +115,16 @@ static void end(tulle_ctx *ctx)
 {
     ctx->gpu->driver = spy.real;
     tulle_ctx_free(ctx);
+}
+
+/* A context whose device locks memory as `lock` does, whatever its driver can. */
+static tulle_ctx *locking(void)
+{
+    tulle_ctx *ctx = spied();
+    tl_pins_close(ctx->gpu->pins);
+    ctx->gpu->pins = NULL;
+    if (tl_pins_create(&ctx->base, (tl_pins_driver){NULL, lock, unlock}, &ctx->gpu->pins) != TULLE_OK) abort();
+    return ctx;
 }
 
 /* ---- there and back */
@@ -285,6 +295,121 @@ static void every_copy_fails_once(void)
     pair_free(&p);
 }
 
+/* ---- C in portions of rows */
+
+/* Rows of all classes: long ones, empty ones, some of a single entry. */
+static pair many_rows(ref_types t)
+{
+    return (pair){ref_power(31, 35001, 2000, 12, REF_INTEGERS, t), ref_power(32, 2000, 3000, 150, REF_INTEGERS, t), "many rows"};
+}
+
+static int64_t rows_of(const tulle_stats *s)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < s->shares; i++) rows += s->share[i].rows;
+    return rows;
+}
+
+static struct { int portions; } heard;
+
+static void listen(void *user, const char *line)
+{
+    const char *at = strstr(line, "numeric step: in ");
+    (void)user;
+    if (at && strstr(line, "portions of rows")) heard.portions = atoi(at + 17);
+}
+
+static void portions_of_rows(void)
+{
+    static const int cuts[] = {2, 3, 100};      /* rows are enough for three */
+    static const char *const policies[] = {"auto", "speck", "regsort"};
+    static const ref_types wide = {TULLE_CF64, TULLE_I64, TULLE_I64};
+    for (int types = 0; types < 2; types++) {
+        pair p = many_rows(types ? wide : f64);
+        tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL);
+        tulle_csr w = tulle_matrix_view(want);
+        for (int locks = 0; locks < 2; locks++) {
+            tulle_ctx *ctx = locking();
+            spy.no_locks = !locks;
+            tulle_ctx_set_trace(ctx, listen, NULL);
+            for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++)
+                for (int i = 0; i < 3 - 2 * types; i++) {
+                    if ((c + (size_t)i) % 3 == 2 && few()) continue;
+                    tulle_options o = {.policy = policies[i]};
+                    tulle_stats s, whole;
+                    ctx->gpu->portion_products = UINT64_MAX;
+                    gpu_product_is(ctx, &p.A.view, &p.B.view, &o, 0, &w, "as a whole");
+                    tulle_ctx_stats(ctx, &whole);
+                    ctx->gpu->portion_products = (uint64_t)(whole.products / cuts[c]);
+                    heard.portions = 0;
+                    gpu_product_is(ctx, &p.A.view, &p.B.view, &o, 0, &w, policies[i]);
+                    tulle_ctx_stats(ctx, &s);
+                    CHECK(heard.portions == (cuts[c] < 3 ? cuts[c] : 3), "%s: %d portions of %d", policies[i],
+                          heard.portions, cuts[c]);
+                    CHECK(rows_of(&s) == p.A.view.rows && s.products == whole.products && s.c_nnz == whole.c_nnz,
+                          "%s: %" PRId64 " rows, %" PRId64 " products", policies[i], rows_of(&s), s.products);
+                    const double none = 0, little = 1e-6;
+                    CHECK(s.sec_symbolic >= none && s.sec_numeric >= none && s.sec_download > none
+                          && s.sec_upload + s.sec_symbolic + s.sec_numeric + s.sec_download <= s.sec_total + little,
+                          "%s: times", policies[i]);
+                }
+            /* what has no portions: zeros left out, a memory limit, the stages timed, other widths of columns */
+            const tulle_options others[] = {{.drop_zeros = 1}, {.memory_limit = (uint64_t)1 << 32}, {.time_stages = 1},
+                                            {.c_idx_type = types ? TULLE_I32 : TULLE_I64}};
+            for (size_t i = 0; !locks && i < sizeof others / sizeof *others; i++) {
+                tulle_matrix *other = cpu_product(&p.A.view, &p.B.view, &others[i]);
+                tulle_csr v = tulle_matrix_view(other);
+                heard.portions = 0;
+                gpu_product_is(ctx, &p.A.view, &p.B.view, &others[i], 0, &v, "no portions");
+                CHECK(heard.portions == 0, "option %d: %d portions", (int)i, heard.portions);
+                tulle_matrix_free(other);
+            }
+            end(ctx);
+        }
+        tulle_matrix_free(want);
+        pair_free(&p);
+    }
+}
+
+/* Every request for device memory and every copy fails once. */
+static void portions_that_fail(void)
+{
+    pair p = many_rows(f64);
+    tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL);
+    tulle_csr w = tulle_matrix_view(want);
+    tulle_ctx *ctx = spied();
+    ctx->gpu->portion_products = 1;
+    int failed = 0, n = 1;
+    for (bool done = false; !done && n < 100; n++) {
+        tulle_matrix *C = NULL;
+        gpu_fail_at(ctx, n);
+        tulle_status status = tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C);
+        done = ctx->gpu->requests < (uint64_t)n;
+        failed += status != TULLE_OK;
+        tulle_csr c = tulle_matrix_view(C);
+        if (status == TULLE_OK) CHECK(ref_same(&c, &w, "after a failure"), "request %d", n);
+        tulle_matrix_free(C);
+    }
+    CHECK(n > 8 && n < 100, "%d requests, %d failed", n, failed);
+    gpu_fail_at(ctx, 0);
+    for (int call = FETCH; call < CALLS; call++)
+        for (n = 1; n < 40; n += 3) {
+            tulle_matrix *C = NULL;
+            forget();
+            spy.fail_call = call, spy.fail_at = n;
+            tulle_status status = tulle_multiply(ctx, &p.A.view, &p.B.view, NULL, &C);
+            const bool reached = spy.calls[call] >= n;
+            spy.fail_at = 0;
+            CHECK((status != TULLE_OK) == reached, "call %d, %d: %s", call, n, tulle_status_name(status));
+            tulle_matrix_free(C);
+            if (!reached) break;
+        }
+    gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, 0, &w, "in the end");
+    end(ctx);
+    tulle_matrix_free(want);
+    pair_free(&p);
+}
+
 /* ---- results in locked memory */
 
 static tulle_matrix *again(tulle_ctx *ctx, const pair *p, const tulle_csr *want)
@@ -294,16 +419,6 @@ static tulle_matrix *again(tulle_ctx *ctx, const pair *p, const tulle_csr *want)
     tulle_csr c = tulle_matrix_view(C);
     if (C) CHECK(ref_same(&c, want, "in locked memory"), "a wrong product");
     return C;
-}
-
-/* A context whose device locks memory as `lock` does, whatever its driver can. */
-static tulle_ctx *locking(void)
-{
-    tulle_ctx *ctx = spied();
-    tl_pins_close(ctx->gpu->pins);
-    ctx->gpu->pins = NULL;
-    if (tl_pins_create(&ctx->base, (tl_pins_driver){NULL, lock, unlock}, &ctx->gpu->pins) != TULLE_OK) abort();
-    return ctx;
 }
 
 static void repeated_results_lie_in_locked_memory(void)
@@ -369,4 +484,5 @@ static void memory_that_cannot_be_locked(void)
 }
 
 TEST_MAIN(TEST(every_length_comes_back), TEST(dense_matrices_come_back), TEST(products_and_plans), TEST(without_slots),
-          TEST(every_copy_fails_once), TEST(repeated_results_lie_in_locked_memory), TEST(memory_that_cannot_be_locked))
+          TEST(every_copy_fails_once), TEST(repeated_results_lie_in_locked_memory), TEST(memory_that_cannot_be_locked), TEST(portions_of_rows),
+          TEST(portions_that_fail))

@@ -104,6 +104,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
         gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
     gpu->keep_most = gpu->caps.memory_bytes / 4;
+    gpu->portion_products = gpu->caps.cpu ? UINT64_MAX : (uint64_t)8 << 20;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     const char *delta_sort = tl_env("TULLE_DELTA_SORT");
@@ -169,6 +170,8 @@ void tl_gpu_rest(tl_base *b, const tl_gpu *gpu)
     char said[TL_ERROR_MAX];
     memcpy(said, b->error, sizeof said);
     (void)gpu->driver->join(b, gpu->device, TL_LANES);
+    if (gpu->driver->flag(b, gpu->device, TL_LANE_DOWN, 0) == TULLE_OK)
+        (void)gpu->driver->follow(b, gpu->device, 0, 0);
     (void)gpu->driver->wait(b, gpu->device);
     memcpy(b->error, said, sizeof said);
 }

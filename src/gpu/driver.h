@@ -21,6 +21,7 @@ typedef struct tl_dmem {
 } tl_dmem;
 
 enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 16 };
+enum { TL_LANE_DOWN = TL_LANES };       /* one more lane, for copies; neither forked nor joined */
 
 typedef struct tl_caps {
     char     name[128];                 /* "NVIDIA H200"                             */
@@ -100,6 +101,8 @@ typedef struct tl_driver {
     tulle_status (*fetch)(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes);
     tulle_status (*flag)(tl_base *b, tl_device *d, int lane, int flag);
     tulle_status (*settle)(tl_base *b, tl_device *d, int flag);
+    /* A lane, or the queue, goes on only after a flag; the host does not wait. */
+    tulle_status (*follow)(tl_base *b, tl_device *d, int lane, int flag);
 
     /* Time: mark puts event i (0 .. TL_EVENTS-1) into the queue; after wait, seconds between two. */
     tulle_status (*mark)(tl_base *b, tl_device *d, int event);

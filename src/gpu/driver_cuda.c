@@ -37,7 +37,7 @@ struct tl_device {
     CUdevice         device;
     CUcontext        context;
     CUstream         own, queue;        /* queue: own, or the caller's               */
-    CUstream         lane[TL_LANES];    /* 0 is not used: that is the queue          */
+    CUstream         lane[TL_LANES + 1];        /* 0 is not used: that is the queue          */
     CUevent          forked, joined[TL_LANES], turned;
     CUevent          timer[TL_EVENTS];  /* made when first marked                    */
     CUevent          flag[TL_FLAGS];    /* made when first put                       */
@@ -105,8 +105,8 @@ static void cuda_close(tl_device *d)
             if (d->timer[i]) d->cu.EventDestroy(d->timer[i]);
         for (int i = 0; i < TL_FLAGS; i++)
             if (d->flag[i]) d->cu.EventDestroy(d->flag[i]);
-        for (int i = 0; i < TL_LANES; i++) {
-            if (d->joined[i]) d->cu.EventDestroy(d->joined[i]);
+        for (int i = 0; i <= TL_LANES; i++) {
+            if (i < TL_LANES && d->joined[i]) d->cu.EventDestroy(d->joined[i]);
             if (d->lane[i]) d->cu.StreamDestroy(d->lane[i]);
         }
         if (d->forked) d->cu.EventDestroy(d->forked);
@@ -134,7 +134,7 @@ static int make_queues(tl_device *d, const char **call)
     int result;
     *call = "cuStreamCreate";
     result = d->cu.StreamCreate(&d->own, CU_STREAM_NON_BLOCKING);
-    for (int i = 1; i < TL_LANES && result == CUDA_SUCCESS; i++)
+    for (int i = 1; i <= TL_LANES && result == CUDA_SUCCESS; i++)
         result = d->cu.StreamCreate(&d->lane[i], CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return result;
     *call = "cuEventCreate";
@@ -562,6 +562,15 @@ static tulle_status cuda_settle(tl_base *b, tl_device *d, int flag)
     return answer(b, d, result, "cuEventSynchronize", 0);
 }
 
+static tulle_status cuda_follow(tl_base *b, tl_device *d, int lane, int flag)
+{
+    int result;
+    if (!d->flag[flag])
+        return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
+    WITHIN(d, result, StreamWaitEvent(stream_of(d, lane), d->flag[flag], 0));
+    return answer(b, d, result, "cuStreamWaitEvent", 0);
+}
+
 static tulle_status cuda_mark(tl_base *b, tl_device *d, int event)
 {
     const char *call = "cuEventCreate";
@@ -644,6 +653,7 @@ const tl_driver tl_driver_cuda = {.name = "cuda",
                                   .fetch = cuda_fetch,
                                   .flag = cuda_flag,
                                   .settle = cuda_settle,
+                                  .follow = cuda_follow,
                                   .mark = cuda_mark,
                                   .elapsed = cuda_elapsed,
                                   .queue = cuda_queue,

@@ -229,6 +229,7 @@ struct tl_gpu {
     tl_dmem          board;             /* TL_BOARD_*: small things of the product under way */
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* rows and entries of a product that looked small and was not */
+    uint64_t         portion_products;  /* at least, of a portion of rows (portions.c) */
     bool             foreign;           /* work goes to the caller's queue           */
     void            *staging;           /* pinned: parts of dense matrices on their way (chunks.c) */
     uint64_t         staging_bytes;

@@ -18,6 +18,7 @@
  *   budget.c    how much a product needs, where its limit is too small
  *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins where a tree says so
  *   once.c      analyze -> bins of upper bounds -> all at once -> arranged, as bhSPARSE does
+ *   portions.c  a large C for the host: computed and copied in portions of rows
  *   replay.c    the same product again with new values
  *   spmm.h      sparse times dense: its files
  *   trial.c     five merge algorithms, tried and timed */
@@ -112,7 +113,7 @@ tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory,
 /* In the order of a lane, until `upto` numbers (or some more) were sent; host bytes are taken on return. */
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
-/* All of an array at once, in queue order, through pinned memory where that is faster.  send has taken the
+/* All of an array at once, in the order of the queue or a lane, through pinned memory where that is faster.  send has taken the
  * host's bytes when it returns; what fetch brings is complete after a wait.  After a failure of fetch copies
  * may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
@@ -120,7 +121,7 @@ tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, 
 /* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier
  * result are locked, so that no slots are needed. */
 void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes);
-tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, void *to, tl_dmem from, uint64_t bytes);
+tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes);
 
 /* ---- product.c */
 

@@ -138,21 +138,22 @@ void tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes)
     if (gpu->pins) tl_pin(gpu->pins, to);
 }
 
-tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, void *to, tl_dmem from, uint64_t bytes)
+tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = gpu->driver;
     uint64_t asked = 0, copied = 0;
     if (!in_slots(b, gpu, to, bytes, &status))
-        return status == TULLE_OK ? d->download(b, gpu->device, to, from, bytes) : status;
+        return status != TULLE_OK ? status : lane ? d->fetch(b, gpu->device, lane, to, from, bytes)
+                                                  : d->download(b, gpu->device, to, from, bytes);
     TRY(tl_parcels_finish(b, gpu));
     for (int slot = gpu->parcel; copied < bytes; slot = (slot + 1) % SLOTS) {
         for (; asked < bytes && asked - copied < (uint64_t)SLOTS * SLOT_BYTES; asked += SLOT_BYTES) {
             const int next = gpu->parcel;
-            TRY(d->fetch(b, gpu->device, 0, (char *)gpu->parcels + (size_t)next * SLOT_BYTES,
+            TRY(d->fetch(b, gpu->device, lane, (char *)gpu->parcels + (size_t)next * SLOT_BYTES,
                          (tl_dmem){from.handle, from.offset + asked},
                          bytes - asked < SLOT_BYTES ? bytes - asked : SLOT_BYTES));
-            TRY(slot_used(b, gpu, 0, next));
+            TRY(slot_used(b, gpu, lane, next));
         }
         load l = {.from = (const char *)gpu->parcels + (size_t)slot * SLOT_BYTES, .to = (char *)to + copied,
                   .count = (int64_t)(bytes - copied < SLOT_BYTES ? bytes - copied : SLOT_BYTES), .size = 1};

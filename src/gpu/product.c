@@ -150,9 +150,13 @@ done:
 tulle_status tl_product_pointers(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    TRY(tl_product_scan(p, p->c_ptr));
-    TRY(tl_product_mark(p, "row pointers"));
-    TRY(tl_product_read(p, 1));
+    bool in_portions = false;
+    TRY(tl_portions_pointers(p, &in_portions));
+    if (!in_portions) {
+        TRY(tl_product_scan(p, p->c_ptr));
+        TRY(tl_product_mark(p, "row pointers"));
+        TRY(tl_product_read(p, 1));
+    }
     tl_dmem_free(p->gpu, p->work[0].list);
     p->work[0].list = nothing;
     p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
@@ -200,6 +204,7 @@ void tl_product_done(tl_product *p)
     for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->work[i].list);
     tl_motifs_done(p);
     tl_twins_done(p);
+    tl_portions_done(p);
     if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
@@ -239,6 +244,7 @@ tulle_status tl_product_fill(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     if (p->c_nnz == 0) return TULLE_OK;
+    if (p->portions.count) return tl_portions_fill(p);
     TRY(tl_step_balance(p, 1));
     if (p->work[1].balanced) TRY(tl_product_mark(p, "numeric load"));
     TRY(tl_step_numeric(p));

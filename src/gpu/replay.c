@@ -164,7 +164,7 @@ tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, 
         TRY(tl_gpu_send(b, p->gpu, r->b_val, b_val, r->B.nnz, r->size, 0));
     if (p->c_nnz) TRY(p->road->numeric(p));
     if (r->c_val.handle && p->c_nnz)
-        TRY(tl_gpu_fetch(b, p->gpu, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));
+        TRY(tl_gpu_fetch(b, p->gpu, 0, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));
     if (!p->gpu->foreign || r->c_val.handle) TRY(p->driver->wait(b, p->device));
 done:
     p->c_val = (tl_dmem){0, 0};

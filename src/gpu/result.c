@@ -123,12 +123,15 @@ static tulle_status bring_home(tl_product *p, tulle_matrix *C)
             tl_gpu_expect(p->b, p->gpu, parts[i].to, parts[i].bytes);
             bytes += parts[i].bytes;
         }
-    if (bytes >= SMALL) {
+    const int portions = p->portions.count;
+    if (portions) {
+        TRY(tl_portions_home(p, C));
+    } else if (bytes >= SMALL) {
         TRY(p->driver->wait(p->b, p->device));
         p->computed = tl_gpu_now(p->gpu);
     }
-    for (int i = 0; i < TL_COUNT(parts); i++)
-        if (parts[i].bytes) TRY(tl_gpu_fetch(p->b, p->gpu, parts[i].to, parts[i].from, parts[i].bytes));
+    for (int i = 0; i < (portions ? 1 : TL_COUNT(parts)); i++)
+        if (parts[i].bytes) TRY(tl_gpu_fetch(p->b, p->gpu, 0, parts[i].to, parts[i].from, parts[i].bytes));
 done:
     return status;
 }
