@@ -4,8 +4,8 @@
  *
  * Timed: the wall clock of one call of tulle_multiply with default options, which checks the operands, copies
  * them to the device and C back; C is freed outside of it.  The first call has a pool of host memory that is
- * empty, the second one locks what came back to it; the median of those after WARM calls counts.  Beside it the
- * time of the product alone, with operands and C on the device.
+ * empty, the second one locks what came back to it; the median of those after WARM calls counts.  Beside it
+ * the time of the product alone, with operands and C on the device.
  *
  * floor_ms is what no program can be faster than: the largest of the time of the product, and of the bytes up
  * and down at the speed of the link, LINK bytes a millisecond each way. */
@@ -99,18 +99,19 @@ bool host_time(tulle_ctx *gpu, const host_product *p, FILE *pieces)
     double least = (double)(up > down ? up : down) / LINK;
     if (least < alone.ms) least = alone.ms;
     const tulle_stats *s = &t.stats;
-    printf("%-20s %12" PRIu64 " %12" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %7.2f | %8.3f %8.3f %8.3f %8.3f\n",
-           p->name, up, down, t.first, t.ms, t.least, alone.ms, least, t.ms / least, 1e3 * s->sec_upload,
+    printf("%-20s %12" PRIu64 " %12" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %7.2f | "
+           "%8.3f %8.3f %8.3f %8.3f\n", p->name, up,
+           down, t.first, t.ms, t.least, alone.ms, least, t.ms / least, 1e3 * s->sec_upload,
            1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download);
     fflush(stdout);
     if (!pieces) return true;
     fprintf(pieces, "{\"section\": \"host\", \"driver\": \"%.*s\", \"device\": \"%s\", \"matrix\": \"%s\", "
             "\"operation\": \"%s\", \"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_first\": %.5g, "
             "\"product_ms\": %.5g, \"up_bytes\": %" PRIu64 ", \"down_bytes\": %" PRIu64 ", "
-            "\"floor_ms\": %.5g, \"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, \"download_ms\": %.4g, "
-            "\"runs\": %d}\n", (int)strcspn(p->device, ":"), p->device, p->device, p->name, p->operation,
-            p->type, t.ms, t.least, t.first, alone.ms, up, down, least, 1e3 * s->sec_upload,
-            1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download, t.runs);
+            "\"floor_ms\": %.5g, \"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, "
+            "\"download_ms\": %.4g, \"runs\": %d}\n", (int)strcspn(p->device, ":"), p->device, p->device,
+            p->name, p->operation, p->type, t.ms, t.least, t.first, alone.ms, up, down, least,
+            1e3 * s->sec_upload, 1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download, t.runs);
     fflush(pieces);
     return true;
 }

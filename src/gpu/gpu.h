@@ -113,9 +113,9 @@ tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* pinned memory,
 /* In the order of a lane, until `upto` numbers (or some more) were sent; host bytes are taken on return. */
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* the pinned memory is not read any more */
-/* All of an array at once, in the order of the queue or a lane, through pinned memory where that is faster.  send has taken the
- * host's bytes when it returns; what fetch brings is complete after a wait.  After a failure of fetch copies
- * may be under way. */
+/* All of an array at once, in the order of the queue or a lane, through pinned memory where that is faster.
+ * send has taken the host's bytes when it returns; what fetch brings is complete after a wait.  After a
+ * failure of fetch copies may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
 /* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier

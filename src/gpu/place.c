@@ -95,7 +95,8 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
         uint64_t whole = tl_dense_bytes(A);
         TRY(tl_dense_create(b, wide.rows, wide.cols, A->order, A->val_type, &host));
         if (lines > 0 && bytes > 0)
-            TRY(tl_gpu_fetch(b, gpu, 0, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0}, whole));
+            TRY(tl_gpu_fetch(b, gpu, 0, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0},
+                             whole));
         TRY(d->wait(b, gpu->device));
         host->view.rows = A->rows;
         host->view.cols = A->cols;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * portions.c - a large C for the host, computed in portions of rows: each goes down in a lane of its own while
- * the next is computed.
+ * portions.c - a large C for the host, computed in portions of rows: each goes down in a lane of its own
+ * while the next is computed.
  *
  * All of C is counted first, so that its memory on the host and on the device is made once, and row pointers
  * are those of the whole.  The kernels that turn counts into row pointers sum up classes of rows for each
@@ -49,12 +49,14 @@ static bool wanted(const tl_product *p)
 static void choose(tl_product *p)
 {
     tl_portions *r = &p->portions;
-    const uint64_t unit = (uint64_t)tl_tile_rows(p) * (TL_ALIGN / 8), units = ((uint64_t)p->rows + unit - 1) / unit;
+    const uint64_t unit = (uint64_t)tl_tile_rows(p) * (TL_ALIGN / 8);
+    const uint64_t units = ((uint64_t)p->rows + unit - 1) / unit;
     uint64_t count = p->note[0][SUM_PRODUCTS] / p->gpu->portion_products;
     if (count > TL_PORTIONS) count = TL_PORTIONS;
     if (count > units) count = units;
     r->count = wanted(p) && count > 1 ? (int)count : 0;
-    for (int i = 0; i < r->count; i++) r->row[i] = (uint32_t)((uint64_t)tl_part((int64_t)units, i, r->count) * unit);
+    for (int i = 0; i < r->count; i++)
+        r->row[i] = (uint32_t)((uint64_t)tl_part((int64_t)units, i, r->count) * unit);
     r->row[r->count] = p->rows;
 }
 
@@ -96,8 +98,8 @@ tulle_status tl_portions_pointers(tl_product *p, bool *done_so)
     }
     TRY(tl_product_offsets(p, p->c_ptr));
     TRY(read_sums(p));
-    tl_trace(p->b, "numeric step: in %d portions of rows, each of which goes to the host while the next is computed",
-             r->count);
+    tl_trace(p->b, "numeric step: in %d portions of rows, each of which goes to the host while the next is "
+             "computed", r->count);
 done:
     return status;
 }
