@@ -423,7 +423,7 @@ static tulle_matrix *again(tulle_ctx *ctx, const pair *p, const tulle_csr *want)
 
 static void repeated_results_lie_in_locked_memory(void)
 {
-    pair p = long_arrays(25), less = long_arrays(20);
+    pair p = long_arrays(25), less = long_arrays(15);
     tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL), *want_less = cpu_product(&less.A.view, &less.B.view, NULL);
     tulle_csr w = tulle_matrix_view(want), w_less = tulle_matrix_view(want_less), arrays;
     tulle_ctx *ctx = locking();
@@ -435,7 +435,13 @@ static void repeated_results_lie_in_locked_memory(void)
         CHECK(spy.asked == 2 && spy.locks == 2 && spy.calls[FETCH] == 0, "product %d: locked %d times, %d slots", i, spy.asked,
               spy.calls[FETCH]);
     }
-    for (int i = 0; i < 3; i++) tulle_matrix_free(again(ctx, i % 2 ? &p : &less, i % 2 ? &w : &w_less));
+    static const uint64_t mark = 0x5a5a5a5a5a5a5a5a;
+    uint64_t *tail[2];                  /* a page that is unmapped would come back with zeros, and another one be locked */
+    for (int k = 0; k < 2; k++) *(tail[k] = (uint64_t *)(void *)(spy.locked[k].p + spy.locked[k].bytes) - 1) = mark;
+    for (int i = 0; i < 3; i++) {
+        tulle_matrix_free(again(ctx, i % 2 ? &p : &less, i % 2 ? &w : &w_less));
+        for (int k = 0; k < 2; k++) CHECK(spy.locks == 2 && *tail[k] == mark, "the end of locked memory %d is gone", k);
+    }
     tulle_matrix *C = again(ctx, &p, &w), *other = again(ctx, &p, &w);
     CHECK(spy.locks == 2, "new blocks are not locked: %d are", spy.locks);
 
