@@ -260,7 +260,10 @@ typedef struct tulle_stats {
     tulle_stage stage[TULLE_MAX_STAGES];
     int         waits;            /* how often the host synchronized with a device */
     const char *policy, *device, *isa;
-    uint64_t    reserved[8];      /* zero                                    */
+    double      sec_upload;       /* products on a GPU: A and B from the host to the device, */
+    double      sec_download;     /* and C back, after the last kernel; 0 where it is less than 1 MiB:
+                                     then that is in sec_numeric             */
+    uint64_t    reserved[6];      /* zero                                    */
 } tulle_stats;
 
 /* Counts, memory and accumulators of a product, before it is computed. */

@@ -305,6 +305,8 @@ if wanted measures; then
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
     "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
         "${matrices[@]}" || wrong=1
+    say "products from host to host"
+    "$bench" --device "$first" --host --pieces "$pieces" "${matrices[@]}" || wrong=1
     say "sparse times dense"
     anchors=()
     [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")

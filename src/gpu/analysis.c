@@ -188,16 +188,32 @@ done:
     return status;
 }
 
+uint32_t tl_tile_rows(const tl_product *p)
+{
+    return tile_items(p->rows) * 256;
+}
+
+tulle_status tl_product_tiles(tl_product *p, tl_dmem counts, uint32_t tile, tl_dmem summary)
+{
+    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(tile / 256), TL_MEM(p->A.ptr), TL_MEM(p->products),
+                      TL_MEM(p->span), TL_MEM(p->limits[1]), TL_MEM(counts), TL_MEM(p->tile_sum),
+                      TL_MEM(summary)};
+    return tl_product_launch(p, p->types, TL_K_TILES, ((uint64_t)p->rows + tile - 1) / tile, 256, 0, 0, tiles,
+                             TL_COUNT(tiles));
+}
+
+tulle_status tl_product_offsets(tl_product *p, tl_dmem counts)
+{
+    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(tile_items(p->rows)), TL_MEM(p->tile_sum), TL_MEM(counts)};
+    return tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets,
+                             TL_COUNT(offsets));
+}
+
 tulle_status tl_product_scan(tl_product *p, tl_dmem counts)
 {
     tulle_status status = TULLE_OK;
-    uint32_t items = tile_items(p->rows);
-    tl_arg tiles[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->A.ptr), TL_MEM(p->products), TL_MEM(p->span),
-                      TL_MEM(p->limits[1]), TL_MEM(counts), TL_MEM(p->tile_sum), TL_MEM(p->sum[1])};
-    tl_arg offsets[] = {TL_U32(p->rows), TL_U32(items), TL_MEM(p->tile_sum), TL_MEM(counts)};
-    TRY(tl_product_launch(p, p->types, TL_K_TILES, tile_count(p->rows), 256, 0, 0, tiles, TL_COUNT(tiles)));
-    TRY(tl_product_launch(p, p->types, TL_K_OFFSETS, tile_count(p->rows), 256, 0, 0, offsets,
-                          TL_COUNT(offsets)));
+    TRY(tl_product_tiles(p, counts, tl_tile_rows(p), p->sum[1]));
+    TRY(tl_product_offsets(p, counts));
 done:
     return status;
 }

@@ -29,6 +29,7 @@ enum {
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100,
 
     CU_COMPUTEMODE_PROHIBITED = 2, CU_CTX_SCHED_SPIN = 1, CU_CTX_SCHED_MASK = 7, CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9, CU_MEMORYTYPE_DEVICE = 2,
@@ -59,6 +60,8 @@ enum {
     X(MemFree, "_v2", (CUdeviceptr))                                                                \
     X(MemHostAlloc, "", (void **, size_t bytes, unsigned flags))                                    \
     X(MemFreeHost, "", (void *))                                                                    \
+    X(MemHostRegister, "_v2", (void *, size_t bytes, unsigned flags))                               \
+    X(MemHostUnregister, "", (void *))                                                              \
     X(MemcpyHtoDAsync, "_v2", (CUdeviceptr to, const void *from, size_t bytes, CUstream))           \
     X(MemcpyDtoHAsync, "_v2", (void *to, CUdeviceptr from, size_t bytes, CUstream))                 \
     X(MemcpyDtoDAsync, "_v2", (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream))           \

@@ -69,6 +69,18 @@ static bool parse(const char *name, const tl_driver **driver, int *index)
     return false;
 }
 
+static bool lock_pages(void *device, void *p, uint64_t bytes)
+{
+    tl_gpu *gpu = device;
+    return gpu->driver->lock(gpu->device, p, bytes);
+}
+
+static void unlock_pages(void *device, void *p)
+{
+    tl_gpu *gpu = device;
+    gpu->driver->unlock(gpu->device, p);
+}
+
 tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
 {
     tulle_status status = TULLE_OK;
@@ -92,6 +104,7 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
         gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
     gpu->keep_most = gpu->caps.memory_bytes / 4;
+    gpu->portion_products = gpu->caps.cpu ? UINT64_MAX : (uint64_t)8 << 20;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
     const char *delta_sort = tl_env("TULLE_DELTA_SORT");
@@ -109,6 +122,8 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;
     TRY(tl_owner_open(b, gpu));
+    if (driver->lock)
+        TRY(tl_pins_create(b, (tl_pins_driver){gpu, lock_pages, unlock_pages}, &gpu->pins));
     *out = gpu;
     gpu = NULL;
 done:
@@ -140,6 +155,7 @@ void tl_gpu_release(tl_gpu *gpu)
 {
     if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1) return;
     if (gpu->device && !tl_gpu_lost(gpu)) {
+        tl_pins_close(gpu->pins);
         tl_dmem_free(gpu, gpu->board);
         tl_gpu_trim(gpu);
         tl_gpu_unload(gpu);
@@ -156,6 +172,8 @@ void tl_gpu_rest(tl_base *b, const tl_gpu *gpu)
     char said[TL_ERROR_MAX];
     memcpy(said, b->error, sizeof said);
     (void)gpu->driver->join(b, gpu->device, TL_LANES);
+    if (gpu->driver->flag(b, gpu->device, TL_LANE_DOWN, 0) == TULLE_OK)
+        (void)gpu->driver->follow(b, gpu->device, 0, 0);
     (void)gpu->driver->wait(b, gpu->device);
     memcpy(b->error, said, sizeof said);
 }

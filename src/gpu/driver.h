@@ -21,6 +21,7 @@ typedef struct tl_dmem {
 } tl_dmem;
 
 enum { TL_ALIGN = 512, TL_LANES = 4, TL_EVENTS = 24, TL_FLAGS = 16 };
+enum { TL_LANE_DOWN = TL_LANES };       /* one more lane, for copies; neither forked nor joined */
 
 typedef struct tl_caps {
     char     name[128];                 /* "NVIDIA H200"                             */
@@ -69,6 +70,13 @@ typedef struct tl_driver {
     uint64_t     (*left)(tl_device *d);         /* bytes free now, as far as the driver reports it */
     tulle_status (*pinned)(tl_base *b, tl_device *d, uint64_t bytes, void **p); /* host memory for copies */
     void         (*unpin)(tl_device *d, void *p);
+    /* (optional) Pages of the host's memory are locked, and unlocked; false: the driver refuses.  Any thread
+     * may unlock. */
+    bool         (*lock)(tl_device *d, void *p, uint64_t bytes);
+    void         (*unlock)(tl_device *d, void *p);
+    /* Whether copies from and to this memory of the host go at full speed: it is pinned, or the device sees
+     * the host's pages as they are. */
+    bool         (*reaches)(const tl_device *d, const void *p);
 
     /* Copies and fills, in queue order.  When upload returns, the host's bytes may be changed; download is
      * complete after wait (into pinned memory it is asynchronous). */
@@ -93,6 +101,8 @@ typedef struct tl_driver {
     tulle_status (*fetch)(tl_base *b, tl_device *d, int lane, void *to, tl_dmem from, uint64_t bytes);
     tulle_status (*flag)(tl_base *b, tl_device *d, int lane, int flag);
     tulle_status (*settle)(tl_base *b, tl_device *d, int flag);
+    /* A lane, or the queue, goes on only after a flag; the host does not wait. */
+    tulle_status (*follow)(tl_base *b, tl_device *d, int lane, int flag);
 
     /* Time: mark enqueues event i (0 .. TL_EVENTS-1); after wait, the seconds between two can be read. */
     tulle_status (*mark)(tl_base *b, tl_device *d, int event);

@@ -218,6 +218,13 @@ static void unpin(tl_device *d, void *p)
     tl_free(NULL, p);
 }
 
+/* OpenCL does not tell whether memory of the host is pinned. */
+static bool reaches(const tl_device *d, const void *p)
+{
+    (void)d, (void)p;
+    return false;
+}
+
 /* ---- copies and fills */
 
 static tulle_status upload(tl_base *b, tl_device *d, tl_dmem to, const void *from, uint64_t bytes)
@@ -397,6 +404,14 @@ static tulle_status settle(tl_base *b, tl_device *d, int i)
                        d->last[0] ? d->last : "waiting");
 }
 
+/* All lanes are the queue. */
+static tulle_status follow(tl_base *b, tl_device *d, int lane, int i)
+{
+    (void)lane;
+    if (d->flags[i]) return TULLE_OK;
+    return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", i);
+}
+
 /* ---- time */
 
 static tulle_status mark(tl_base *b, tl_device *d, int event)
@@ -506,6 +521,7 @@ const tl_driver tl_driver_opencl = {
     .left = left,
     .pinned = pinned,
     .unpin = unpin,
+    .reaches = reaches,
     .upload = upload,
     .download = download,
     .copy = copy,
@@ -522,6 +538,7 @@ const tl_driver tl_driver_opencl = {
     .fetch = fetch,
     .flag = flag,
     .settle = settle,
+    .follow = follow,
     .mark = mark,
     .elapsed = elapsed,
     .queue = use_queue,

@@ -231,6 +231,7 @@ struct tl_gpu {
     tl_dmem          board;             /* TL_BOARD_*: small arrays of the current product */
     uint32_t         limits_now[TL_BOARD_BAD / 4];  /* as last uploaded to the board     */
     int64_t          not_tiny[3];       /* sizes of a product that failed on the fast path of tiny.c */
+    uint64_t         portion_products;  /* of a portion of rows, at least (portions.c)    */
     struct tl_owner *owner;             /* owner.c                                        */
     bool             foreign;           /* work is enqueued in the caller's queue         */
     void            *staging;           /* pinned: parts of dense matrices in transfer (chunks.c) */
@@ -238,11 +239,12 @@ struct tl_gpu {
     void            *parcels;           /* pinned: slots of parcels.c                */
     uint32_t         parcel_busy;       /* one bit per slot                               */
     int              parcel;            /* the next slot                             */
+    tl_pins         *pins;              /* host memory that is locked for copies; NULL: none can be */
     int              balance;           /* TULLE_GPU_BALANCE: 0, 1, or -1: as in the policy */
     int              motifs;            /* TULLE_GPU_MOTIFS: -1 decided by a sample, 0 never, 1 always */
     uint64_t         motif_hash[2];     /* masks for the hashes of classes and of motifs */
     uint32_t         motif_most;        /* number of motifs, at most                      */
-    int              twins;             /* TULLE_GPU_TWINS: -1 if most rows have them, 0 never, 1 always */
+    int              twins;             /* TULLE_GPU_TWINS: -1 decided by a sample, 0 never, 1 always */
     /* delta.c */
     tl_trees         delta_trees;       /* from TULLE_DELTA_TREE; without nodes: none     */
     bool             delta_looked;

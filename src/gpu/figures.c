@@ -17,27 +17,40 @@ static void add_share(tulle_stats *stats, tulle_share share)
     }
 }
 
-/* Rows and products of each accumulator, by the classes of the numeric step. */
-tulle_status tl_product_shares(tl_product *p, tulle_stats *stats)
+/* Rows of the classes of the numeric step and their products; returns the rows. */
+static int64_t add_classes(const tl_product *p, const uint64_t *note, const tl_work *w, int64_t rows,
+                           uint64_t products, tulle_stats *stats)
 {
-    const uint64_t *rows = p->note[1] + SUM_ROWS, *products = p->note[1] + SUM_CLASS;
-    const tl_work *w = &p->work[1];
-    int64_t left = p->rows - p->motifs.rows - p->twins.rows;
-    stats->shares = 0;
-    add_share(stats, (tulle_share){"twins", p->twins.rows, p->twins.products});
-    add_share(stats, (tulle_share){"motif", p->motifs.rows, p->motifs.products});
+    int64_t taken = 0;
     for (const tl_way *way = tl_ways[1] + 1; way < tl_ways[1] + TL_WAYS;
          way++) { /* the first has no products */
         tulle_share share = {way->share ? way->share : tulle_accumulator_name((int)p->request.recipe->few), 0,
                              0};
         for (int c = way->first; c < way->first + way->sizes; c++) {
             if (!w->balanced && c != w->only) continue;
-            share.rows += w->balanced ? (int64_t)rows[c] : (int64_t)p->rows;
-            share.products += w->balanced ? (int64_t)products[c] : (int64_t)p->note[0][SUM_PRODUCTS];
+            share.rows += w->balanced ? (int64_t)note[SUM_ROWS + c] : rows;
+            share.products += (int64_t)(w->balanced ? note[SUM_CLASS + c] : products);
         }
         add_share(stats, share);
-        left -= share.rows;
+        taken += share.rows;
     }
+    return taken;
+}
+
+/* Rows and products of each accumulator, by the classes of the numeric step. */
+tulle_status tl_product_shares(tl_product *p, tulle_stats *stats)
+{
+    const tl_portions *r = &p->portions;
+    int64_t left = p->rows - p->motifs.rows - p->twins.rows;
+    stats->shares = 0;
+    add_share(stats, (tulle_share){"twins", p->twins.rows, p->twins.products});
+    add_share(stats, (tulle_share){"motif", p->motifs.rows, p->motifs.products});
+    for (int k = 0; k < r->count; k++) {
+        uint64_t products = 0;
+        for (int c = 0; c < CLASSES; c++) products += r->note[k][SUM_CLASS + c];
+        left -= add_classes(p, r->note[k], &r->work[k], r->row[k + 1] - r->row[k], products, stats);
+    }
+    if (!r->count) left -= add_classes(p, p->note[1], &p->work[1], p->rows, p->note[0][SUM_PRODUCTS], stats);
     add_share(stats, (tulle_share){"direct", left, 0});         /* rows without products */
     return TULLE_OK;
 }

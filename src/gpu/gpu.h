@@ -8,7 +8,7 @@
  *   check.c     validation of views
  *   place.c     copies matrices between host and device
  *   owner.c     which device an array lies on
- *   parcels.c   sends large arrays from the host to a device
+ *   parcels.c   sends large arrays from the host to a device, and fetches them
  *   product.c   analyze -> symbolic -> numeric, with two waits: the sequence of stages
  *   analysis.c  row metadata; tiny.c: the fast path for small products
  *   steps.c     assigns rows to the accumulators of the tables in accumulators.c
@@ -20,6 +20,7 @@
  *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins chosen by a
  *               decision tree
  *   once.c      analyze -> bins by upper bounds -> compute -> arrange, the single step of bhSPARSE
+ *   portions.c  a large C for the host: computed and copied in portions of rows
  *   replay.c    the same product again with new values
  *   spmm.h      sparse times dense: its files
  *   trial.c     checks and times five merge algorithms */
@@ -103,8 +104,7 @@ uint64_t     tl_gpu_bytes_of(const tulle_csr *A);               /* of a copy on 
 tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
                                tulle_dense_matrix **out);
 
-/* ---- parcels.c: sends arrays of the host to the device.  When a call returns, the host's array may
- * change. */
+/* ---- parcels.c: sends large arrays of the host to the device, and fetches them */
 
 /* An array of numbers of `size` bytes.  first: is subtracted from indices; else 0. */
 typedef struct tl_parcel {
@@ -116,12 +116,19 @@ typedef struct tl_parcel {
 } tl_parcel;
 
 tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* allocates the pinned memory if necessary */
-/* Sends in the order of a lane, until `upto` numbers (or a few more) were sent. */
+/* Sends in the order of a lane, until `upto` numbers (or a few more) were sent; the host's array may change
+ * when it returns. */
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* waits until pinned memory is not in use */
-/* Sends a whole array, in queue order. */
+/* A whole array, in the order of the queue or a lane, through pinned memory if that is faster.  The host's array
+ * may change when send returns; what fetch brings is complete after a wait.  After a failure of fetch copies may
+ * be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
+/* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier
+ * result are locked, so that no slots are needed. */
+void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes);
+tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes);
 
 /* ---- product.c */
 

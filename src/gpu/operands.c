@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static tulle_status to_device(tl_product *p, const void *from, uint64_t bytes, const char *what, tl_dmem *mem)
+static tulle_status to_device(tl_product *p, const void *from, int64_t count, size_t size, const char *what,
+                              tl_dmem *mem)
 {
     tulle_status status = TULLE_OK;
-    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, what, mem));
-    if (bytes) TRY(p->driver->upload(p->b, p->device, *mem, from, bytes));
+    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)count * size, what, mem));
+    if (count) TRY(tl_gpu_send(p->b, p->gpu, *mem, from, count, size, 0));
 done:
     return status;
 }
@@ -53,9 +54,9 @@ tulle_status tl_operand_bring(tl_product *p, const tulle_csr *M, const char *nam
             x->ptr = x->own[0];
         }
     } else {
-        TRY(to_device(p, slice, (uint64_t)(rows + 1) * ptr, what, &x->own[0]));
-        TRY(to_device(p, M->col_idx, (uint64_t)M->nnz * idx, what, &x->own[1]));
-        if (values) TRY(to_device(p, M->values, (uint64_t)M->nnz * val, what, &x->own[2]));
+        TRY(to_device(p, slice, rows + 1, ptr, what, &x->own[0]));
+        TRY(to_device(p, M->col_idx, M->nnz, idx, what, &x->own[1]));
+        if (values) TRY(to_device(p, M->values, M->nnz, val, what, &x->own[2]));
         x->ptr = x->own[0];
         x->col = x->own[1];
         x->val = x->own[2];

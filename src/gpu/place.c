@@ -37,9 +37,10 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
         copy->view.val_type = A->val_type;
         void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
         for (int i = 0; i < ARRAYS; i++)
-            if (bytes[i])
-                TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0},
-                                bytes[i]));
+            if (bytes[i]) {
+                tl_gpu_expect(b, gpu, host[i], bytes[i]);
+                TRY(tl_gpu_fetch(b, gpu, 0, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            }
         TRY(d->wait(b, gpu->device));
     } else {
         tulle_csr view = *A;
@@ -50,7 +51,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
             if (A->place == TULLE_DEVICE)
                 TRY(d->copy(b, gpu->device, to[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
             else
-                TRY(d->upload(b, gpu->device, to[i], from[i], bytes[i]));
+                TRY(tl_gpu_send(b, gpu, to[i], from[i], (int64_t)bytes[i], 1, 0));
         }
         view.row_ptr = (void *)(uintptr_t)to[0].handle;
         view.col_idx = (void *)(uintptr_t)to[1].handle;
@@ -94,8 +95,8 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
         uint64_t whole = tl_dense_bytes(A);
         TRY(tl_dense_create(b, wide.rows, wide.cols, A->order, A->val_type, &host));
         if (lines > 0 && bytes > 0)
-            TRY(d->download(b, gpu->device, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0},
-                            whole));
+            TRY(tl_gpu_fetch(b, gpu, 0, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0},
+                             whole));
         TRY(d->wait(b, gpu->device));
         host->view.rows = A->rows;
         host->view.cols = A->cols;
@@ -107,7 +108,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
         there = NULL;
         TRY(tl_calloc(b, &there, 1, sizeof *there, "a dense matrix"));
         TRY(tl_dmem_alloc(b, gpu, bytes, "a dense matrix on the device", &mem));
-        if (bytes) TRY(d->upload(b, gpu->device, mem, host->view.values, bytes));
+        if (bytes) TRY(tl_gpu_send(b, gpu, mem, host->view.values, (int64_t)bytes, 1, 0));
         TRY(d->wait(b, gpu->device));
         *there = (tulle_dense_matrix){.view = host->view, .owner = tl_gpu_retain(gpu), .disown = disown};
         there->view.values = (void *)(uintptr_t)mem.handle;

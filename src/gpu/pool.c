@@ -192,6 +192,11 @@ uint64_t tl_dmem_refused(const tl_gpu *gpu) { return gpu->refused; }
 void tl_gpu_trim(tl_gpu *gpu)
 {
     if (tl_gpu_lost(gpu)) return;
+    if (gpu->parcel_busy) {             /* after a failure copies may be under way */
+        tl_base b = {.error = ""};
+        tl_gpu_rest(&b, gpu);
+    }
+    gpu->parcel_busy = 0;
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;

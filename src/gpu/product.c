@@ -40,6 +40,7 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
         .key = 32,
         .val = request->values ? (int)A->val_type : TULLE_F32};
     p->same = tl_same_matrix(A, B) && rows == A->rows;
+    const double start = tl_gpu_now(gpu);
     TRY(tl_product_mark(p, NULL));
     TRY(tl_operand_bring(p, A, "A", p->request.row0, rows, &p->A));
     if (p->same) {
@@ -48,6 +49,8 @@ tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *req
     } else {
         TRY(tl_operand_bring(p, B, "B", 0, B->rows, &p->B));
     }
+    TRY(tl_parcels_finish(b, gpu));
+    if (A->place == TULLE_HOST || B->place == TULLE_HOST) p->uploading = tl_gpu_now(gpu) - start;
     /* If only the pattern is wanted, any array will do as values: the columns. */
     if (!request->values) {
         p->A.val = p->A.col;
@@ -147,9 +150,13 @@ done:
 tulle_status tl_product_pointers(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    TRY(tl_product_scan(p, p->c_ptr));
-    TRY(tl_product_mark(p, "row pointers"));
-    TRY(tl_product_read(p, 1));
+    bool in_portions = false;
+    TRY(tl_portions_pointers(p, &in_portions));
+    if (!in_portions) {
+        TRY(tl_product_scan(p, p->c_ptr));
+        TRY(tl_product_mark(p, "row pointers"));
+        TRY(tl_product_read(p, 1));
+    }
     tl_dmem_free(p->gpu, p->work[0].list);
     p->work[0].list = nothing;
     p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
@@ -197,6 +204,7 @@ void tl_product_done(tl_product *p)
     for (int i = 0; i < 2; i++) tl_dmem_free(p->gpu, p->work[i].list);
     tl_motifs_done(p);
     tl_twins_done(p);
+    tl_portions_done(p);
     if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
@@ -236,6 +244,7 @@ tulle_status tl_product_fill(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     if (p->c_nnz == 0) return TULLE_OK;
+    if (p->portions.count) return tl_portions_fill(p);
     TRY(tl_step_balance(p, 1));
     if (p->work[1].balanced) TRY(tl_product_mark(p, "numeric load"));
     TRY(tl_step_numeric(p));
@@ -277,8 +286,10 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
     if (!gpu->foreign || request->place == TULLE_HOST || p.timed) TRY(gpu->driver->wait(b, gpu->device));
     if (p.timed) TRY(tl_product_times(&p, stats));
     at[1] = tl_gpu_now(gpu);
-    stats->sec_symbolic += at[0] - start;           /* summed over blocks of rows */
-    stats->sec_numeric += at[1] - at[0];
+    stats->sec_upload += p.uploading;               /* summed over blocks of rows */
+    stats->sec_symbolic += at[0] - start - p.uploading;
+    stats->sec_numeric += (p.computed > 0 ? p.computed : at[1]) - at[0];
+    if (p.computed > 0) stats->sec_download += at[1] - p.computed;
     stats->peak_bytes = tl_dmem_most(gpu);
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
 done:

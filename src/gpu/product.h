@@ -88,6 +88,17 @@ typedef struct tl_delta_work {
     tl_delta_step step[2];
 } tl_delta_work;
 
+/* A large C for the host in portions of rows (portions.c); count = 0: it is computed as a whole. */
+enum { TL_PORTIONS = TL_FLAGS / 2 };      /* a flag each: those that parcels.c does not use */
+typedef struct tl_portions {
+    int      count;
+    uint32_t row[TL_PORTIONS + 1];        /* where each begins, and its first entry of C */
+    int64_t  entry[TL_PORTIONS + 1];
+    uint64_t note[TL_PORTIONS][TL_BOARD_SUM / 8];
+    tl_work  work[TL_PORTIONS];           /* of the numeric step; without lists         */
+    tl_dmem  mem;                       /* sums, then cursors                         */
+} tl_portions;
+
 /* Memory of a step besides C: spill maps, and positions or bitmasks of two classes. */
 enum { TL_SPILL, TL_DENSE_ROWS, TL_MASK_ROWS, TL_SCRATCH };
 
@@ -120,8 +131,12 @@ typedef struct tl_product {
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
+    tl_portions       portions;
     tl_dmem           scratch[TL_SCRATCH];      /* of the current step                        */
     /* stage times */
+    double            uploading;        /* seconds that A and B took from the host  */
+    double            computed;         /* the clock when kernels were done and C began to come to the
+                                         * host; 0: it did not, or is small */
     bool              timed;
     int               lanes;            /* open lanes: several between fork and join  */
     bool              tiny;             /* used the fast path: cursors are not zero */
@@ -195,6 +210,13 @@ tulle_status tl_product_fill(tl_product *p);                    /* the numeric s
                                                                  * C */
 void         tl_product_done(tl_product *p);
 
+/* portions.c, in the order of a product: row pointers, *done_so = false: C is to be computed as a whole;
+ * columns and values; both on their way to the host, complete when the queue is */
+tulle_status tl_portions_pointers(tl_product *p, bool *done_so);
+tulle_status tl_portions_fill(tl_product *p);
+tulle_status tl_portions_home(tl_product *p, tulle_matrix *C);
+void         tl_portions_done(tl_product *p);
+
 /* figures.c */
 tulle_status tl_product_shares(tl_product *p, tulle_stats *stats);      /* of each accumulator */
 tulle_status tl_product_times(tl_product *p, tulle_stats *stats);       /* of the marked stages */
@@ -211,6 +233,11 @@ tulle_status tl_first_look(tl_product *p);                      /* the same, if 
 tulle_status tl_look_again(tl_product *p);                      /* and once more, if they changed           */
 /* Turns counts into row pointers, in place; their sum and maximum are in note[1] after a read. */
 tulle_status tl_product_scan(tl_product *p, tl_dmem counts);
+/* The two kernels of that: sums of tiles of so many rows and, in `summary`, of all of them; then row
+ * pointers. */
+uint32_t     tl_tile_rows(const tl_product *p);
+tulle_status tl_product_tiles(tl_product *p, tl_dmem counts, uint32_t tile, tl_dmem summary);
+tulle_status tl_product_offsets(tl_product *p, tl_dmem counts);
 tulle_status tl_product_read(tl_product *p, int step);          /* a wait */
 
 /* tiny.c: the fast path for small products; *done_so = false: a row was too long for it */

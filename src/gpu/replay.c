@@ -95,7 +95,8 @@ static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_
     stats->products = (int64_t)p->note[0][SUM_PRODUCTS];
     TRY(p->road->shares(p, stats));
     if (p->timed) TRY(tl_product_times(p, stats));
-    stats->sec_symbolic += counted - start;
+    stats->sec_upload += p->uploading;
+    stats->sec_symbolic += counted - start - p->uploading;
     stats->sec_numeric += tl_gpu_now(gpu) - counted;
     TRY(count_runs(r, tl_gpu_bytes_of(&(*C)->view), stats));
 done:
@@ -158,12 +159,12 @@ tulle_status tl_gpu_replay_run(tl_base *b, tl_gpu_replay *r, const void *a_val, 
     p->B.val = r->b_val.handle ? r->b_val : (tl_dmem){(uint64_t)(uintptr_t)b_val, 0};
     p->c_val = r->c_val.handle ? r->c_val : (tl_dmem){(uint64_t)(uintptr_t)c_val, 0};
     if (r->a_val.handle && r->A.nnz)
-        TRY(p->driver->upload(b, p->device, r->a_val, a_val, (uint64_t)r->A.nnz * r->size));
+        TRY(tl_gpu_send(b, p->gpu, r->a_val, a_val, r->A.nnz, r->size, 0));
     if (r->b_val.handle && r->B.nnz)
-        TRY(p->driver->upload(b, p->device, r->b_val, b_val, (uint64_t)r->B.nnz * r->size));
+        TRY(tl_gpu_send(b, p->gpu, r->b_val, b_val, r->B.nnz, r->size, 0));
     if (p->c_nnz) TRY(p->road->numeric(p));
     if (r->c_val.handle && p->c_nnz)
-        TRY(p->driver->download(b, p->device, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));
+        TRY(tl_gpu_fetch(b, p->gpu, 0, c_val, r->c_val, (uint64_t)p->c_nnz * r->size));
     if (!p->gpu->foreign || r->c_val.handle) TRY(p->driver->wait(b, p->device));
 done:
     p->c_val = (tl_dmem){0, 0};
