@@ -162,7 +162,8 @@ time_for() {                    # time_for MOST: the seconds a command may take
     echo $((left < $1 ? left : $1))
 }
 no_time() { [ -n "${GPU_CHECK_SECONDS:-}" ] && [ "$1" -eq 124 ] && [ $SECONDS -ge "$GPU_CHECK_SECONDS" ]; }
-at_once=${GPU_CHECK_AT_ONCE:-8}
+at_once=${GPU_CHECK_AT_ONCE:-8}         # of each device; OpenCL refuses contexts beside many others
+at_once_of() { case $1 in opencl*) echo $(((at_once + 1) / 2)) ;; *) echo "$at_once" ;; esac; }
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 # Each gets processors of its own, so that threads of one do not wait for those of another.
 turn=0 each=$(($(nproc) / at_once))
@@ -178,7 +179,7 @@ if wanted tests; then
     start=$SECONDS
     # Compiles most kernels once in advance; otherwise parallel programs would compile the same ones.
     for d in $devices; do
-        for types in "f64 i32" "f32 i32" "cf64 i32"; do
+        for types in "f64 i32" "f32 i32" "cf64 i32" "f64 i64" "cf64 i64"; do
             "$tulle" cache --warm --device "$d" --type "${types% *}" --index "${types#* }" >/dev/null 2>&1 &
         done
     done
@@ -186,12 +187,15 @@ if wanted tests; then
     say "kernels: $((SECONDS - start)) s"
     printf '{"section": "measure", "name": "tests of devices", "combinations": "%s"}\n' \
         "$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")" >>"$pieces"
-    for p in $(first_ones $programs); do
-        for d in $devices; do
-            while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
-            run_test "$d" "$p" $turn &
-            turn=$((turn + 1))
-        done
+    for d in $devices; do
+        {
+            for p in $(first_ones $programs); do
+                while [ "$(jobs -rp | wc -l)" -ge "$(at_once_of "$d")" ]; do wait -n || true; done
+                run_test "$d" "$p" $turn &
+                turn=$((turn + 1))
+            done
+            wait
+        } &
     done
     wait
     for d in $devices; do

@@ -12,16 +12,16 @@
  *
  * Other rows go the ordinary way in the same product.  Only `auto` looks for twins, before motifs.
  *
- * Memory: 28 bytes a row of A, 8 a row of B, 4 an entry of A for patterns, 2 an entry of B for words.  Under a
- * limit they are looked for only where that fits beside the largest C that there can be; where the device has
- * no room, rows go the ordinary way. */
+ * Memory: 28 bytes a row of A, 8 a row of B, 4 an entry of A for patterns, 2 an entry of B for words.
+ * Under a limit they are looked for only where that fits beside the largest C that there can be; where
+ * the device has no room, rows go the ordinary way. */
 #include "gpu/product.h"
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like the row
- * before; products a row. */
+/* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like
+ * the row before; products a row. */
 static const struct { int64_t rows, entries, mean; uint64_t alike, products; } limits = {
     4096, 262144, 8, 40, 256};
 
@@ -42,7 +42,8 @@ static bool wanted(const tl_product *p)
 {
     const tl_gpu *gpu = p->gpu;
     if (!p->request.recipe->alike || gpu->twins == 0 || p->twins.off || p->request.recipe->once) return false;
-    if (p->rows < 2 || p->rows >= (uint32_t)1 << 27 || p->request.B->rows < 2) return false;
+    if (p->rows < 2 || p->rows >= (uint32_t)1 << 27) return false;
+    if (p->request.B->rows < 2 || p->request.B->rows >= (int64_t)1 << 27) return false;
     if (p->request.B->cols > (int64_t)1 << 37) return false;
     if (gpu->twins < 0 && gpu->motifs > 0) return false;
     return gpu->twins > 0
@@ -66,8 +67,8 @@ static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 /* ---- memory */
 
 /* Bits of A and of B; what is not wanted afterwards: counters, where the words of bundles of B are, and those
- * words.  Then a motif for all rows that are taken, entries and words of bundles, their first rows in two halves,
- * rows that are left; counters; patterns. */
+ * words.  Then a motif for all rows that are taken, entries and words of bundles, their first rows in two
+ * halves, rows that are left; counters; patterns. */
 enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, PARTS, WORDS, BIT_PARTS };
 enum { OF, SIZES, LISTS, REST, FOUND, PATTERNS, FIND_PARTS };
 
@@ -86,7 +87,8 @@ static uint64_t lay(tl_dmem memory, const uint64_t *bytes, int parts, tl_dmem *p
     return at;
 }
 
-/* Words of all bundles of B: bundles of three whose columns come by three need a ninth of one for an entry. */
+/* Words of all bundles of B: bundles of three whose columns come by three need a ninth of one for an
+ * entry. */
 static uint32_t words_room(const tl_product *p)
 {
     const uint64_t words = (uint64_t)p->request.B->nnz / (p->gpu->twins > 0 ? 1 : 4) + TWIN_SLOTS;
@@ -103,7 +105,8 @@ static uint64_t lay_bits(const tl_product *p, tl_dmem part[BIT_PARTS])
     return all;
 }
 
-/* Words of all patterns: bundles of three need a tenth to a half of one for an entry of A, single rows more. */
+/* Words of all patterns: bundles of three need a tenth to a half of one for an entry of A, single rows
+ * more. */
 static uint32_t pattern_room(const tl_product *p)
 {
     const uint64_t words = (uint64_t)p->a_nnz * (p->gpu->twins > 0 ? 16 : 1) / 2 + TWIN_SLOTS;
@@ -113,7 +116,8 @@ static uint32_t pattern_room(const tl_product *p)
 static uint64_t lay_find(const tl_product *p, tl_dmem part[FIND_PARTS])
 {
     const uint64_t n = (uint64_t)p->rows * 4;
-    const uint64_t bytes[FIND_PARTS] = {n, TWIN_WORDS_OF * n, 2 * n, n, TL_ALIGN + 64, (uint64_t)pattern_room(p) * 8};
+    const uint64_t bytes[FIND_PARTS] = {n, TWIN_WORDS_OF * n, 2 * n, n, TL_ALIGN + 64,
+                                        (uint64_t)pattern_room(p) * 8};
     return lay(p->twins.rows_memory, bytes, FIND_PARTS, part);
 }
 
@@ -151,9 +155,10 @@ static tulle_status sample(tl_product *p, bool of_a)
     const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows;
     const uint32_t threads = threads_of(p), count = sampled(rows);
     tl_arg args[] = {TL_U32(count), TL_U32((uint64_t)(rows - 1) / count), TL_U32(of_a),
-                     TL_U64(of_a ? p->a_nnz : p->request.B->nnz), TL_MEM(x->ptr), TL_MEM(x->col), TL_MEM(p->sum[0])};
-    return tl_product_launch(p, p->types, TL_K_TWIN_SAMPLE, (count + threads - 1) / threads, threads, 0, 0, args,
-                             TL_COUNT(args));
+                     TL_U64(of_a ? p->a_nnz : p->request.B->nnz), TL_MEM(x->ptr), TL_MEM(x->col),
+                     TL_MEM(p->sum[0])};
+    return tl_product_launch(p, p->types, TL_K_TWIN_SAMPLE, (count + threads - 1) / threads, threads, 0, 0,
+                             args, TL_COUNT(args));
 }
 
 tulle_status tl_twins_sample(tl_product *p)
@@ -196,30 +201,50 @@ static tl_size count_size(const tl_product *p)
 static tulle_status look_at(tl_product *p, bool of_a, const tl_dmem part[BIT_PARTS])
 {
     const tl_operand *x = of_a ? &p->A : &p->B;
-    const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows, nnz = of_a ? p->a_nnz : p->request.B->nnz;
-    const uint32_t threads = p->gpu->caps.cpu ? THREADS_CPU : tl_least(p->gpu->caps.threads_block, THREADS_LOOK);
+    const tl_caps *caps = &p->gpu->caps;
+    const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows;
+    const int64_t nnz = of_a ? p->a_nnz : p->request.B->nnz;
+    const uint32_t threads = caps->cpu ? THREADS_CPU : tl_least(caps->threads_block, THREADS_LOOK);
     tl_arg args[] = {TL_U32(rows), TL_U32(tl_team_log2(p->gpu, nnz, rows)), TL_U64(nnz), TL_MEM(x->ptr),
                      TL_MEM(x->col), TL_MEM(part[of_a ? A_FIRSTS : B_FIRSTS]), TL_MEM(part[COUNTS]),
                      TL_MEM(part[TOTALS])};
-    return tl_product_launch(p, p->types, TL_K_TWINS_LOOK, bundle_blocks(rows), threads, 0, 0, args, TL_COUNT(args));
+    return tl_product_launch(p, p->types, TL_K_TWINS_LOOK, bundle_blocks(rows), threads, 0, 0, args,
+                             TL_COUNT(args));
+}
+
+/* The words of the bundles of B, and from them the pattern of each bundle of C. */
+static tulle_status launch_count(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
+{
+    tulle_status status = TULLE_OK;
+    const uint32_t threads = threads_of(p), most = tl_dynamic_bytes(&p->gpu->caps);
+    const uint32_t b_rows = (uint32_t)p->request.B->rows;
+    const tl_size s = count_size(p);
+    tl_arg words[] = {TL_U32(b_rows), TL_U32(words_room(p)), TL_MEM(bits[B_FIRSTS]), TL_MEM(p->B.ptr),
+                      TL_MEM(p->B.col), TL_MEM(part[FOUND]), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS])};
+    tl_arg list[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(part[FOUND]),
+                     TL_MEM(part[LISTS])};
+    tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_U32(pattern_room(p)),
+                      TL_MEM(part[FOUND]), TL_MEM(part[LISTS]), TL_MEM(bits[A_FIRSTS]),
+                      TL_MEM(bits[B_FIRSTS]), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(bits[PARTS]),
+                      TL_MEM(bits[WORDS]), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->products),
+                      TL_MEM(part[SIZES]), TL_MEM(part[PATTERNS])};
+    TRY(tl_product_launch(p, p->types, TL_K_TWIN_WORDS, blocks_for(p, b_rows, threads), threads, 0, 0, words,
+                          TL_COUNT(words)));
+    TRY(tl_product_launch(p, p->types, TL_K_TWIN_LIST, blocks_for(p, p->rows, threads), threads, 0, 0, list,
+                          TL_COUNT(list)));
+    TRY(tl_product_launch(p, p->types, TL_K_TWIN_COUNT, blocks_for(p, p->rows, s.threads / s.team), s.threads,
+                          s.shared, 0, count, TL_COUNT(count)));
+done:
+    return status;
 }
 
 static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
 {
     tulle_status status = TULLE_OK;
-    const uint32_t threads = threads_of(p), most = tl_dynamic_bytes(&p->gpu->caps);
+    const uint32_t threads = threads_of(p);
     const uint64_t blocks = blocks_for(p, p->rows, threads);
-    const tl_size s = count_size(p);
-    /* for motif_take and motif_rest all have one motif, of number 0: a word behind the counters */
+    /* for motif_take and motif_rest all rows have one motif, of number 0: a word behind the counters */
     const tl_dmem zero = {part[FOUND].handle, part[FOUND].offset + TL_ALIGN};
-    tl_arg list[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(part[FOUND]),
-                     TL_MEM(part[LISTS])};
-    tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_U32(pattern_room(p)),
-                      TL_MEM(part[FOUND]), TL_MEM(part[LISTS]), TL_MEM(bits[A_FIRSTS]), TL_MEM(bits[B_FIRSTS]),
-                      TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS]), TL_MEM(p->lo),
-                      TL_MEM(p->span), TL_MEM(p->products), TL_MEM(part[SIZES]), TL_MEM(part[PATTERNS])};
-    tl_arg words[] = {TL_U32(p->request.B->rows), TL_U32(words_room(p)), TL_MEM(bits[B_FIRSTS]), TL_MEM(p->B.ptr),
-                      TL_MEM(p->B.col), TL_MEM(part[FOUND]), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS])};
     tl_arg apply[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(part[SIZES]), TL_MEM(p->products),
                       TL_MEM(part[FOUND]), TL_MEM(part[OF]), TL_MEM(part[LISTS]), TL_MEM(p->sum[0])};
     tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]), TL_MEM(zero),
@@ -230,11 +255,7 @@ static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], co
     TRY(p->driver->fill(p->b, p->device, bits[TOTALS], 0, 256));
     TRY(look_at(p, true, bits));
     if (!p->same) TRY(look_at(p, false, bits));
-    TRY(tl_product_launch(p, p->types, TL_K_TWIN_WORDS, blocks_for(p, (uint64_t)p->request.B->rows, threads), threads,
-                          0, 0, words, TL_COUNT(words)));
-    TRY(tl_product_launch(p, p->types, TL_K_TWIN_LIST, blocks, threads, 0, 0, list, TL_COUNT(list)));
-    TRY(tl_product_launch(p, p->types, TL_K_TWIN_COUNT, blocks_for(p, p->rows, s.threads / s.team), s.threads,
-                          s.shared, 0, count, TL_COUNT(count)));
+    TRY(launch_count(p, bits, part));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_APPLY, blocks, threads, 0, 0, apply, TL_COUNT(apply)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_TAKE, blocks, threads, 0, 0, take, TL_COUNT(take)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_REST, blocks, threads, 0, 0, rest, TL_COUNT(rest)));
@@ -272,7 +293,8 @@ static tulle_status look(tl_product *p)
 {
     tulle_status status = TULLE_OK;
     static const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_WORDS, TL_K_TWIN_LIST, TL_K_TWIN_COUNT,
-                                        TL_K_TWIN_APPLY, TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE, TL_K_MOTIF_REST};
+                                        TL_K_TWIN_APPLY, TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE,
+                                        TL_K_MOTIF_REST};
     tl_dmem bits[BIT_PARTS], part[FIND_PARTS];
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
     TRY(tl_dmem_alloc(p->b, p->gpu, lay_bits(p, bits), "first rows of bundles", &p->twins.bits));
@@ -320,8 +342,8 @@ static tl_size fill_size(const tl_product *p, uint32_t i)
     uint32_t team = team_of(p);
     if (!p->gpu->caps.warp) return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team, team, w->room[i], 0);
     team = size_team[i];
-    while (team < TEAM_MOST && (uint64_t)w->groups[i] * (team / 32) < (uint64_t)p->gpu->caps.processors * WARPS)
-        team *= 2;
+    const uint64_t warps = (uint64_t)p->gpu->caps.processors * WARPS;
+    while (team < TEAM_MOST && (uint64_t)w->groups[i] * (team / 32) < warps) team *= 2;
     return tl_size_teams(p->gpu, TL_K_TWIN_FILL, team > 32 ? team : THREADS, team, w->room[i], 0);
 }
 
@@ -342,10 +364,10 @@ tulle_status tl_twins_fill(tl_product *p)
         tl_arg args[] = {TL_U32(w->groups[i]), TL_U32(p->rows), TL_U32(first), TL_U32(i % 2 ? UINT32_MAX : 1),
                          TL_U32(tl_log2_up(s.team)), TL_U32(w->room[i]), TL_MEM(w->lists), TL_MEM(w->sizes),
                          TL_MEM(w->patterns), TL_MEM(w->a_firsts), TL_MEM(w->b_firsts), TL_MEM(p->A.ptr),
-                         TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val),
-                         TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-        TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared, lane++, args,
-                              TL_COUNT(args)));
+                         TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
+                         TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+        TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared,
+                              lane++, args, TL_COUNT(args)));
     }
     TRY(tl_product_join(p));
     TRY(tl_product_mark(p, "twin values"));

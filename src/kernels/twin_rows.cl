@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * twin_rows.cl - products where rows of A, and rows of B, come in bundles of up to TWIN_MOST with the same
- * columns (twins.cl).
+ * twin_rows.cl - products of matrices with twins: bundles of up to TWIN_MOST consecutive rows of A, or of
+ * B, that have the same columns (twins.cl).
  *
- * The rows of a bundle of A have one pattern in C. A team takes such a bundle and walks along the bundles of
- * rows of B that it names: one column read and looked up, a value from each row of the bundle of B, and a
- * product for each pair of rows. Sums are added up in the order of A: the bits of the CPU.
+ * All rows of a bundle of A have one pattern in C.  A team computes such a bundle: for each bundle of
+ * rows of B that it needs, it reads a column index, finds its position in C once, reads one value from
+ * each row of the bundle of B, and multiplies every pair of rows.  Each sum is added up in the order of
+ * the row of A, so the result has the bits of the CPU.
  *
- * A pattern is kept as words: the number of 32 columns (column / 32) above a mask of those that are there.
- * Columns that come in groups share a word. The words of every bundle of B are made first; the pattern of a
- * bundle of C is their union, found once and stored in order. The values look a column up in a hash table of the
- * words: its place is the number of columns before its word and of bits before it.
+ * A pattern is a list of words: the number of a group of 32 columns (column / 32) above a bitmask of the
+ * columns that are present.  Neighbouring columns share a word.  First the words of each bundle of B are
+ * made.  The pattern of a bundle of C is their union; it is computed once and stored in order.  The
+ * values are computed with a hash table of these words: the position of a column in its row is the number
+ * of columns in the words before its own, plus the number of lower bits in its own.
  *
- *   sample   how many of some rows have the columns of the row before
+ *   sample   how many rows of a sample have the same columns as the row before
  *   words    the words of each bundle of B
- *   list     the first rows of bundles of A that have products
- *   count    the pattern of each bundle: entries of C, words. 0 words: too many, its rows go the ordinary way
- *   apply    which rows are taken; bundles sorted by the shared memory that they need
- *   give     entries of C, once other rows are counted
- *   fill     columns and values
+ *   list     the first rows of the bundles of A that have products
+ *   count    the pattern of each bundle of C.  A bundle with too many words is not used; the other
+ *            accumulators compute its rows
+ *   apply    which rows are used; sorts bundles by the shared memory that they need
+ *   give     writes the lengths of rows of C, after the other rows were counted
+ *   fill     column indices and values
  *
- * Shared memory: count TWIN_SLOTS words of 8 bytes a team, fill TWIN_BYTES of the largest bundle. */
+ * Shared memory: count TWIN_SLOTS words of 8 bytes per team, fill TWIN_BYTES of the largest bundle. */
 
 CREW_SORT(twin_sort, u64)
 
@@ -34,7 +37,7 @@ INLINE u32 twin_rows(GLOBAL const u32 *firsts, u64 r, u32 rows)
     return n;
 }
 
-/* The sum of x over the threads of the team before this one, and over all of them. */
+/* Exclusive prefix sum over the threads of the team; *total: the sum over all of them. */
 INLINE u32 twin_scan(u32 x, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
 {
 #if TULLE_CUDA
@@ -54,8 +57,8 @@ INLINE u32 twin_scan(u32 x, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
     return block_scan(x, scan, total);
 }
 
-/* One row in `step` of them, by its length and four of its columns. The rows may be anything: A is checked at the
- * same time. */
+/* Compares the length and four columns of every `step`-th row with the row before.  The arrays may be
+ * invalid: they are validated in the same batch of kernels. */
 KERNEL(twin_sample)(u32 count, u32 step, u32 of_a, u64 nnz, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col,
                     GLOBAL u64 *summary)
 {
@@ -75,10 +78,10 @@ KERNEL(twin_sample)(u32 count, u32 step, u32 of_a, u64 nnz, GLOBAL const ptr_t *
         ATOMIC_ADD64(&summary[SUM_TWIN + (of_a ? TWIN_A : TWIN_B)], alike);
 }
 
-/* Of each bundle of B, at its first row: where its words begin, and how many there are; TWIN_LOST: there was no
- * room for them. A thread a bundle. Numbers of words are relative to no row. */
-KERNEL(twin_words)(u32 rows, u32 room, GLOBAL const u32 *firsts, GLOBAL const ptr_t *ptr, GLOBAL const idx_t *col,
-                   GLOBAL u32 *found, GLOBAL u32 *parts, GLOBAL u64 *words)
+/* parts: for each bundle of B, at its first row, the position and the number of its words; TWIN_LOST if there
+ * was no room for them.  One thread per bundle. */
+KERNEL(twin_words)(u32 rows, u32 room, GLOBAL const u32 *firsts, GLOBAL const ptr_t *ptr,
+                   GLOBAL const idx_t *col, GLOBAL u32 *found, GLOBAL u32 *parts, GLOBAL u64 *words)
 {
     STATIC_SHARED u32 scan[SCAN_WORDS];
     STATIC_SHARED u32 place;
@@ -138,9 +141,10 @@ KERNEL(twin_list)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *products
     }
 }
 
-/* ---- the bundles of B that a bundle of A names, TWIN_BATCH entries of A at a time */
+/* ---- the bundles of B that a bundle of A needs, TWIN_BATCH entries of A at a time */
 
-/* How many rows of B an entry of A begins: 0 where the entry before has it in its bundle. */
+/* The number of rows of the bundle of B that begins with entry p of A; 0 if the entry before is in the same
+ * bundle. */
 INLINE u32 twin_deep(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col, GLOBAL const u32 *firsts)
 {
     const idx_t k = a_col[p];
@@ -150,8 +154,8 @@ INLINE u32 twin_deep(ptr_t p, ptr_t begin, ptr_t end, GLOBAL const idx_t *a_col,
     return n;
 }
 
-/* Entry e of the batch: where its row of B begins; its length times 4 plus the rows of the bundle, 0 where
- * nothing begins. */
+/* For entry e of the batch: where its row of B begins, and 4 * its length + the rows of the bundle; 0 if no
+ * bundle begins there. */
 INLINE void twin_stage(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, u32 team,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
                        GLOBAL const u32 *RESTRICT b_firsts, SHARED ptr_t *begins, SHARED u32 *steps)
@@ -166,7 +170,7 @@ INLINE void twin_stage(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, 
     }
 }
 
-/* The next entry from e on that begins a bundle; e goes on to `here`. */
+/* The first entry from e on that begins a bundle, or `here`. */
 INLINE u32 twin_next(SHARED const u32 *steps, u32 e, u32 here)
 {
     while (e < here && steps[e] == 0u) e++;
@@ -175,7 +179,7 @@ INLINE u32 twin_next(SHARED const u32 *steps, u32 e, u32 here)
 
 /* ---- the pattern of a bundle */
 
-/* A word and its mask into the table; numbers of words are relative to the first one of the row of C. */
+/* Adds a word to the table; numbers of words are relative to the first one of the row of C. */
 INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 word, u32 bits)
 {
     u32 s = direct ? word : mulhi32(word * 0x9e3779b1u, TWIN_SLOTS);
@@ -195,12 +199,12 @@ INLINE void twin_enter(SHARED u32 *table, bool direct, SHARED u32 *used, u32 wor
     if ((PEEK32(&table[2u * s + TWIN_MASK]) & bits) != bits) ATOMIC_OR32(&table[2u * s + TWIN_MASK], bits);
 }
 
-/* Where the words of the bundles of B lie that `here` entries of A begin, in any order; *some: how many bundles.
- * A bundle without room for its words is as one with too many: *used gets there. */
+/* Positions and numbers of the words of the bundles of B that `here` entries of A begin, in any order; *some:
+ * number of bundles.  *lost is set if there was no room for the words of one. */
 INLINE void twin_parts(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, u32 team,
                        GLOBAL const idx_t *RESTRICT a_col, GLOBAL const u32 *RESTRICT b_firsts,
-                       GLOBAL const u32 *RESTRICT parts, SHARED u32 *starts, SHARED u32 *lengths, SHARED u32 *some,
-                       SHARED u32 *lost)
+                       GLOBAL const u32 *RESTRICT parts, SHARED u32 *starts, SHARED u32 *lengths,
+                       SHARED u32 *some, SHARED u32 *lost)
 {
     for (u32 e = lane; e < here; e += team) {
         if (!twin_deep(first + e, begin, end, a_col, b_firsts)) continue;
@@ -216,7 +220,7 @@ INLINE void twin_parts(ptr_t first, u32 here, ptr_t begin, ptr_t end, u32 lane, 
     }
 }
 
-/* The words of `some` bundles, TWIN_SUB threads a bundle. */
+/* Adds the words of `some` bundles, TWIN_SUB threads per bundle. */
 INLINE void twin_union(u32 some, u32 low, u32 lane, u32 team, GLOBAL const u64 *RESTRICT words,
                        SHARED const u32 *starts, SHARED const u32 *lengths, SHARED u32 *table, bool direct,
                        SHARED u32 *used)
@@ -228,7 +232,7 @@ INLINE void twin_union(u32 some, u32 low, u32 lane, u32 team, GLOBAL const u64 *
         }
 }
 
-/* How many threads of the team before this one say yes; *total: how many do. */
+/* The number of threads of the team before this one that say yes; *total: of all that do. */
 INLINE u32 twin_rank(bool yes, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
 {
 #if TULLE_CUDA
@@ -242,8 +246,8 @@ INLINE u32 twin_rank(bool yes, u32 team, u32 lane, SHARED u32 *scan, u32 *total)
 #endif
 }
 
-/* The words of the table to its front, in their order if that is their place already, else sorted. Returns
- * how many; *entries: columns. The team is a warp, or the work group. */
+/* Packs the words of the table and sorts them; with direct addressing they are in order already.  Returns
+ * their number; *entries: the number of columns.  The team is a warp, or the work group. */
 INLINE u32 twin_pack(SHARED u64 *words, u32 slots, bool direct, u32 lane, u32 team, SHARED u32 *scan,
                      u32 *entries)
 {
@@ -302,8 +306,8 @@ KERNEL(twin_count)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 room, GLOBA
             const u32 here = end - first < TWIN_BATCH ? (u32)(end - first) : TWIN_BATCH;
             if (lane == 0u) some[mine] = 0u;
             OWN_SYNC(team);
-            twin_parts(first, here, begin, end, lane, team, a_col, b_firsts, parts, starts, lengths, &some[mine],
-                       &lost[mine]);
+            twin_parts(first, here, begin, end, lane, team, a_col, b_firsts, parts, starts, lengths,
+                       &some[mine], &lost[mine]);
             OWN_SYNC(team);
             twin_union(some[mine], low, lane, team, b_words, starts, lengths, (SHARED u32 *)words, direct,
                        &used[mine]);
@@ -330,7 +334,7 @@ KERNEL(twin_count)(SHARED_ARG u32 rows, u32 team_log2, u32 most, u32 room, GLOBA
     }
 }
 
-/* ---- who is taken */
+/* ---- which rows are used */
 
 INLINE u64 twin_head(GLOBAL const u32 *firsts, u64 r)
 {
@@ -345,8 +349,8 @@ INLINE u32 twin_size(u32 bytes)
     return c;
 }
 
-/* Bundles of size c are listed from the beginning of `lists`, or of its second half, where c is even, and
- * backwards from the end of the same half where it is odd. */
+/* Lists of bundles: sizes 0 and 1 share the first half of `lists`, one from its beginning, the other
+ * backwards from its end; 2 and 3 share the second half. */
 KERNEL(twin_apply)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, GLOBAL const u32 *products,
                    GLOBAL u32 *found, GLOBAL u32 *of, GLOBAL u32 *lists, GLOBAL u64 *summary)
 {
@@ -409,10 +413,10 @@ KERNEL(twin_give)(u32 rows, GLOBAL const u32 *firsts, GLOBAL const u32 *sizes, G
 
 /* ---- columns and values */
 
-/* The table of a pattern, and its columns in order, less 32 times the first word. marks[slot]: entries of C
- * before those of its word, above its mask. */
-INLINE void twin_table(GLOBAL const u64 *RESTRICT pattern, u32 w, u32 slots, SHARED u64 *marks, SHARED u32 *keys,
-                       SHARED u32 *columns, u32 lane, u32 team, SHARED u32 *scan)
+/* Makes the hash table of a pattern, and the list of its columns, relative to the first column of its first
+ * word.  marks[slot]: the number of columns in the words before, above the mask of the word. */
+INLINE void twin_table(GLOBAL const u64 *RESTRICT pattern, u32 w, u32 slots, SHARED u64 *marks,
+                       SHARED u32 *keys, SHARED u32 *columns, u32 lane, u32 team, SHARED u32 *scan)
 {
     u32 sum = 0;
     for (u32 s = lane; s < slots; s += team) keys[s] = NOTHING32;
@@ -444,7 +448,7 @@ INLINE u32 twin_place(SHARED const u64 *marks, SHARED const u32 *keys, u32 slots
     return (u32)(mark >> 32) + popcount32((u32)mark & ((1u << (column & 31u)) - 1u));
 }
 
-/* A column of a bundle of B, and its values. */
+/* A column of a bundle of B and its values. */
 typedef struct twin_item { idx_t column; val_t v[TWIN_MOST]; bool on; } twin_item;
 
 INLINE twin_item twin_fetch(u32 step, ptr_t b, u32 j, GLOBAL const idx_t *RESTRICT b_col,
@@ -462,7 +466,7 @@ INLINE twin_item twin_fetch(u32 step, ptr_t b, u32 j, GLOBAL const idx_t *RESTRI
     return x;
 }
 
-/* The factors of A that a bundle of B needs. */
+/* Loads the values of A that a bundle of B is multiplied by. */
 INLINE void twin_factors(u32 high, u32 deep, SHARED const val_t *factors, val_t a[TWIN_MOST][TWIN_MOST])
 {
     UNROLL for (u32 i = 0; i < TWIN_MOST; i++)
@@ -470,7 +474,7 @@ INLINE void twin_factors(u32 high, u32 deep, SHARED const val_t *factors, val_t 
             if (i < high && k < deep) a[i][k] = factors[i * TWIN_FACTORS + k];
 }
 
-/* Its products with `high` rows of A, each sum in the order of A; a: their factors, n apart their sums. */
+/* Adds the products of a column with `high` rows of A, in the order of A; their sums are n apart. */
 INLINE void twin_add(u32 high, u32 deep, val_t a[TWIN_MOST][TWIN_MOST], SHARED val_t *sum, u32 n,
                      const val_t *v)
 {
@@ -483,7 +487,7 @@ INLINE void twin_add(u32 high, u32 deep, val_t a[TWIN_MOST][TWIN_MOST], SHARED v
         }
 }
 
-/* The products of a batch. The next columns and values are on their way while these are added. */
+/* The products of a batch.  The next columns and values are loaded while these products are added. */
 INLINE void twin_walk(u32 here, idx_t from, u32 high, u32 lane, u32 team, GLOBAL const idx_t *RESTRICT b_col,
                       GLOBAL const val_t *RESTRICT b_val, SHARED const ptr_t *begins, SHARED const u32 *steps,
                       SHARED const val_t *factors, SHARED const u64 *marks, SHARED const u32 *keys, u32 slots,
@@ -518,10 +522,10 @@ INLINE void twin_walk(u32 here, idx_t from, u32 high, u32 lane, u32 team, GLOBAL
     }
 }
 
-/* Bundles list[first], list[first + step], ... */
-KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_listed, u32 next_listed, u32 team_log2,
-                  u32 bytes, GLOBAL const u32 *RESTRICT lists, GLOBAL const u32 *RESTRICT sizes,
-                  GLOBAL const u64 *RESTRICT patterns,
+/* Computes the bundles lists[first], lists[first + step], ... (step is 1 or -1). */
+KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_bundle, u32 step,
+                  u32 team_log2, u32 bytes, GLOBAL const u32 *RESTRICT lists,
+                  GLOBAL const u32 *RESTRICT sizes, GLOBAL const u64 *RESTRICT patterns,
                   GLOBAL const u32 *RESTRICT a_firsts, GLOBAL const u32 *RESTRICT b_firsts,
                   GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
                   GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
@@ -541,8 +545,8 @@ KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_
     SHARED ptr_t *begins = all_begins + TWIN_BATCH * mine;
 
     for (u64 g = (u64)block_id() * teams + mine; g < count; g += (u64)block_count() * teams) {
-        const u32 r = lists[first_listed + (u32)g * next_listed], high = twin_rows(a_firsts, r, rows);
-        const u32 n = sizes[TWIN_WORDS_OF * r], w = sizes[TWIN_WORDS_OF * r + 1u], at = sizes[TWIN_WORDS_OF * r + 2u];
+        const u32 r = lists[first_bundle + (u32)g * step], high = twin_rows(a_firsts, r, rows);
+        const u32 n = sizes[TWIN_WORDS_OF * r], w = sizes[TWIN_WORDS_OF * r + 1u];
         const u32 slots = TWIN_TABLE(w);
         const ptr_t begin = a_ptr[r], end = a_ptr[r + 1];
         const u32 entries = (u32)(end - begin);
@@ -550,7 +554,8 @@ KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_
         SHARED u32 *keys = (SHARED u32 *)(marks + slots);
         SHARED val_t *sums = (SHARED val_t *)((SHARED u32 *)marks + TWIN_TABLE_WORDS(w));
         SHARED u32 *columns = (SHARED u32 *)sums;       /* before there are sums */
-        twin_table(patterns + at, w, slots, marks, keys, columns, lane, team, scan);
+        twin_table(patterns + sizes[TWIN_WORDS_OF * r + 2u], w, slots, marks, keys, columns, lane, team,
+                   scan);
         for (u32 i = 0; i < high; i++) {
             const ptr_t to = c_ptr[r + i];
             for (u32 j = lane; j < n; j += team) c_col[to + j] = from + (idx_t)columns[j];
@@ -566,7 +571,8 @@ KERNEL_FOR(CREW_BLOCKS(3), twin_fill)(SHARED_ARG u32 count, u32 rows, u32 first_
                 for (u32 x = lane; x < more; x += team)
                     factors[i * TWIN_FACTORS + x] = a_val[first + (ptr_t)i * entries + x];
             CREW_SYNC(team);
-            twin_walk(here, from, high, lane, team, b_col, b_val, begins, steps, factors, marks, keys, slots, sums, n);
+            twin_walk(here, from, high, lane, team, b_col, b_val, begins, steps, factors, marks, keys, slots,
+                      sums, n);
         }
         CREW_SYNC(team);
         for (u32 i = 0; i < high; i++) {

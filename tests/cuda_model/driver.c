@@ -361,11 +361,11 @@ CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
     bool pinned = memory_holds(PINNED_MEMORY, -1, at, 1) || memory_holds(LOCKED_MEMORY, -1, at, 1);
     bool on_device = memory_holds(DEVICE_MEMORY, -1, at, 1);
     if (!pinned && !on_device) LEAVE(INVALID_VALUE);
-    int device = 0;
-    while (on_device && !memory_holds(DEVICE_MEMORY, device, at, 1)) device++;
+    int ordinal = 0;
+    while (on_device && !memory_holds(DEVICE_MEMORY, ordinal, at, 1)) ordinal++;
     if (attribute == MEMORY_TYPE) *(unsigned *)value = pinned ? 1 : 2;
     else if (attribute == IS_MANAGED) *(unsigned *)value = 0;
-    else if (attribute == DEVICE_ORDINAL) *(int *)value = device;
+    else if (attribute == DEVICE_ORDINAL) *(int *)value = ordinal;
     else LEAVE(INVALID_VALUE);
     LEAVE(CUDA_OK);
 }
