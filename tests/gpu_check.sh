@@ -13,6 +13,7 @@
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
 #   GPU_CHECK_ANCHORS        a .csv with times of other libraries to compare with
 #   GPU_CHECK_SPMM_ANCHORS   the same for SpMM; then only its matrices of the folder are measured
+#   GPU_CHECK_HOST           matrices to multiply from host to host (those of products)
 #   GPU_CHECK_WAYS           policies measured by bench_gpu (every policy)
 #   GPU_CHECK_SPMM_WAYS      policies measured by bench_gpu_spmm (auto)
 #   GPU_CHECK_AT_ONCE        number of device tests to run in parallel (8); for CPU tests, which run before,
@@ -307,10 +308,12 @@ if wanted measures; then
     fi
     anchors=()
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
-    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
-        "${matrices[@]}" || wrong=1
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" --plans \
+        ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" "${matrices[@]}" || wrong=1
+    "$bench" --device "$first" --ways auto --plans --type f32 --no-cusparse --pieces "$pieces" "${matrices[@]}" || wrong=1
     say "products from host to host"
-    "$bench" --device "$first" --host --pieces "$pieces" "${matrices[@]}" || wrong=1
+    # shellcheck disable=SC2086  # a folder, or several recipes
+    "$bench" --device "$first" --host --pieces "$pieces" ${GPU_CHECK_HOST:-"${matrices[@]}"} || wrong=1
     say "sparse times dense"
     anchors=()
     [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")

@@ -365,7 +365,8 @@ tulle_status tl_twins_fill(tl_product *p)
                          TL_U32(tl_log2_up(s.team)), TL_U32(w->room[i]), TL_MEM(w->lists), TL_MEM(w->sizes),
                          TL_MEM(w->patterns), TL_MEM(w->a_firsts), TL_MEM(w->b_firsts), TL_MEM(p->A.ptr),
                          TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col),
-                         TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+                         TL_MEM(p->B.val), TL_MEM(p->lo), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
+                         TL_MEM(p->c_val)};
         TRY(tl_product_launch(p, p->types, need, (w->groups[i] + each - 1) / each, s.threads, s.shared,
                               lane++, args, TL_COUNT(args)));
     }

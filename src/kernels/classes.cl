@@ -100,8 +100,8 @@
 #define TWIN_LEFT        2
 #define TWIN_OF_B        3      /* words of the bundles of B */
 #define TWIN_LISTS       4
-/* Three words for each bundle, at its first row: entries of each of its rows of C, words of its pattern, their
- * position among the patterns. */
+/* Three words for each bundle, at its first row: entries of each of its rows of C, words of its pattern,
+ * their position among the patterns. */
 #define TWIN_WORDS_OF    3
 #define TWIN_SLOTS       512    /* of the counting hash table: a mask and the number of a word each */
 #define TWIN_SUB         8u     /* threads that take the words of a bundle of B */
