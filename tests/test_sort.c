@@ -6,6 +6,7 @@
  * column more; the first and the last column there is; every type; plans; small limits; the end of B.  Bit for
  * bit, with values whose sums depend on the order. */
 #define _GNU_SOURCE
+#include "cpu/cpu.h"
 #include "stencil_help.h"
 
 enum { MOST = 300, LENGTHS = 12, EACH = 32 };
@@ -198,5 +199,25 @@ static void one_column_in_the_order_of_a(void)
     tulle_ctx_free(ctx);
 }
 
+/* A window of 12,000 columns is dense for the policy, but where a network sorts the row, that is faster. */
+static void networks_are_chosen_where_they_are_faster(void)
+{
+    const ref_types t = some_types[0];
+    tulle_ctx *ctx = ctx_with(1);
+    const bool network = strcmp(tl_cpu_isa(), "base") != 0;
+    ref A = rows_with_every_number(8, 1, t), B = short_rows(12000, 1, t);
+    ref want = ref_product(&A.view, &B.view);
+    product_is(ctx, &A.view, &B.view, NULL, &want.view, "auto");
+    CHECK(network ? rows_sorted(ctx) > 100 : rows_sorted(ctx) == 0, "%s: %" PRId64 " rows sorted", tl_cpu_isa(),
+          rows_sorted(ctx));
+    product_is(ctx, &A.view, &B.view, &(tulle_options){.accumulator = "dense"}, &want.view, "dense");
+    CHECK(rows_sorted(ctx) == 0, "%" PRId64 " rows sorted, not dense", rows_sorted(ctx));
+    plan_with(ctx, &A.view, &B.view, NULL, &want, "a plan");
+    ref_free(&want);
+    ref_free(&A);
+    ref_free(&B);
+    tulle_ctx_free(ctx);
+}
+
 TEST_MAIN(TEST(every_number_of_products), TEST(nothing_is_touched_behind_the_last_entry), TEST(small_limits),
-          TEST(one_column_in_the_order_of_a))
+          TEST(one_column_in_the_order_of_a), TEST(networks_are_chosen_where_they_are_faster))

@@ -101,6 +101,13 @@ INLINE void keys_interleave(keys x, keys y, keys *low, keys *high)
 #if HAVE_NETWORK
 enum { NETWORK = 16 * WAYS };           /* keys at most */
 
+/* Up to so many products: the widest window for which dense is as fast, measured (bench/README.md). */
+#if WAYS_512
+static const tl_rule network_rules[] = {{64, 8 << 10, TL_SORT}, {NETWORK, 4 << 10, TL_SORT}};
+#else
+static const tl_rule network_rules[] = {{NETWORK, 8 << 10, TL_SORT}};
+#endif
+
 /* ---- the network for V registers */
 
 INLINE void compare(keys *x, keys *y)
