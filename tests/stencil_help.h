@@ -18,10 +18,11 @@ static inline int64_t rows_again(tulle_ctx *ctx)
     return 0;
 }
 
-static inline void plan_is(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const ref *want, const char *name)
+static inline void plan_with(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_options *o,
+                             const ref *want, const char *name)
 {
     tulle_plan *plan = NULL;
-    REQUIRE(tulle_plan_create(ctx, A, B, NULL, &plan) == TULLE_OK, "%s: %s", name, tulle_ctx_error(ctx));
+    REQUIRE(tulle_plan_create(ctx, A, B, o, &plan) == TULLE_OK, "%s: %s", name, tulle_ctx_error(ctx));
     tulle_csr C = tulle_plan_pattern(plan);
     void *values = malloc((size_t)C.nnz * ref_value_size(C.val_type) + 1);
     for (int i = 0; i < 2; i++)
@@ -30,6 +31,11 @@ static inline void plan_is(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
     CHECK(ref_same(&C, &want->view, name), "%s", "the plan's values are wrong");
     free(values);
     tulle_plan_free(plan);
+}
+
+static inline void plan_is(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const ref *want, const char *name)
+{
+    plan_with(ctx, A, B, NULL, want, name);
 }
 
 /* A copy of an array that ends at the end of a page, before an inaccessible page. */

@@ -27,6 +27,7 @@ typedef struct tl_job {
     const uint8_t   *a_like, *b_like;   /* of profile; NULL: none */
     bool             twins, stencils;   /* there are enough of them to look for */
     bool             repeats, ones;      /* row patterns repeat; each row of B has one entry */
+    bool             networks;          /* rows may be sorted for which the policy says dense */
     bool             far;               /* B exceeds the cache: prefetch its rows */
     int64_t          a_nnz, b_nnz, b_longest;   /* entries; length of the longest row of B in use */
     bool             drop_zeros;

@@ -87,6 +87,7 @@ tl_job tl_job_make(const tulle_csr *A, const tulle_csr *B, const tl_recipe *reci
                     && (choice ? !p->repeats && p->a_shifted * 4 > A->rows && p->b_shifted * 4 > B->rows
                                : stencil),
         .ones = p->b_length == 1,
+        .networks = choice && recipe->alike,
         .far = (uint64_t)B->nnz * (tl_index_size(B->idx_type) + tl_type_size(B->val_type)) > 2u << 20,
         .a_nnz = A->nnz,
         .b_nnz = B->nnz,

@@ -130,8 +130,8 @@ INLINE void scatter_row(const mode m, const shape sh, const bool blocks, const i
     }
 }
 
-/* Writes the columns first + (set bits of mask).  They are written four at a time, so up to three too many:
- * the array must have TL_SLACK more entries, unless `exact`. */
+/* Writes the columns first + (set bits of mask).  They are written four at a time, so up to three too many,
+ * which may exceed the largest index: the array must have TL_SLACK more entries, unless `exact`. */
 INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count, bool exact)
 {
     if (exact) {
@@ -140,7 +140,7 @@ INLINE void put_columns(idx *restrict col, idx first, uint64_t mask, int count, 
     }
     for (int k = 0; k < count; k += 4)
         for (int i = 0; i < 4; i++) {
-            col[k + i] = first + (idx)__builtin_ctzll(mask | (uint64_t)1 << 63);
+            col[k + i] = (idx)((uint64_t)first + (uint64_t)__builtin_ctzll(mask | (uint64_t)1 << 63));
             mask &= mask - 1;
         }
 }

@@ -23,29 +23,37 @@ INLINE const idx *b_cols(const tl_job *job) { return job->b.col; }
 INLINE const val *b_vals(const tl_job *job) { return job->b.val; }
 INLINE const val *a_vals(const tl_job *job) { return job->a.val; }
 
-/* The beginning of the row of B for the entry of A that is `near` after k.  The row pointer that this reads
- * was prefetched `far` - `near` entries earlier. */
-INLINE int64_t row_ahead(const shape sh, const tl_job *job, int64_t k, const int near, const int far)
+/* The beginning of the row of B for the entry of A that is `near` after k, and unless `last` is NULL, its
+ * last entry, but at most the eighth.  The row pointer that this reads was prefetched `far` - `near` entries
+ * earlier. */
+INLINE int64_t row_ahead(const shape sh, const tl_job *job, int64_t k, const int near, const int far,
+                         int64_t *last)
 {
+    if (last) *last = 0;
     if (k + far >= job->a_nnz) return 0;
-    int64_t later = col_at(sh, &job->a, k + far);
+    int64_t later = col_at(sh, &job->a, k + far), j = col_at(sh, &job->a, k + near);
     __builtin_prefetch((const char *)job->b.ptr + later * (sh == ANY && job->b.ptr64 ? 8 : 4));
-    return ptr_at(sh, &job->b, col_at(sh, &job->a, k + near));
+    int64_t begin = ptr_at(sh, &job->b, j), length = ptr_at(sh, &job->b, j + 1) - begin;
+    if (last) *last = begin + (length < 8 ? length : 8) - (length > 0);
+    return begin;
 }
 
-/* Prefetches the rows of B of the next entries of A into the L1 cache. */
+/* Prefetches the rows of B of the next entries of A into the L1 cache: a short row may lie in two cache
+ * lines; the rest of a long one is fetched in advance by the processor itself. */
 INLINE void fetch_ahead(const shape sh, const tl_job *job, int64_t k)
 {
-    int64_t row = row_ahead(sh, job, k, 12, 28);
+    int64_t last, row = row_ahead(sh, job, k, 12, 28, &last);
     __builtin_prefetch(b_cols(job) + row);
+    __builtin_prefetch(b_cols(job) + last);
     if (job->b.val) __builtin_prefetch(b_vals(job) + row);
+    if (job->b.val) __builtin_prefetch(b_vals(job) + last);
 }
 
 /* Prefetches the rows needed much later into the L2 cache: where an entry of A takes few instructions, the
  * latency of memory is that of a hundred entries. */
 INLINE void fetch_far_ahead(const shape sh, const tl_job *job, int64_t k)
 {
-    int64_t row = row_ahead(sh, job, k, 192, 224);
+    int64_t row = row_ahead(sh, job, k, 192, 224, NULL);
     __builtin_prefetch(b_cols(job) + row, 0, 2);
     __builtin_prefetch(b_vals(job) + row, 0, 2);
 }

@@ -36,7 +36,7 @@ INLINE int64_t by_hash(const mode m, const tl_job *job, tl_scratch *s, const row
     }
     for (int64_t i = 0; i < n; i++) key[item_number(x[i])] = -1;
     if (m == SYMBOLIC && !o.col) return n;
-    const item *sorted = sort_items(s, n);
+    const item *sorted = sort_items(s, n, r->hi - r->lo);
     for (int64_t i = 0; i < n; i++) {
         o.col[i] = (idx)(r->lo + item_column(sorted[i]));
         if (m != SYMBOLIC) o.val[i] = sum[item_number(sorted[i])];

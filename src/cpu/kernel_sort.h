@@ -2,11 +2,12 @@
  *
  * kernel_sort.h - the accumulator "sort", and the sort that "hash" and "window" use.
  *
- * Each product is an item (column, number).  The rows of B are sorted already, so they are merged pairwise
+ * Short rows are sorted in registers where the processor has vectors for it (kernel_network.h).  Otherwise
+ * each product is an item (column, number): the rows of B are sorted already, so they are merged pairwise
  * without branches; then the products of equal columns are added in the order of their numbers. */
 #ifndef TL_KERNEL_SORT_H
 #define TL_KERNEL_SORT_H
-#include "cpu/kernel_gather.h"
+#include "cpu/kernel_network.h"
 
 /* A sort item orders by column, then by number; both are unsigned offsets. */
 #if WIDTH == 32
@@ -71,36 +72,24 @@ static const item *merge_runs(item *x, item *y, int32_t *run, int64_t runs)
     return x + run[0];
 }
 
-/* Sorts a few items.  With vectors, the position of each is the number of smaller ones, found by comparisons
- * without unpredictable branches; up to seven items after x are overwritten.  Without vectors, insertion
- * sort. */
-#if defined(__AVX2__) && WIDTH == 32
-enum { SHORT = 40, RUN = 16 };
-INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
+/* Items in any order are sorted in runs, which are then merged: runs of eight, by insertion, or where
+ * kernel_network.h can sort their columns, of many more. */
+enum { RUN = 8 };
+
+/* The length of these runs for n items of columns 0..range. */
+INLINE int64_t run_length(int64_t n, int64_t range)
 {
-    for (int64_t i = n; i < ((n + 7) & ~(int64_t)7); i++) x[i] = item_last();
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rank = 0;
-#if defined(__AVX512F__)
-        __m512i p = _mm512_set1_epi64(x[i]);
-        for (int64_t j = 0; j < n; j += 8)
-            rank += __builtin_popcount(_mm512_cmpgt_epi64_mask(p, _mm512_loadu_si512(x + j)));
+#if HAVE_NETWORK
+    int bits = number_bits(n < 1 ? 1 : n < NETWORK ? n : NETWORK);
+    while (bits > 3 && range >> (32 - bits) != 0) bits--;
+    return (int64_t)1 << bits;
 #else
-        __m256i p = _mm256_set1_epi64x(x[i]), sum = _mm256_setzero_si256();
-        for (int64_t j = 0; j < n; j += 8) {
-            const __m256i *v = (const __m256i *)(const void *)(x + j);
-            sum = _mm256_sub_epi64(sum, _mm256_cmpgt_epi64(p, _mm256_loadu_si256(v)));
-            sum = _mm256_sub_epi64(sum, _mm256_cmpgt_epi64(p, _mm256_loadu_si256(v + 1)));
-        }
-        __m128i two = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        rank = _mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1);
+    (void)n, (void)range;
+    return RUN;
 #endif
-        y[rank] = x[i];
-    }
 }
-#else
-enum { SHORT = 8, RUN = 8 };
-INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
+
+INLINE void sort_few(const item *restrict x, int64_t n, item *restrict y)
 {
     for (int64_t i = 0; i < n; i++) {
         int64_t j = i;
@@ -108,20 +97,33 @@ INLINE void sort_few(item *restrict x, int64_t n, item *restrict y)
         y[j] = x[i];
     }
 }
-#endif
 
-/* Sorts items in any order; returns the first item of the result. */
-static const item *sort_items(tl_scratch *s, int64_t n)
+/* Sorts a run of at most `most` items; those of one column are in order already. */
+INLINE void sort_run(const item *restrict x, int64_t n, int64_t most, item *restrict y)
 {
+#if HAVE_NETWORK
+    if (most > RUN) {
+        uint32_t key[NETWORK + WAYS] __attribute__((aligned(64))), last = (uint32_t)most - 1;
+        for (int64_t i = 0; i < n; i++) key[i] = (uint32_t)item_column(x[i]) * (uint32_t)most + (uint32_t)i;
+        sort_keys(key, n);
+        for (int64_t i = 0; i < n; i++) y[i] = x[key[i] & last];
+        return;
+    }
+#endif
+    (void)most;
+    sort_few(x, n, y);
+}
+
+/* Sorts items of columns 0..range; those of one column are in order already.  Returns the first item of the
+ * result. */
+static const item *sort_items(tl_scratch *s, int64_t n, int64_t range)
+{
+    const int64_t most = run_length(n, range);
     item *x = s->item[0], *y = s->item[1];
     int64_t runs = 0;
-    if (n <= SHORT) {
-        sort_few(x, n, y);
-        return y;
-    }
-    for (int64_t from = 0; from < n; from += RUN, runs++) {
-        int64_t length = n - from < RUN ? n - from : RUN, to = from + runs;
-        sort_few(x + from, length, y + to);
+    for (int64_t from = 0; from < n; from += most, runs++) {
+        int64_t length = n - from < most ? n - from : most, to = from + runs;
+        sort_run(x + from, length, most, y + to);
         s->run[2 * runs] = (int32_t)to;
         s->run[2 * runs + 1] = (int32_t)length;
     }
@@ -150,14 +152,22 @@ INLINE int64_t compress(const mode m, const item *restrict x, int64_t n, const v
     return k + 1;
 }
 
+/* A row of A needs b_rows rows of B, which are merged; but where they are much shorter than the runs that
+ * sort_items() begins with, that is faster. */
 INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row *r, out o)
 {
+    const int64_t range = r->hi - r->lo, most = run_length(r->products, range);
+#if HAVE_NETWORK
+    if (network_fits(r->products, range))
+        return m == SYMBOLIC ? network_symbolic(job, s, r, o)
+             : m == FUSED    ? network_fused(job, s, r, o) : network_numeric(job, s, r, o);
+#endif
     const idx *restrict col = b_cols(job);
     const val *restrict b = b_vals(job);
     item *restrict x = s->item[0];
     val *restrict product = s->product;
     int64_t n = 0, runs = 0;
-    int gap = r->products <= SHORT && r->b_rows > 4 ? 0 : 1;        /* 0: few items, sorted without merging */
+    const int gap = (r->products + most - 1) / most * 2 < r->b_rows ? 0 : 1;    /* 0: sort_items() */
     for (int64_t i = 0; i < r->count; i++) {
         const tl_stretch *t = &s->stretch[i];
         for (int q = 0; q < (m == SYMBOLIC ? 1 : t->rows); q++, runs++) {
@@ -171,7 +181,7 @@ INLINE int64_t by_sort(const mode m, const tl_job *job, tl_scratch *s, const row
             }
         }
     }
-    const item *sorted = gap ? merge_runs(x, s->item[1], s->run, runs) : sort_items(s, n);
+    const item *sorted = gap ? merge_runs(x, s->item[1], s->run, runs) : sort_items(s, n, range);
     return compress(m, sorted, n, product, r->lo, o);
 }
 

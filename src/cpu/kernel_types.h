@@ -40,6 +40,13 @@
 #endif
 #define NOINLINE __attribute__((noinline))
 
+/* Before a loop of a constant number of steps, at most 16. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #if KIND == 1
 typedef float val;
 #elif KIND == 2

@@ -55,7 +55,7 @@ static int64_t window(const mode m, const tl_job *job, tl_scratch *s, int64_t a_
         return n;
     }
     if (products <= s->items) {
-        const item *x = sort_items(s, products);
+        const item *x = sort_items(s, products, hi - 1 - lo);
         return m == SYMBOLIC ? compress(SYMBOLIC, x, products, NULL, lo, o)
                              : compress(FUSED, x, products, s->product, lo, o);
     }

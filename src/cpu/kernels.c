@@ -4,7 +4,7 @@
  *
  * The build compiles this file once for each value type (TL_VAL), index type (TL_IDX) and instruction
  * set (TL_ISA).  Everything per product is inlined and branch-free where it can be.  A row is gathered
- * (kernel_gather.h), tl_choose() picks an accumulator by its products and window, and the accumulator, one
+ * (kernel_gather.h), choose() picks an accumulator by its products and window, and the accumulator, one
  * kernel_*.h each, writes it out sorted.
  *
  * With every accumulator an entry is (((0 + p1) + p2) + ...) in the order of the row of A: the results are
@@ -34,12 +34,29 @@ INLINE void note(tl_scratch *s, tl_accumulator acc, int64_t rows, int64_t produc
     s->products[acc] += products;
 }
 
+/* The accumulator that the policy has for the row, or sort instead of dense where the processor sorts faster
+ * than the policy assumes; but not in the numeric step, which knows the columns: there dense is faster. */
+INLINE tl_accumulator choose(const mode m, const tl_job *job, const row *r, int64_t span)
+{
+    const tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
+#if HAVE_NETWORK
+    if (m != NUMERIC && job->networks && acc == TL_DENSE && network_fits(r->products, span)) {
+        const tl_rule *rule = network_rules;
+        while (r->products > rule->max_products) rule++;
+        if (span > rule->dense_span) return rule->wide;
+    }
+#else
+    (void)m;
+#endif
+    return acc;
+}
+
 /* Computes one row; where its accumulator cannot, window() does. */
 INLINE int64_t one_row(const mode m, const shape sh, const tl_job *job, tl_scratch *s, const row *r,
                        int64_t known, out o)
 {
     int64_t span = r->hi - r->lo + 1;
-    tl_accumulator acc = tl_choose(job->recipe, r->b_rows, r->products, span);
+    tl_accumulator acc = choose(m, job, r, span);
     if ((acc == TL_SORT || acc == TL_HASH) && r->products + r->b_rows > s->items) acc = TL_DENSE;
     note(s, acc, 1, r->products);
     switch (acc) {

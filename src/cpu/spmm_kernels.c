@@ -21,11 +21,6 @@ typedef float real;
 typedef double real;
 #define KIND_REAL 8
 #endif
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
 
 enum {
     AHEAD = 12,                         /* prefetch distance for rows of X, in entries of A    */
