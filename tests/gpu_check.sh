@@ -16,7 +16,7 @@
 #   GPU_CHECK_HOST           matrices to multiply from host to host (those of products)
 #   GPU_CHECK_WAYS           policies measured by bench_gpu (every policy)
 #   GPU_CHECK_SPMM_WAYS      policies measured by bench_gpu_spmm (auto)
-#   GPU_CHECK_AT_ONCE        number of device tests to run in parallel (8); for CPU tests, which run before,
+#   GPU_CHECK_AT_ONCE        number of tests of a device to run in parallel (3); for CPU tests, which run before,
 #                            JOBS
 #   GPU_CHECK_SECONDS        a time limit: device tests and sanitizers that have not finished so many seconds
 #                            after the start are stopped and listed as left out; check_record.sh refuses such
@@ -153,17 +153,17 @@ first_ones() {                  # the most informative tests, then the longest, 
         awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
 }
 
-# Several tests run in parallel, on all devices: they are small, and spend much of their time on the host,
-# compiling kernels.  More would take longer, since contexts are created one after the other.  A test that
-# failed to get memory or a context while others ran (NVIDIA's OpenCL frees sub-buffers only at the end) is
-# repeated alone, and only that result counts.
+# Few tests run in parallel: processes that share a GPU take turns on it, and those of many small products, which
+# wait for the device most of the time, take ten times as long beside eight others as alone.  A test that failed
+# to get memory or a context while others ran (NVIDIA's OpenCL frees sub-buffers only at the end) is repeated
+# alone, and only that result counts.
 time_for() {                    # time_for MOST: the seconds a command may take
     local left=$((${GPU_CHECK_SECONDS:-100000} - SECONDS))
     [ $left -ge 1 ] || left=1
     echo $((left < $1 ? left : $1))
 }
 no_time() { [ -n "${GPU_CHECK_SECONDS:-}" ] && [ "$1" -eq 124 ] && [ $SECONDS -ge "$GPU_CHECK_SECONDS" ]; }
-at_once=${GPU_CHECK_AT_ONCE:-8}         # of each device; OpenCL refuses contexts beside many others
+at_once=${GPU_CHECK_AT_ONCE:-3}         # of each device; OpenCL refuses contexts beside many others
 at_once_of() { case $1 in opencl*) echo $(((at_once + 1) / 2)) ;; *) echo "$at_once" ;; esac; }
 test_log() { echo "$work/test-${1%%:*}-$2"; }
 # Each gets processors of its own, so that threads of one do not wait for those of another.

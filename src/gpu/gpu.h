@@ -120,9 +120,9 @@ tulle_status tl_parcels_room(tl_base *b, tl_gpu *gpu);         /* allocates the 
  * when it returns. */
 tulle_status tl_parcel_send(tl_base *b, tl_gpu *gpu, tl_parcel *parcel, int lane, int64_t upto);
 tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* waits until pinned memory is not in use */
-/* A whole array, in the order of the queue or a lane, through pinned memory if that is faster.  The host's array
- * may change when send returns; what fetch brings is complete after a wait.  After a failure of fetch copies may
- * be under way. */
+/* A whole array, in the order of the queue or a lane, through pinned memory if that is faster.  The host's
+ * array may change when send returns; what fetch brings is complete after a wait.  After a failure of fetch
+ * copies may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
 /* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier

@@ -66,11 +66,13 @@ static uint64_t blocks_for(const tl_product *p, uint64_t rows, uint32_t each)
 
 /* ---- memory */
 
-/* Bits of A and of B; what is not wanted afterwards: counters, where the words of bundles of B are, and those
- * words.  Then a motif for all rows that are taken, entries and words of bundles, their first rows in two
- * halves, rows that are left; counters; patterns. */
-enum { A_FIRSTS, B_FIRSTS, COUNTS, TOTALS, PARTS, WORDS, BIT_PARTS };
+/* Three blocks.  Bits: where bundles of A and of B begin.  Only while they are looked for: counters, the
+ * positions of the words of bundles of B, and those words.  Rows: a motif for all rows that are used, sizes
+ * of bundles, lists of their first rows, the other rows, counters, patterns. */
+enum { A_FIRSTS, B_FIRSTS, BIT_PARTS };
+enum { COUNTS, TOTALS, PARTS, WORDS, LOOK_PARTS };
 enum { OF, SIZES, LISTS, REST, FOUND, PATTERNS, FIND_PARTS };
+typedef struct twin_parts { tl_dmem bits[BIT_PARTS], look[LOOK_PARTS], rows[FIND_PARTS]; } twin_parts;
 
 static uint64_t bundle_blocks(int64_t rows)
 {
@@ -98,11 +100,18 @@ static uint32_t words_room(const tl_product *p)
 static uint64_t lay_bits(const tl_product *p, tl_dmem part[BIT_PARTS])
 {
     const uint64_t a = bundle_blocks(p->rows), b = p->same ? 0 : bundle_blocks(p->request.B->rows);
-    const uint64_t bytes[BIT_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4, (a > b ? a : b) * 4, 256,
-                                       (uint64_t)p->request.B->rows * 8, (uint64_t)words_room(p) * 8};
+    const uint64_t bytes[BIT_PARTS] = {a * TL_TWIN_WORDS * 4, b * TL_TWIN_WORDS * 4};
     const uint64_t all = lay(p->twins.bits, bytes, BIT_PARTS, part);
     if (p->same) part[B_FIRSTS] = part[A_FIRSTS];
     return all;
+}
+
+static uint64_t lay_look(const tl_product *p, tl_dmem memory, tl_dmem part[LOOK_PARTS])
+{
+    const uint64_t a = bundle_blocks(p->rows), b = bundle_blocks(p->request.B->rows);
+    const uint64_t bytes[LOOK_PARTS] = {(a > b ? a : b) * 4, 256, (uint64_t)p->request.B->rows * 8,
+                                        (uint64_t)words_room(p) * 8};
+    return lay(memory, bytes, LOOK_PARTS, part);
 }
 
 /* Words of all patterns: bundles of three need a tenth to a half of one for an entry of A, single rows
@@ -178,8 +187,11 @@ done:
 static bool room_under_limit(tl_product *p)
 {
     const uint64_t limit = p->request.memory_limit, most = tl_product_most(p);
-    tl_dmem a[BIT_PARTS], b[FIND_PARTS];
-    return limit > most && limit - most >= tl_dmem_round(lay_bits(p, a)) + tl_dmem_round(lay_find(p, b));
+    const tl_dmem none = {0, 0};
+    twin_parts x;
+    return limit > most
+           && limit - most >= tl_dmem_round(lay_bits(p, x.bits)) + tl_dmem_round(lay_look(p, none, x.look))
+                                  + tl_dmem_round(lay_find(p, x.rows));
 }
 
 static bool enough(const tl_product *p)
@@ -198,36 +210,37 @@ static tl_size count_size(const tl_product *p)
     return tl_size_teams(p->gpu, TL_K_TWIN_COUNT, THREADS, team_of(p), TWIN_SLOTS * 8, 0);
 }
 
-static tulle_status look_at(tl_product *p, bool of_a, const tl_dmem part[BIT_PARTS])
+static tulle_status look_at(tl_product *p, bool of_a, const twin_parts *x)
 {
-    const tl_operand *x = of_a ? &p->A : &p->B;
+    const tl_operand *m = of_a ? &p->A : &p->B;
     const tl_caps *caps = &p->gpu->caps;
     const int64_t rows = of_a ? (int64_t)p->rows : p->request.B->rows;
     const int64_t nnz = of_a ? p->a_nnz : p->request.B->nnz;
     const uint32_t threads = caps->cpu ? THREADS_CPU : tl_least(caps->threads_block, THREADS_LOOK);
-    tl_arg args[] = {TL_U32(rows), TL_U32(tl_team_log2(p->gpu, nnz, rows)), TL_U64(nnz), TL_MEM(x->ptr),
-                     TL_MEM(x->col), TL_MEM(part[of_a ? A_FIRSTS : B_FIRSTS]), TL_MEM(part[COUNTS]),
-                     TL_MEM(part[TOTALS])};
+    tl_arg args[] = {TL_U32(rows), TL_U32(tl_team_log2(p->gpu, nnz, rows)), TL_U64(nnz), TL_MEM(m->ptr),
+                     TL_MEM(m->col), TL_MEM(x->bits[of_a ? A_FIRSTS : B_FIRSTS]), TL_MEM(x->look[COUNTS]),
+                     TL_MEM(x->look[TOTALS])};
     return tl_product_launch(p, p->types, TL_K_TWINS_LOOK, bundle_blocks(rows), threads, 0, 0, args,
                              TL_COUNT(args));
 }
 
 /* The words of the bundles of B, and from them the pattern of each bundle of C. */
-static tulle_status launch_count(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
+static tulle_status launch_count(tl_product *p, const twin_parts *x)
 {
     tulle_status status = TULLE_OK;
     const uint32_t threads = threads_of(p), most = tl_dynamic_bytes(&p->gpu->caps);
     const uint32_t b_rows = (uint32_t)p->request.B->rows;
     const tl_size s = count_size(p);
-    tl_arg words[] = {TL_U32(b_rows), TL_U32(words_room(p)), TL_MEM(bits[B_FIRSTS]), TL_MEM(p->B.ptr),
-                      TL_MEM(p->B.col), TL_MEM(part[FOUND]), TL_MEM(bits[PARTS]), TL_MEM(bits[WORDS])};
-    tl_arg list[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(part[FOUND]),
-                     TL_MEM(part[LISTS])};
+    tl_arg words[] = {TL_U32(b_rows), TL_U32(words_room(p)), TL_MEM(x->bits[B_FIRSTS]),
+                      TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(x->rows[FOUND]), TL_MEM(x->look[PARTS]),
+                      TL_MEM(x->look[WORDS])};
+    tl_arg list[] = {TL_U32(p->rows), TL_MEM(x->bits[A_FIRSTS]), TL_MEM(p->products), TL_MEM(x->rows[FOUND]),
+                     TL_MEM(x->rows[LISTS])};
     tl_arg count[] = {TL_U32(p->rows), TL_U32(tl_log2_up(s.team)), TL_U32(most), TL_U32(pattern_room(p)),
-                      TL_MEM(part[FOUND]), TL_MEM(part[LISTS]), TL_MEM(bits[A_FIRSTS]),
-                      TL_MEM(bits[B_FIRSTS]), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(bits[PARTS]),
-                      TL_MEM(bits[WORDS]), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->products),
-                      TL_MEM(part[SIZES]), TL_MEM(part[PATTERNS])};
+                      TL_MEM(x->rows[FOUND]), TL_MEM(x->rows[LISTS]), TL_MEM(x->bits[A_FIRSTS]),
+                      TL_MEM(x->bits[B_FIRSTS]), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(x->look[PARTS]),
+                      TL_MEM(x->look[WORDS]), TL_MEM(p->lo), TL_MEM(p->span), TL_MEM(p->products),
+                      TL_MEM(x->rows[SIZES]), TL_MEM(x->rows[PATTERNS])};
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_WORDS, blocks_for(p, b_rows, threads), threads, 0, 0, words,
                           TL_COUNT(words)));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_LIST, blocks_for(p, p->rows, threads), threads, 0, 0, list,
@@ -238,24 +251,24 @@ done:
     return status;
 }
 
-static tulle_status launch_find(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
+static tulle_status launch_find(tl_product *p, const twin_parts *x)
 {
     tulle_status status = TULLE_OK;
     const uint32_t threads = threads_of(p);
     const uint64_t blocks = blocks_for(p, p->rows, threads);
     /* for motif_take and motif_rest all rows have one motif, of number 0: a word behind the counters */
-    const tl_dmem zero = {part[FOUND].handle, part[FOUND].offset + TL_ALIGN};
-    tl_arg apply[] = {TL_U32(p->rows), TL_MEM(bits[A_FIRSTS]), TL_MEM(part[SIZES]), TL_MEM(p->products),
-                      TL_MEM(part[FOUND]), TL_MEM(part[OF]), TL_MEM(part[LISTS]), TL_MEM(p->sum[0])};
+    const tl_dmem zero = {x->rows[FOUND].handle, x->rows[FOUND].offset + TL_ALIGN};
+    tl_arg apply[] = {TL_U32(p->rows), TL_MEM(x->bits[A_FIRSTS]), TL_MEM(x->rows[SIZES]), TL_MEM(p->products),
+                      TL_MEM(x->rows[FOUND]), TL_MEM(x->rows[OF]), TL_MEM(x->rows[LISTS]), TL_MEM(p->sum[0])};
     tl_arg take[] = {TL_U32(p->rows), TL_MEM(p->A.ptr), TL_MEM(p->span), TL_MEM(p->limits[0]), TL_MEM(zero),
-                     TL_MEM(p->products), TL_MEM(part[OF]), TL_MEM(p->sum[0])};
-    tl_arg rest[] = {TL_U32(p->rows), TL_MEM(part[OF]), TL_MEM(p->products), TL_MEM(part[FOUND]),
-                     TL_MEM(part[REST])};
-    TRY(p->driver->fill(p->b, p->device, part[FOUND], 0, TL_ALIGN + 64));
-    TRY(p->driver->fill(p->b, p->device, bits[TOTALS], 0, 256));
-    TRY(look_at(p, true, bits));
-    if (!p->same) TRY(look_at(p, false, bits));
-    TRY(launch_count(p, bits, part));
+                     TL_MEM(p->products), TL_MEM(x->rows[OF]), TL_MEM(p->sum[0])};
+    tl_arg rest[] = {TL_U32(p->rows), TL_MEM(x->rows[OF]), TL_MEM(p->products), TL_MEM(x->rows[FOUND]),
+                     TL_MEM(x->rows[REST])};
+    TRY(p->driver->fill(p->b, p->device, x->rows[FOUND], 0, TL_ALIGN + 64));
+    TRY(p->driver->fill(p->b, p->device, x->look[TOTALS], 0, 256));
+    TRY(look_at(p, true, x));
+    if (!p->same) TRY(look_at(p, false, x));
+    TRY(launch_count(p, x));
     TRY(tl_product_launch(p, p->types, TL_K_TWIN_APPLY, blocks, threads, 0, 0, apply, TL_COUNT(apply)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_TAKE, blocks, threads, 0, 0, take, TL_COUNT(take)));
     TRY(tl_product_launch(p, p->types, TL_K_MOTIF_REST, blocks, threads, 0, 0, rest, TL_COUNT(rest)));
@@ -265,7 +278,7 @@ done:
     return status;
 }
 
-static void keep(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem part[FIND_PARTS])
+static void keep(tl_product *p, const twin_parts *x)
 {
     const uint64_t *t = p->note[0] + SUM_TWIN;
     tl_twins *w = &p->twins;
@@ -278,13 +291,13 @@ static void keep(tl_product *p, const tl_dmem bits[BIT_PARTS], const tl_dmem par
         w->groups[i] = (uint32_t)t[TWIN_GROUPS + i];
         w->room[i] = (uint32_t)t[TWIN_ROOM + i];
     }
-    w->a_firsts = bits[A_FIRSTS];
-    w->b_firsts = bits[B_FIRSTS];
-    w->of = part[OF];
-    w->sizes = part[SIZES];
-    w->lists = part[LISTS];
-    w->rest = part[REST];
-    w->patterns = part[PATTERNS];
+    w->a_firsts = x->bits[A_FIRSTS];
+    w->b_firsts = x->bits[B_FIRSTS];
+    w->of = x->rows[OF];
+    w->sizes = x->rows[SIZES];
+    w->lists = x->rows[LISTS];
+    w->rest = x->rows[REST];
+    w->patterns = x->rows[PATTERNS];
     tl_trace(p->b, "twins: %" PRId64 " of %" PRIu32 " rows in bundles, %" PRId64 " of %" PRIu64 " products",
              w->rows, p->rows, w->products, p->note[0][SUM_PRODUCTS]);
 }
@@ -295,15 +308,19 @@ static tulle_status look(tl_product *p)
     static const tl_kernel_id need[] = {TL_K_TWINS_LOOK, TL_K_TWIN_WORDS, TL_K_TWIN_LIST, TL_K_TWIN_COUNT,
                                         TL_K_TWIN_APPLY, TL_K_TWIN_GIVE, TL_K_TWIN_FILL, TL_K_MOTIF_TAKE,
                                         TL_K_MOTIF_REST};
-    tl_dmem bits[BIT_PARTS], part[FIND_PARTS];
+    tl_dmem words = {0, 0};
+    twin_parts x;
     TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
-    TRY(tl_dmem_alloc(p->b, p->gpu, lay_bits(p, bits), "first rows of bundles", &p->twins.bits));
-    TRY(tl_dmem_alloc(p->b, p->gpu, lay_find(p, part), "twins of rows", &p->twins.rows_memory));
-    lay_bits(p, bits);
-    lay_find(p, part);
-    TRY(launch_find(p, bits, part));
-    keep(p, bits, part);
+    TRY(tl_dmem_alloc(p->b, p->gpu, lay_bits(p, x.bits), "first rows of bundles", &p->twins.bits));
+    TRY(tl_dmem_alloc(p->b, p->gpu, lay_find(p, x.rows), "twins of rows", &p->twins.rows_memory));
+    TRY(tl_dmem_alloc(p->b, p->gpu, lay_look(p, words, x.look), "words of bundles of B", &words));
+    lay_bits(p, x.bits);
+    lay_look(p, words, x.look);
+    lay_find(p, x.rows);
+    TRY(launch_find(p, &x));
+    keep(p, &x);
 done:
+    tl_dmem_free(p->gpu, words);
     return status;
 }
 
