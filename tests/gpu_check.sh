@@ -148,10 +148,9 @@ first_ones() {                  # those that say the most, then those that take 
         awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
 }
 
-# Few tests run in parallel: processes that share a GPU take turns on it, and those of many small products, which
-# wait for the device most of the time, take ten times as long beside eight others as alone.  A test that failed
-# to get memory or a context while others ran (NVIDIA's OpenCL frees sub-buffers only at the end) is repeated
-# alone, and only that result counts.
+# Few tests run in parallel: processes that share a GPU take turns on it, which slows those of many small products
+# most, since they wait for the device all the time.  A test that failed to get memory or a context while others
+# ran (NVIDIA's OpenCL frees sub-buffers only at the end) is repeated alone, and only that result counts.
 time_for() {                    # time_for MOST: seconds that something may take
     local left=$((${GPU_CHECK_SECONDS:-100000} - SECONDS))
     [ $left -ge 1 ] || left=1

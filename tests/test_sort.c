@@ -7,7 +7,7 @@
  * bit, with values whose sums depend on the order. */
 #define _GNU_SOURCE
 #include "cpu/cpu.h"
-#include "stencil_help.h"
+#include "accumulator_help.h"
 
 enum { MOST = 300, LENGTHS = 12, EACH = 32 };
 
@@ -58,15 +58,6 @@ static ref rows_with_every_number(int longest, int times, ref_types t)
     return copy;
 }
 
-static int64_t rows_sorted(tulle_ctx *ctx)
-{
-    tulle_stats s;
-    tulle_ctx_stats(ctx, &s);
-    for (int k = 0; k < s.shares; k++)
-        if (strcmp(s.share[k].name, "sort") == 0) return s.share[k].rows;
-    return 0;
-}
-
 static void every_way(tulle_ctx *ctx, const ref *A, const ref *B, const char *name)
 {
     static const char *const names[] = {"sort", "hash", NULL};
@@ -74,8 +65,8 @@ static void every_way(tulle_ctx *ctx, const ref *A, const ref *B, const char *na
     for (int i = 0; i < 3; i++) {
         tulle_options o = {.accumulator = names[i]};
         product_is(ctx, &A->view, &B->view, &o, &want.view, name);
-        if (i == 0) CHECK(rows_sorted(ctx) > MOST / 2, "%s: %" PRId64 " rows sorted", name, rows_sorted(ctx));
-        plan_with(ctx, &A->view, &B->view, &o, &want, name);
+        if (i == 0) CHECK(rows_by(ctx, "sort") > MOST / 2, "%s: %" PRId64 " rows sorted", name, rows_by(ctx, "sort"));
+        plan_is(ctx, &A->view, &B->view, &o, &want, name);
         o.drop_zeros = 1;
         product_is(ctx, &A->view, &B->view, &o, &kept.view, name);
     }
@@ -133,21 +124,15 @@ static void nothing_is_touched_behind_the_last_entry(void)
             B.view.cols = 3 * n;
             ref want = ref_product(&A.view, &B.view);
             guarded col = guard(B.view.col_idx, (size_t)(3 * n) * index),
-                    val = guard(B.view.values, (size_t)(3 * n) * value),
-                    c = guard(want.view.values, (size_t)want.view.nnz * value);
+                    val = guard(B.view.values, (size_t)(3 * n) * value);
             tulle_csr view = B.view;
             view.col_idx = col.at;
             view.values = val.at;
             product_is(ctx, &A.view, &view, &sort, &want.view, "guarded");
-            tulle_plan *plan = NULL;
-            REQUIRE(tulle_plan_create(ctx, &A.view, &view, &sort, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-            memset(c.at, 0, (size_t)want.view.nnz * value);
-            CHECK(tulle_plan_run(plan, A.values, val.at, c.at) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-            tulle_csr C = tulle_plan_pattern(plan);
-            C.values = c.at;
-            CHECK(ref_same(&C, &want.view, "plan"), "%s, %d entries", ref_types_name(t), (int)n);
-            tulle_plan_free(plan);
-            unguard(col), unguard(val), unguard(c);
+            char name[64];
+            snprintf(name, sizeof name, "%s, %d entries", ref_types_name(t), (int)n);
+            plan_is(ctx, &A.view, &view, &sort, &want, name);
+            unguard(col), unguard(val);
             ref_free(&want);
             ref_free(&A);
             ref_free(&B);
@@ -162,17 +147,7 @@ static void small_limits(void)
         tulle_ctx *ctx = ctx_with(2);
         ref A = rows_with_every_number(8, 8, some_types[i]), B = short_rows(5000, 1, some_types[i]);
         ref want = ref_product(&A.view, &B.view);
-        int done = 0;
-        for (uint64_t limit = 64 << 20; limit > 1024; limit = limit / 4 * 3) {
-            const tulle_options o = {.memory_limit = limit, .accumulator = "sort"};
-            tulle_matrix *C = NULL;
-            if (tulle_multiply(ctx, &A.view, &B.view, &o, &C) != TULLE_OK) continue;
-            tulle_csr c = tulle_matrix_view(C);
-            CHECK(ref_same(&c, &want.view, "limit"), "limit %" PRIu64, limit);
-            tulle_matrix_free(C);
-            done++;
-        }
-        CHECK(done > 3, "%d limits were enough", done);
+        limits_give(ctx, &A, &B, &want, "sort", 64 << 20);
         ref_free(&want);
         ref_free(&A);
         ref_free(&B);
@@ -208,11 +183,11 @@ static void networks_are_chosen_where_they_are_faster(void)
     ref A = rows_with_every_number(8, 1, t), B = short_rows(12000, 1, t);
     ref want = ref_product(&A.view, &B.view);
     product_is(ctx, &A.view, &B.view, NULL, &want.view, "auto");
-    CHECK(network ? rows_sorted(ctx) > 100 : rows_sorted(ctx) == 0, "%s: %" PRId64 " rows sorted", tl_cpu_isa(),
-          rows_sorted(ctx));
+    CHECK(network ? rows_by(ctx, "sort") > 100 : rows_by(ctx, "sort") == 0, "%s: %" PRId64 " rows sorted", tl_cpu_isa(),
+          rows_by(ctx, "sort"));
     product_is(ctx, &A.view, &B.view, &(tulle_options){.accumulator = "dense"}, &want.view, "dense");
-    CHECK(rows_sorted(ctx) == 0, "%" PRId64 " rows sorted, not dense", rows_sorted(ctx));
-    plan_with(ctx, &A.view, &B.view, NULL, &want, "a plan");
+    CHECK(rows_by(ctx, "sort") == 0, "%" PRId64 " rows sorted, not dense", rows_by(ctx, "sort"));
+    plan_is(ctx, &A.view, &B.view, NULL, &want, "a plan");
     ref_free(&want);
     ref_free(&A);
     ref_free(&B);

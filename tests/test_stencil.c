@@ -5,7 +5,7 @@
  * lengths, lines that differ in one position, the end of B, plans, small limits.  Results are compared bit
  * for bit. */
 #define _GNU_SOURCE
-#include "stencil_help.h"
+#include "accumulator_help.h"
 
 enum { MOST = 40 };
 
@@ -64,10 +64,10 @@ static void product_of(tulle_ctx *ctx, const stencil *a, const stencil *b, int64
     char name[160];
     snprintf(name, sizeof name, "%s * %s, %" PRId64 " rows, %s", a->name, b->name, rows, ref_types_name(t));
     product_is(ctx, &A.view, &B.view, &forced, &want.view, name);
-    if (mostly) CHECK(rows_again(ctx) > rows / 2, "%s: %" PRId64 " rows as a stencil", name, rows_again(ctx));
+    if (mostly) CHECK(rows_by(ctx, "stencil") > rows / 2, "%s: %" PRId64 " rows as a stencil", name, rows_by(ctx, "stencil"));
     product_is(ctx, &A.view, &B.view, NULL, &want.view, name);
     product_is(ctx, &A.view, &B.view, &drop, &kept.view, name);
-    plan_is(ctx, &A.view, &B.view, &want, name);
+    plan_is(ctx, &A.view, &B.view, NULL, &want, name);
     ref_free(&want);
     ref_free(&kept);
     ref_free(&A);
@@ -152,8 +152,8 @@ static void lines_that_are_nearly_the_same(void)
             ref_fill(&B, REF_REALS, 6);
             ref want = ref_product(&A.view, &B.view);
             product_is(ctx, &A.view, &B.view, &forced, &want.view, "lines");
-            CHECK(rows_again(ctx) > ROWS / 2, "difference %d: %" PRId64 " rows", d, rows_again(ctx));
-            plan_is(ctx, &A.view, &B.view, &want, "lines");
+            CHECK(rows_by(ctx, "stencil") > ROWS / 2, "difference %d: %" PRId64 " rows", d, rows_by(ctx, "stencil"));
+            plan_is(ctx, &A.view, &B.view, NULL, &want, "lines");
             ref_free(&want);
             ref_free(&A);
             ref_free(&B);
@@ -178,17 +178,8 @@ static void nothing_is_touched_behind_the_last_entry(void)
             tulle_csr view = B.view;
             view.values = val.at;
             product_is(ctx, &A.view, &view, NULL, &want.view, b.name);
-            tulle_plan *plan = NULL;
-            REQUIRE(tulle_plan_create(ctx, &A.view, &view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-            guarded c = guard(want.view.values, (size_t)want.view.nnz * ref_value_size(want.view.val_type));
-            memset(c.at, 0, (size_t)want.view.nnz * ref_value_size(want.view.val_type));
-            CHECK(tulle_plan_run(plan, A.values, val.at, c.at) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-            tulle_csr C = tulle_plan_pattern(plan);
-            C.values = c.at;
-            CHECK(ref_same(&C, &want.view, "plan"), "%d entries", n);
-            tulle_plan_free(plan);
+            plan_is(ctx, &A.view, &view, NULL, &want, b.name);
             unguard(val);
-            unguard(c);
             ref_free(&want);
             ref_free(&A);
             ref_free(&B);
@@ -207,17 +198,7 @@ static void small_limits(void)
         const int64_t rows = 400, inner = rows + last_of(s), cols = inner + last_of(s);
         ref A = matrix_of(s, rows, inner, f64, 5), B = matrix_of(s, inner, cols, f64, 6);
         ref want = ref_product(&A.view, &B.view);
-        int done = 0;
-        for (uint64_t limit = 4 << 20; limit > 1024; limit = limit / 4 * 3) {
-            const tulle_options o = {.memory_limit = limit, .accumulator = "stencil"};
-            tulle_matrix *C = NULL;
-            if (tulle_multiply(ctx, &A.view, &B.view, &o, &C) != TULLE_OK) continue;
-            tulle_csr c = tulle_matrix_view(C);
-            CHECK(ref_same(&c, &want.view, "limit"), "limit %" PRIu64, limit);
-            tulle_matrix_free(C);
-            done++;
-        }
-        CHECK(done > 3, "%d limits were enough", done);
+        limits_give(ctx, &A, &B, &want, "stencil", 4 << 20);
         ref_free(&want);
         ref_free(&A);
         ref_free(&B);
