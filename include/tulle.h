@@ -260,7 +260,10 @@ typedef struct tulle_stats {
     tulle_stage stage[TULLE_MAX_STAGES];
     int         waits;            /* how often the host synchronized with a device */
     const char *policy, *device, *isa;
-    uint64_t    reserved[8];      /* zero                                    */
+    double      sec_upload;       /* products on a GPU: A and B from the host to the device, */
+    double      sec_download;     /* and C back, after the last kernel; 0 where it is less than 1 MiB:
+                                     then that is in sec_numeric             */
+    uint64_t    reserved[6];      /* zero                                    */
 } tulle_stats;
 
 /* Counts, memory and accumulators of a product, before it is computed. */
@@ -435,7 +438,9 @@ TULLE_API tulle_status tulle_csr_from_coo(tulle_ctx *ctx, int64_t rows, int64_t 
 TULLE_API tulle_status tulle_csr_apply(tulle_ctx *ctx, const tulle_csr *A, const void *x, void *y);
 
 /* A copy on the host or on the context's device, in the same types.  A matrix on a device can be used only
- * with the context that made it; like every matrix, it may be freed after that context. */
+ * with the context that made it (on CUDA with any context of that device); an array in the memory of another
+ * device is refused with TULLE_EINVAL, wherever one is given.  Like every matrix, it may be freed after its
+ * context. */
 TULLE_API tulle_status tulle_csr_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
                                       tulle_matrix **out);
 

@@ -56,6 +56,36 @@ TULLE_API const char  *tulle_merge_name(int i);
 TULLE_API tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *options,
                                          tulle_merge_result *result);
 
+/* What is measured of one product of policy delta on a GPU, for the decision tree of its local scheduling.
+ * The first index is the step, symbolic and numeric. */
+typedef struct tulle_delta_sample {
+    double      features[2][3];   /* density of C, its average and its longest row; before it is counted, of
+                                     its upper bounds                                         */
+    double      seconds[2][2];    /* without bins, with bins: the median                      */
+    uint64_t    reserved[4];      /* must be zero                                             */
+} tulle_delta_sample;
+
+typedef struct tulle_delta_score {
+    int         samples, right;   /* right: the tree's answer was the faster one              */
+    double      loss;             /* what it chose against the faster one, geometric mean; 1 is best */
+} tulle_delta_score;
+
+typedef struct tulle_delta_report {
+    int         nodes[2];         /* of the trees                                             */
+    tulle_delta_score train[2], validate[2];
+    uint64_t    reserved[4];      /* zero                                                     */
+} tulle_delta_report;
+
+/* Times a product of policy delta with bins and without.  A is multiplied by B so many times (0: 5) each
+ * way.  TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: C has no entries. */
+TULLE_API tulle_status tulle_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
+                                         tulle_delta_sample *sample);
+/* Grows decision trees for policy delta and writes them to a file.  There is one for each step, from two of
+ * three samples, judged by each third one; TULLE_DELTA_TREE names the file to products.  At least 3 samples,
+ * at most 4096. */
+TULLE_API tulle_status tulle_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count,
+                                         const char *path, tulle_delta_report *report);
+
 #ifdef __cplusplus
 }
 #endif

@@ -132,10 +132,12 @@ static void print_json(const options *o, const outcome *r)
     json_close(&j, '}');
     json_open(&j, "seconds", '{');
     json_num(&j, "compile", t->sec_compile);
+    json_num(&j, "upload", t->sec_upload);
     json_num(&j, "check", t->sec_check);
     json_num(&j, "analyze", t->sec_analyze);
     json_num(&j, "symbolic", t->sec_symbolic);
     json_num(&j, "numeric", t->sec_numeric);
+    json_num(&j, "download", t->sec_download);
     json_num(&j, "finish", t->sec_finish);
     json_num(&j, "total", t->sec_total);
     json_close(&j, '}');

@@ -273,6 +273,7 @@ typedef struct work {
 /* Prepares the operands of a pair: for a GPU they are checked, transposed and moved to it. */
 int  work_make(session *s, const pair *p, work *w);
 void work_free(work *w);
+int  tune_delta(const options *o);      /* of tune_delta.c */
 int  bench_merges(const options *o);
 int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);

@@ -63,7 +63,9 @@ void print_operand(const char *letter, const operand *a)
 
 void print_stages(const tulle_stats *t)
 {
-    const tulle_stage whole[] = {{"compile", t->sec_compile},   {"check", t->sec_check},
+    enum { OF_DEVICES = 3 };                    /* the first ones, which the CPU does not have */
+    const tulle_stage whole[] = {{"compile", t->sec_compile},   {"upload", t->sec_upload},
+                                 {"download", t->sec_download}, {"check", t->sec_check},
                                  {"analyze", t->sec_analyze},   {"symbolic", t->sec_symbolic},
                                  {"numeric", t->sec_numeric},   {"finish", t->sec_finish}};
     bool detailed = t->stages > 0;
@@ -74,7 +76,7 @@ void print_stages(const tulle_stats *t)
     printf("%-14s %14s\n", "stage", "ms");
     for (int i = 0; i < stages; i++) {
         rest -= stage[i].seconds;
-        bool device = t->threads == 0 || i == 0; /* the CPU has no compile stage */
+        bool device = t->threads == 0 || i < OF_DEVICES;
         if (!detailed && device && stage[i].seconds == 0) continue;
         printf("%-14s %14s %7s\n", stage[i].name, ms_text(ms, stage[i].seconds),
                percent_text(part, stage[i].seconds, t->sec_total));

@@ -233,7 +233,7 @@ static void print_json(const tuning *t)
     json_end(&j);
 }
 
-int run_tune(const options *o)
+static int tune_shapes(const options *o)
 {
     int code = END_OK;
     tuning t = {0};
@@ -257,4 +257,15 @@ done:
     operand_free(&t.a);
     session_close(&t.s);
     return code;
+}
+
+int run_tune(const options *o)
+{
+    const char *policy = o->product.policy ? o->product.policy : "ellr";
+    if (strcmp(policy, "delta") == 0) return tune_delta(o);
+    if (strcmp(policy, "ellr") != 0)
+        return complain(END_USAGE, "tune knows the policies ellr and delta, not \"%s\"", policy);
+    if (o->output) return complain(END_USAGE, "-o belongs to --policy delta");
+    if (o->operands > 1) return complain(END_USAGE, "tune takes one matrix, or --policy delta and many");
+    return tune_shapes(o);
 }

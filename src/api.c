@@ -428,6 +428,8 @@ tulle_status tulle_dense_move(tulle_ctx *ctx, const tulle_dense *A, tulle_place 
     tulle_dense view = *A;
     tulle_status status = tl_dense_view_check(ctx, &view, "A", true);
     if (status == TULLE_OK) status = tl_place_find(ctx, &place);
+    if (status == TULLE_OK && view.rows && view.cols)
+        status = tl_array_check(ctx, view.place, view.values, "A", "values");
     if (status != TULLE_OK) return status;
     if (view.place == TULLE_HOST && place == TULLE_HOST)
         return tl_dense_convert(&ctx->base, &view, view.order, 0, out);
@@ -572,6 +574,28 @@ tulle_status tulle_merge_trial(tulle_ctx *ctx, const tulle_merge_options *option
     NEED(result);
     memset(result, 0, sizeof *result);
     return tl_merge_trial(ctx, options, result);
+}
+
+tulle_status tulle_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
+                               tulle_delta_sample *sample)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(sample);
+    memset(sample, 0, sizeof *sample);
+    return tl_delta_trial(ctx, A, B, runs, sample);
+}
+
+tulle_status tulle_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count, const char *path,
+                               tulle_delta_report *report)
+{
+    NEED_CTX;
+    NEED(samples);
+    NEED(path);
+    NEED(report);
+    memset(report, 0, sizeof *report);
+    return tl_delta_train(ctx, samples, count, path, report);
 }
 
 /* ---- SpMM */

@@ -29,6 +29,9 @@ tulle_status tl_device_info(int i, tulle_device *info);
 
 /* views.c: operations on a single matrix, wherever its arrays lie */
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);   /* reads no array */
+/* Refuses an array of the caller's that lies on another device; NULL is fine. */
+tulle_status tl_array_check(tulle_ctx *ctx, int place, const void *array, const char *name, const char *what);
+tulle_status tl_arrays_check(tulle_ctx *ctx, const tulle_csr *A, const char *name);
 /* Also replaces an ld of 0 by the actual one. */
 tulle_status tl_dense_view_check(tulle_ctx *ctx, tulle_dense *A, const char *name, bool values);
 tulle_status tl_place_find(tulle_ctx *ctx, tulle_place *place);     /* the device of a CPU is the host */
@@ -108,6 +111,12 @@ tulle_status tl_setup_make(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *
                            const tulle_options *options, int want, tl_setup *setup);
 /* The setup of the same product for another context; `from` must outlive it. */
 tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, tl_setup *setup);
+/* The times of a product as its stages.  which: those of TL_STAGE_*, in this order. */
+enum {
+    TL_STAGE_COMPILE = 1, TL_STAGE_CHECK = 2, TL_STAGE_ANALYZE = 4, TL_STAGE_SYMBOLIC = 8,
+    TL_STAGE_NUMERIC = 16, TL_STAGE_FINISH = 32
+};
+void         tl_stages_name(tulle_stats *stats, unsigned which);
 /* Adds the shares, stages and waits of one run to those of others; of bytes the maximum. */
 void         tl_stats_add(const tulle_stats *from, tulle_stats *to);
 /* Completes the stats (total time, peak bytes), stores them in the context, and clears its error message. */
@@ -160,6 +169,11 @@ tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_v
 tulle_status tl_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C);
 /* trial.c */
 tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_merge_result *result);
+/* delta_trial.c */
+tulle_status tl_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
+                            tulle_delta_sample *sample);
+tulle_status tl_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count, const char *path,
+                            tulle_delta_report *report);
 
 struct tulle_plan {
     tulle_ctx    *ctx;

@@ -101,21 +101,14 @@ uint64_t tl_cpu_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pie
     return tl_cpu_need(&ctx->base, &r, pieces, base, threads, true, nnz, TULLE_I64);
 }
 
-static void name_stages(tulle_stats *t)
-{
-    const tulle_stage stage[] = {{"check", t->sec_check}, {"analyze", t->sec_analyze},
-                                 {"symbolic", t->sec_symbolic}, {"numeric", t->sec_numeric},
-                                 {"finish", t->sec_finish}};
-    t->stages = (int)(sizeof stage / sizeof *stage);
-    memcpy(t->stage, stage, sizeof stage);
-}
-
 static void figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
 {
     tulle_stats *stats = &s->stats;
     stats->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
     stats->workspace_bytes = stats->peak_bytes > c_bytes ? stats->peak_bytes - c_bytes : 0;
-    if (s->options.time_stages) name_stages(stats);
+    if (s->options.time_stages)
+        tl_stages_name(stats, TL_STAGE_CHECK | TL_STAGE_ANALYZE | TL_STAGE_SYMBOLIC | TL_STAGE_NUMERIC
+                              | TL_STAGE_FINISH);
 }
 
 /* ---- blocks of rows */
@@ -320,6 +313,7 @@ const tl_engine tl_engine_cpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = tl_host_merge,
+    .schedule = tl_host_schedule,
     .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
     .handles = tl_host_handles, .memory = tl_host_memory, .threads = here, .close = nothing,
 };

@@ -11,11 +11,10 @@
 
 /* ---- a product */
 
-/* Operands that stay on the device for several runs.  Where this device is one of several, each run uploads
- * only the rows of A that it multiplies; unless A is B. */
+/* Operands that stay on the device for several runs.  Where this device is one of several, A stays on the
+ * host, unless A is B: each run uploads only its rows. */
 typedef struct kept {
     tulle_csr     A, B;
-    bool          by_rows;              /* A is on the host                                */
     tulle_matrix *own_a, *own_b;        /* copies, unless the caller's lie there already   */
     uint64_t      bytes;                /* of these copies                                 */
     int64_t       row_most;             /* upper bound of the entries of a row of C        */
@@ -41,6 +40,7 @@ static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
     if (want & TL_LOOK) TRY(tl_look_make(ctx, s, want & TL_VALUES));
     s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
     tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, s->device, s->stats.isa);
+    if (s->recipe.delta) TRY(tl_delta_ready(&ctx->base, ctx->gpu));
 done:
     return status;
 }
@@ -53,22 +53,23 @@ static tulle_status multiply(tulle_ctx *ctx, tl_setup *s, const tl_gpu_request *
     return status;
 }
 
+/* Of an A on the host only the rows row0 .. row1 are uploaded.  Its row pointers are checked where its rows
+ * are cut out; on the device its columns are. */
 static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1, tulle_matrix **C)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
-    const kept *k = s->kept;
     tulle_csr rows;
     tulle_matrix *own = NULL;
     tl_gpu_request r = request_of(s);
-    r.row0 = row0;
-    r.row1 = row1;
-    if (k && k->by_rows) {
-        rows = tl_csr_rows(&k->A, row0, row1 < 0 ? k->A.rows : row1);
+    const bool all = row0 == 0 && (row1 < 0 || row1 == r.A->rows);
+    if (all || r.A->place == TULLE_DEVICE) {
+        r.row0 = row0;
+        r.row1 = row1;
+    } else {
+        rows = tl_csr_rows(r.A, row0, row1 < 0 ? r.A->rows : row1);
         TRY(tl_csr_slice(b, &rows, "A", 1, &rows, &own));
         r.A = &rows;
-        r.row0 = 0;
-        r.row1 = -1;
     }
     TRY(multiply(ctx, s, &r, C));
 done:
@@ -126,11 +127,10 @@ static tulle_status stay(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const 
     const tl_profile *p = &s->profile;
     kept *k = NULL;
     bool there_a = tl_stays_there(o, o->op_a, A), there_b = tl_stays_there(o, o->op_b, B);
-    bool share = tl_same_arrays(&x->A, &x->B) && x->A.values == x->B.values;
+    bool share = tl_same_matrix(&x->A, &x->B);
     there_a = there_a || (s->shared && !share);
     TRY(tl_calloc(b, &k, 1, sizeof *k, "operands on the device"));
     s->kept = k;
-    k->by_rows = s->shared && !share;
     k->row_most = p->max_products < x->B.cols ? p->max_products : x->B.cols;
     k->bytes = (there_a ? 0 : tl_gpu_bytes_of(&x->A)) + (there_b || share ? 0 : tl_gpu_bytes_of(&x->B));
     tl_dmem_begin(ctx->gpu, 0, o->memory_limit);        /* frees kept blocks that exceed the limit */
@@ -307,6 +307,12 @@ static tulle_status merge(tulle_ctx *ctx, tl_merge_request *r, tulle_merge_resul
     return tl_gpu_merge(&ctx->base, ctx->gpu, r, result);
 }
 
+static tulle_status schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES])
+{
+    tl_gpu_schedule(ctx->gpu, force, was, seen);
+    return TULLE_OK;
+}
+
 static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
     return tl_gpu_move(&ctx->base, ctx->gpu, A, place, out);
@@ -340,6 +346,11 @@ static bool handles(const tulle_ctx *ctx)
     return tl_gpu_native(ctx->gpu, TL_NATIVE_DEVICE) != NULL;
 }
 
+static bool elsewhere(const tulle_ctx *ctx, const void *array)
+{
+    return tl_gpu_elsewhere(ctx->gpu, array);
+}
+
 static uint64_t memory(const tulle_ctx *ctx)
 {
     return tl_gpu_caps(ctx->gpu)->memory_free;
@@ -366,6 +377,7 @@ const tl_engine tl_engine_gpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
+    .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
-    .memory = memory, .threads = threads, .close = close,
+    .elsewhere = elsewhere, .memory = memory, .threads = threads, .close = close,
 };

@@ -65,3 +65,12 @@ tulle_status tl_host_merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merg
     return tl_fail(&ctx->base, TULLE_EDEVICE, "merge trials need a GPU, one alone, and this context has %s",
                    ctx->device);
 }
+
+tulle_status tl_host_schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES])
+{
+    (void)force;
+    (void)was;
+    (void)seen;
+    return tl_fail(&ctx->base, TULLE_EDEVICE,
+                   "trials of policy delta need a GPU, one alone, and this context has %s", ctx->device);
+}

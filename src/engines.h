@@ -17,6 +17,7 @@
 #ifndef TL_ENGINES_H
 #define TL_ENGINES_H
 #include "gpu/gpu.h"
+#include "plan/tree.h"
 
 typedef struct tl_setup tl_setup;       /* ctx.h */
 
@@ -71,6 +72,9 @@ typedef struct tl_engine {
     void         (*trim)(tulle_ctx *ctx);               /* frees memory kept for the next product */
     tulle_status (*warm)(tulle_ctx *ctx, tulle_type val_type, tulle_index idx_type, tulle_kernels *got);
     tulle_status (*merge)(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result);
+    /* Rows sorted into bins or not from now on (1, 0; -1: as the policy says), what it was, and the features
+     * of the last product of policy delta, of both steps. */
+    tulle_status (*schedule)(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES]);
     /* Copies between the host and the engine's memory; never within the host. */
     tulle_status (*move)(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
     tulle_status (*dense_move)(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
@@ -78,6 +82,9 @@ typedef struct tl_engine {
     /* A copy of a pattern in the engine's memory, with uninitialised values of this size. */
     tulle_status (*blank)(tulle_ctx *ctx, const tulle_csr *pattern, size_t value, tulle_matrix **out);
     bool         (*handles)(const tulle_ctx *ctx);      /* device pointers are handles, not addresses */
+    /* Whether an array of a view over device memory lies in another device's memory.  NULL: such views are
+     * refused anyway. */
+    bool         (*elsewhere)(const tulle_ctx *ctx, const void *array);
     uint64_t     (*memory)(const tulle_ctx *ctx);       /* free device memory when opened; 0: the host's */
     tulle_status (*threads)(tulle_ctx *ctx);            /* called after the number of threads changed */
     void         (*close)(tulle_ctx *ctx);
@@ -94,6 +101,7 @@ tulle_status tl_host_blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t valu
 bool         tl_host_handles(const tulle_ctx *ctx);
 uint64_t     tl_host_memory(const tulle_ctx *ctx);
 tulle_status tl_host_merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result);
+tulle_status tl_host_schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES]);
 
 /* engine_cpu.c: the memory of a product on the CPU, which estimates for a GPU report as well. */
 uint64_t     tl_cpu_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,

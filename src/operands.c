@@ -201,6 +201,8 @@ static tulle_status check_pair(tulle_ctx *ctx, const tulle_csr *A, const tulle_c
                          ": %" PRId64 " columns against %" PRId64 " rows",
                          a_names[o->op_a], o->op_a ? A->cols : A->rows, a_cols,
                          b_names[o->op_b], b_rows, o->op_b ? B->rows : B->cols, a_cols, b_rows);
+    if (status == TULLE_OK) status = tl_arrays_check(ctx, A, "A");
+    if (status == TULLE_OK && !tl_same_matrix(A, B)) status = tl_arrays_check(ctx, B, "B");
 done:
     return status;
 }
@@ -286,7 +288,7 @@ tulle_status tl_operands_make(tulle_ctx *ctx, const tl_engine *engine, const tul
     work wb = {.engine = engine, .view = &x->B, .name = "B", .op = o->op_b, .own = &x->own_b,
                .perm = perms ? &x->perm_b : NULL};
     bool same = tl_same_arrays(A, B);
-    bool share = same && A->values == B->values && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
+    bool share = tl_same_matrix(A, B) && o->op_a == o->op_b && (!perms || o->op_a == TULLE_KEEP);
     TRY(resolve_slice(ctx, &wa, o));
     if (share) x->B = x->A;
     else TRY(resolve_slice(ctx, &wb, o));

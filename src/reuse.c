@@ -136,6 +136,10 @@ tulle_status tl_plan_run(tulle_plan *p, const void *a_values, const void *b_valu
     double start = tl_now(), compiling = tl_ctx_compiling(p->ctx);
     a_values = tl_array_from(a_values, tl_type_size(p->a.val_type), p->a_first);
     b_values = tl_array_from(b_values, tl_type_size(p->b.val_type), p->b_first);
+    TRY(tl_array_check(p->ctx, p->a.nnz > 0 ? p->a.place : TULLE_HOST, a_values, "A", "a_values"));
+    TRY(tl_array_check(p->ctx, p->b.nnz > 0 ? p->b.place : TULLE_HOST, b_values, "B", "b_values"));
+    TRY(tl_array_check(p->ctx, p->setup.stats.c_nnz > 0 ? o->c_place : TULLE_HOST, c_values, "C",
+                       "c_values"));
     TRY(check_apart(p, &p->a, "a_values", a_values, c_values));
     TRY(check_apart(p, &p->b, "b_values", b_values, c_values));
     TRY(in_order(p->ctx, &p->a, x->perm_a, x->A.nnz, o->op_a == TULLE_ADJOINT, p->a_copy, &a_values));

@@ -71,6 +71,16 @@ tulle_status tl_setup_share(tulle_ctx *ctx, const tl_setup *from, int threads, t
     return ctx->engine->prepare(ctx, s, s->values ? TL_VALUES : 0);
 }
 
+void tl_stages_name(tulle_stats *t, unsigned which)
+{
+    const tulle_stage all[] = {{"compile", t->sec_compile, {0}}, {"check", t->sec_check, {0}},
+                               {"analyze", t->sec_analyze, {0}}, {"symbolic", t->sec_symbolic, {0}},
+                               {"numeric", t->sec_numeric, {0}}, {"finish", t->sec_finish, {0}}};
+    t->stages = 0;
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        if (which >> i & 1) t->stage[t->stages++] = all[i];
+}
+
 /* Shares are matched by name, because an engine lists only the accumulators that it used. */
 static void add_shares(const tulle_stats *from, tulle_stats *to)
 {

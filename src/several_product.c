@@ -406,9 +406,7 @@ void tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     t->peak_bytes = atomic_load(&ctx->base.peak) - s->held;
     t->workspace_bytes = t->peak_bytes > c_bytes ? t->peak_bytes - c_bytes : 0;
     if (!s->options.time_stages) return;
-    t->stage[0] = (tulle_stage){.name = "check", .seconds = t->sec_check};
-    t->stage[1] = (tulle_stage){.name = "analyze", .seconds = t->sec_analyze};
-    t->stages = 2;
+    tl_stages_name(t, TL_STAGE_CHECK | TL_STAGE_ANALYZE);
     for (int i = 0; i < k->count && t->stages < TULLE_MAX_STAGES - 1; i++)
         t->stage[t->stages++] = (tulle_stage){.name = ctx->several->part[i]->device,
                                               .seconds = k->part[i].busy};

@@ -189,6 +189,8 @@ static tulle_status check_product(tulle_ctx *ctx, const tulle_csr *A, int64_t fi
     size_t real = tl_type_size(A->val_type) / (A->val_type >= TULLE_CF32 ? 2 : 1);
     if (reads) TRY(check_aligned(ctx, X->place, X->values, real, "X"));
     TRY(check_aligned(ctx, Y->place, Y->values, real, "Y"));
+    if (reads) TRY(tl_array_check(ctx, X->place, X->rows && X->cols ? X->values : NULL, "X", "values"));
+    TRY(tl_array_check(ctx, Y->place, Y->rows && Y->cols ? Y->values : NULL, "Y", "values"));
     TRY(check_overlap(ctx, A, first, X, Y));
 done:
     return status;
@@ -206,7 +208,8 @@ static bool is_zero(tl_c64 v)
 
 static tulle_status check_values(tulle_ctx *ctx, const tulle_csr *A)
 {
-    return A->values || A->nnz == 0 ? TULLE_OK : tl_fail(&ctx->base, TULLE_EINVAL, "A has no values");
+    return A->values || A->nnz == 0 ? tl_arrays_check(ctx, A, "A")
+                                    : tl_fail(&ctx->base, TULLE_EINVAL, "A has no values");
 }
 
 /* ---- values of a plan
@@ -288,13 +291,8 @@ done:
 
 static void name_stages(tulle_stats *t)
 {
-    const tulle_stage stage[] = {{"compile", t->sec_compile},
-                                 {"check", t->sec_check},
-                                 {"analyze", t->sec_analyze},
-                                 {"numeric", t->sec_numeric}};
-    const int first = t->sec_compile > 0 ? 0 : 1;
-    t->stages = (int)(sizeof stage / sizeof *stage) - first;
-    memcpy(t->stage, stage + first, (size_t)t->stages * sizeof *stage);
+    tl_stages_name(t, (t->sec_compile > 0 ? TL_STAGE_COMPILE : 0) | TL_STAGE_CHECK | TL_STAGE_ANALYZE
+                          | TL_STAGE_NUMERIC);
 }
 
 /* One product; the arguments were checked.  A device's own times, if it has any, are used instead of the

@@ -7,6 +7,14 @@
  * device. */
 #include "ctx.h"
 
+tulle_status tl_array_check(tulle_ctx *ctx, int place, const void *array, const char *name, const char *what)
+{
+    const tl_engine *e = ctx->engine;
+    if (place != TULLE_DEVICE || !e->elsewhere || !e->elsewhere(ctx, array)) return TULLE_OK;
+    return tl_fail(&ctx->base, TULLE_EINVAL, "%s: %s lies in the memory of another device or context than %s",
+                   name, what, ctx->device);
+}
+
 tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
 {
     if (!A || ctx->engine->on_host || A->place != TULLE_DEVICE)
@@ -14,6 +22,16 @@ tulle_status tl_view_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
     tulle_csr view = *A;
     view.place = TULLE_HOST;            /* for the check, which reads no arrays */
     return tl_csr_check_shape(&ctx->base, &view, name);
+}
+
+tulle_status tl_arrays_check(tulle_ctx *ctx, const tulle_csr *A, const char *name)
+{
+    tulle_status status = TULLE_OK;
+    TRY(tl_array_check(ctx, A->place, A->row_ptr, name, "row_ptr"));
+    TRY(tl_array_check(ctx, A->place, A->nnz > 0 ? A->col_idx : NULL, name, "col_idx"));
+    TRY(tl_array_check(ctx, A->place, A->nnz > 0 ? A->values : NULL, name, "values"));
+done:
+    return status;
 }
 
 tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tulle_csr *view,
@@ -24,6 +42,7 @@ tulle_status tl_on_host(tulle_ctx *ctx, const tulle_csr *A, const char *name, tu
     if (A->place == TULLE_HOST) return tl_csr_slice(b, A, name, 0, view, own);
     *view = *A;
     *own = NULL;
+    TRY(tl_arrays_check(ctx, A, name));
     TRY(ctx->engine->move(ctx, A, TULLE_HOST, own));
     *view = (*own)->view;
     tl_trace(b, "a matrix on %s was copied to the host", ctx->device);
@@ -57,6 +76,7 @@ tulle_status tl_view_move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place,
     tulle_csr view = *A;
     tulle_matrix *own = NULL, *copy = NULL;
     TRY(tl_place_find(ctx, &place));
+    TRY(tl_arrays_check(ctx, A, "A"));
     if (A->place == TULLE_HOST) {
         TRY(tl_csr_slice(b, A, "A", 0, &view, &own));
         TRY(tl_csr_check_ends(b, &view, "A"));  /* nnz entries are copied, so the arrays must have them */

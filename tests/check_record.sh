@@ -23,7 +23,11 @@ printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \
       "ms": 1, "stages": {"numeric": 0.5}, "peak_bytes": 1, "products": 1, "c_nnz": 1}' \
     '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 8, "policy": "auto", "type": "f64", "ms": 0.25}' \
     '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 8, "policy": "auto", "type": "f64", "ms": 0.125}' \
-    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 32, "policy": "auto", "type": "f64", "ms": 0.5}' |
+    '{"section": "spmm", "driver": "opencl", "matrix": "m", "columns": 32, "policy": "auto", "type": "f64", "ms": 0.5}' \
+    '{"section": "host", "driver": "opencl", "matrix": "m", "operation": "A*A", "type": "f64", "ms": 7, "product_ms": 1,
+      "up_bytes": 9, "down_bytes": 9, "floor_ms": 1}' \
+    '{"section": "host", "driver": "opencl", "matrix": "m", "operation": "A*A", "type": "f64", "ms": 6, "product_ms": 1,
+      "up_bytes": 9, "down_bytes": 9, "floor_ms": 1}' |
     "$record" write "$work/good.json"
 tell() {                        # tell WHAT WANTED-STATUS COMMAND...
     local what=$1 want=$2 status=0
@@ -68,6 +72,9 @@ EOF
 } | (cp "$work/good.json" "$work/short.json"; "$record" write "$work/short.json")
 tell "a record whose tests did not all run" 1 "$record" check "$work/short.json" "$hash"
 tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$hash"
+tell "the last of two times from host to host" 0 grep -qE '"ms": 6.*"up_bytes": 9' "$work/good.json"
+sed 's/"floor_ms": 1/"floor_ms": 0/' "$work/good.json" >"$work/bad.json"
+tell "from host to host without a floor" 1 "$record" check "$work/bad.json" "$hash"
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
 

@@ -16,7 +16,7 @@ enum { DEVICES = 8, DEPTH = 16, HANDLES = 4096 };
 static const size_t memory_bytes = 64u << 20;
 static const int shared_default = 48 << 10, shared_most = 227 << 10;
 
-typedef enum { FREE, BLOCK, PINNED, STREAM, EVENT, MODULE, FUNCTION } kind;
+typedef enum { FREE, BLOCK, PINNED, LOCKED, STREAM, EVENT, MODULE, FUNCTION } kind;
 
 /* All objects with a handle: of memory the address, of others a pointer to the entry. */
 typedef struct handle {
@@ -336,10 +336,32 @@ CU cuMemFreeHost(void *p)
     LEAVE(OK);
 }
 
+CU cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
+{
+    ENTRY(result, in_context("cuMemHostRegister_v2", (int)flags, -1))
+    if (!p || bytes == 0 || memory_of((uint64_t)(uintptr_t)p, 1, LOCKED)) LEAVE(INVALID_VALUE);
+    handle *h = handle_new(LOCKED);
+    h->p = p;
+    h->bytes = bytes;
+    state.locked++;
+    LEAVE(OK);
+}
+
+CU cuMemHostUnregister(void *p)
+{
+    ENTRY(result, in_context("cuMemHostUnregister", -1, -1))
+    handle *h = memory_of((uint64_t)(uintptr_t)p, 1, LOCKED);
+    if (!h || h->p != p) LEAVE(INVALID_VALUE);
+    h->kind = FREE;
+    state.locked--;
+    LEAVE(OK);
+}
+
 CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 {
     ENTRY(result, in_context("cuPointerGetAttribute", attribute, -1))
     handle *pinned = memory_of(p, 1, PINNED), *block = memory_of(p, 1, BLOCK);
+    if (!pinned) pinned = memory_of(p, 1, LOCKED);
     if (attribute != 2 || (!pinned && !block)) LEAVE(INVALID_VALUE);
     *(unsigned *)value = pinned ? 1 : 2;
     LEAVE(OK);

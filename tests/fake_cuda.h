@@ -26,7 +26,7 @@ typedef struct fake_launch {
 
 typedef struct fake_cuda {
     /* numbers of live objects; all must be zero in the end */
-    int         contexts, blocks, pinned, streams, events, modules;
+    int         contexts, blocks, pinned, locked, streams, events, modules;
     uint64_t    bytes;
     unsigned    flags;                  /* of the primary context of device 0  */
     /* what happened */

@@ -85,18 +85,18 @@ static inline bool gpu_way(int i, tulle_options *o, const char **name)
 {
     static const struct { const char *policy, *accumulator; } ways[] = {
         {"speck", NULL}, {"auto", NULL}, {NULL, "hash"}, {NULL, "dense"},
-        {"regsort", NULL}, {"regmerge", NULL}, {"reghash", NULL}, {"bhsparse", NULL}};
+        {"regsort", NULL}, {"regmerge", NULL}, {"reghash", NULL}, {"bhsparse", NULL}, {"delta", NULL}};
     if (i >= (int)(sizeof ways / sizeof *ways)) return false;
     *o = (tulle_options){.policy = ways[i].policy, .accumulator = ways[i].accumulator};
     *name = ways[i].policy ? ways[i].policy : ways[i].accumulator;
     return true;
 }
 
-/* The same for a sequence of matrices: of the policies that have tests of their own (the last four) a CPU
+/* The same for a sequence of matrices: of the policies that have tests of their own (the last five) a CPU
  * uses another one for each matrix, a GPU all of them. */
 static inline bool gpu_way_of(int turn, int i, tulle_options *o, const char **name)
 {
-    enum { CORE = 4, OTHERS = 4 };
+    enum { CORE = 4, OTHERS = 5 };
     if (few()) {
         if (i > CORE) return false;
         if (i == CORE) i += turn % OTHERS;

@@ -1,27 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# gpu_check.sh [--out FILE] [PART...] - what `make gpu-check` runs on a machine with a GPU: every GPU test through CUDA and
-# through the GPU's OpenCL, those of the CPU for every instruction set its processor has, sanitizers on a selection,
-# measurements; all of it into docs/records/<device>.json, tables of accumulators and merges beside it.
+# gpu_check.sh [--out FILE] [PART...] - run by `make gpu-check` on a machine with a GPU: every GPU test with
+# CUDA and with the GPU's OpenCL, the CPU tests for every instruction set of the processor, sanitizers on a
+# selection, measurements.  Results are written to docs/records/<device>.json, with tables of accumulators
+# and merges in the same folder.
 #
-#   --out FILE               the record goes there
-#   PART                     cpu, tests, sanitizers, measures, python; all where none is named.  A record of the same sources
-#                            keeps what it had of the others
+#   --out FILE               the file of the record
+#   PART                     cpu, tests, sanitizers, measures, python; by default all.  An existing record of
+#                            the same sources keeps the results of the other parts
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
 #   GPU_CHECK_MATRICES       a folder of .tpat.xz, .mtx or .tulle files to measure; else a few of the gallery
-#   GPU_CHECK_ANCHORS        a .csv of other codes' times to compare with
-#   GPU_CHECK_SPMM_ANCHORS   the same for sparse times dense; of the folder, its matrices are measured then
-#   GPU_CHECK_WAYS           what bench_gpu measures (every policy)
-#   GPU_CHECK_SPMM_WAYS      what bench_gpu_spmm measures (auto)
-#   GPU_CHECK_AT_ONCE        tests of a device at the same time (3); of the CPU, before them, as many as JOBS
-#   GPU_CHECK_SECONDS        where time is short: tests of devices and sanitizers that have not ended so many seconds after the
-#                            start are stopped and named as left out: a look, not a record, and
-#                            check_record.sh refuses it
-#   GPU_CHECK_BUILT          set: BUILD came from elsewhere with all programs in it, and nothing is built
-#   TULLE_TEST_FEW           set: tests of devices take the fewer combinations of make check; the record says so
-#   PYTHON                   for the part python: one that has NumPy, SciPy, CuPy and PyTorch (python3)
-#   GPU_CHECK_PAPER          parts of names of the folder's matrices for FastSpMM's experiments
+#   GPU_CHECK_ANCHORS        a .csv with times of other libraries to compare with
+#   GPU_CHECK_SPMM_ANCHORS   the same for SpMM; then only its matrices of the folder are measured
+#   GPU_CHECK_HOST           matrices to multiply from host to host (those of products)
+#   GPU_CHECK_WAYS           policies measured by bench_gpu (every policy)
+#   GPU_CHECK_SPMM_WAYS      policies measured by bench_gpu_spmm (auto)
+#   GPU_CHECK_AT_ONCE        number of tests of a device to run in parallel (3); for CPU tests, which run before,
+#                            JOBS
+#   GPU_CHECK_SECONDS        a time limit: device tests and sanitizers that have not finished so many seconds
+#                            after the start are stopped and listed as left out; check_record.sh refuses such
+#                            a record
+#   GPU_CHECK_BUILT          if set: BUILD was copied from elsewhere with all programs, and nothing is built
+#   TULLE_TEST_FEW           if set: device tests use the reduced combinations of make check; the record says
+#                            so
+#   PYTHON                   for the part python: an interpreter with NumPy, SciPy, CuPy and PyTorch (python3)
+#   GPU_CHECK_PAPER          substrings of names of the folder's matrices for the experiments of FastSpMM
 #   BUILD, JOBS              as for make
 #
 # The exit status is 0 only if every test passed, the sanitizers found nothing and no product was wrong.
@@ -61,11 +65,11 @@ fi
 say "build: $SECONDS s"
 build=$(cd "$build" && pwd)
 tulle=$build/tulle
-# Kernels compiled by earlier runs would hide what a compiler says today.
+# A new cache, so that kernels are compiled by the present compiler.
 export TULLE_CACHE=$work/cache POCL_CACHE_DIR=$work/pocl POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 mkdir -p "$TULLE_CACHE" "$POCL_CACHE_DIR"
 
-# ---- devices.  devices --json has one value a line.
+# ---- devices.  devices --json has one value per line.
 
 list() { "$tulle" devices --json | sed -nE 's/^ *"(name|text)": "(.*)",?$/\1 \2/p'; }
 text_of() { list | awk -v want="name $1" '$0 == want {found = 1; next} found && /^text / {sub(/^text /, ""); print; exit}'; }
@@ -77,7 +81,7 @@ devices=${TULLE_TEST_DEVICES:-}
 if [ -z "$devices" ]; then
     devices=cuda:0
     opencl=$(nvidia_opencl)
-    if [ -z "$opencl" ]; then           # the driver's OpenCL is there, but nobody told the loader
+    if [ -z "$opencl" ]; then           # the driver's OpenCL exists, but is not registered with the loader
         mkdir "$work/vendors"
         cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$work/vendors/" 2>/dev/null || true
         echo libnvidia-opencl.so.1 >"$work/vendors/nvidia.icd"
@@ -111,7 +115,8 @@ printf '{"section": "record", "device": "%s", "driver": "%s", "date": "%s", "gpu
 
 # ---- tests
 
-count() {                       # count FILE: "PASSED FAILED" of its last "N passed, N failed"; nothing told is one failure
+# count FILE: "PASSED FAILED" of its last line "N passed, N failed"; without such a line one failure
+count() {
     local line
     line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$1" | tail -n 1)
     if [ -n "$line" ]; then
@@ -121,14 +126,14 @@ count() {                       # count FILE: "PASSED FAILED" of its last "N pas
     fi
 }
 
-tested() {                      # tested DRIVER PROGRAM [TIME]: what it counted, into the record
+tested() {                      # tested DRIVER PROGRAM [TIME]: adds its counts to the record
     if [ "$failed" -ne 0 ]; then wrong=1; fi
     say "$2 on $1: $passed passed, $failed failed${3:+, $3}"
     printf '{"section": "test", "driver": "%s", "program": "%s", "passed": %d, "failed": %d}\n' \
         "${1%%:*}" "$2" "$passed" "$failed" >>"$pieces"
 }
 
-# This machine's processor may have what that of `make check` lacks.
+# The processor of this machine may have instruction sets that others lack.
 if wanted cpu; then
     start=$SECONDS
     rm -rf "$build/counts"
@@ -142,8 +147,8 @@ if wanted cpu; then
     say "tests on the CPU: $((SECONDS - start)) s"
 fi
 
-first_ones() {                  # those that say the most, then those that take the longest, then the others
-    local first="small engine bands product larger budget spmm bhsparse"
+first_ones() {                  # the most informative tests, then the longest, then the others
+    local first="small engine delta motifs bands product larger budget spmm bhsparse"
     { printf 'test_gpu_%s\n' $first; printf '%s\n' "$@"; } |
         awk -v all=" $* " '!seen[$1]++ && index(all, " " $1 " ")'
 }
@@ -172,7 +177,7 @@ run_test() {                    # run_test DEVICE PROGRAM [TURN]
 refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
 if wanted tests; then
     start=$SECONDS
-    # Most kernels once, for all programs: else those that run at the same time compile the same ones.
+    # Compiles most kernels once in advance; otherwise parallel programs would compile the same ones.
     for d in $devices; do
         for types in "f64 i32" "f32 i32" "cf64 i32" "f64 i64" "cf64 i64"; do
             "$tulle" cache --warm --device "$d" --type "${types% *}" --index "${types#* }" >/dev/null 2>&1 &
@@ -258,7 +263,7 @@ for tool in memcheck racecheck; do
     else
         say "compute-sanitizer $tool"
         start=$SECONDS
-        # Asking whether a pointer is pinned is answered with an error where it is not.
+        # A query whether a pointer is pinned returns an error if it is not.
         quiet=
         [ $tool != memcheck ] || quiet="--report-api-errors no"
         # shellcheck disable=SC2086  # two words or none
@@ -290,7 +295,7 @@ done
 if wanted measures; then
     bench=$build/bench/bench_gpu
     say "first product"
-    "$bench" --device "$first" --first >/dev/null || wrong=1                    # fills the cache where images are missing
+    "$bench" --device "$first" --first >/dev/null || wrong=1    # fills the cache if images are missing
     "$bench" --device "$first" --first --pieces "$pieces" || wrong=1
     say "small products"
     "$bench" --device "$first" --small --pieces "$pieces" || wrong=1
@@ -302,8 +307,12 @@ if wanted measures; then
     fi
     anchors=()
     [ -z "${GPU_CHECK_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_ANCHORS")
-    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash}" ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" \
-        "${matrices[@]}" || wrong=1
+    "$bench" --device "$first" --ways "${GPU_CHECK_WAYS:-auto,speck,bhsparse,regsort,regmerge,reghash,delta}" --plans \
+        ${anchors[@]+"${anchors[@]}"} --pieces "$pieces" "${matrices[@]}" || wrong=1
+    "$bench" --device "$first" --ways auto --plans --type f32 --no-cusparse --pieces "$pieces" "${matrices[@]}" || wrong=1
+    say "products from host to host"
+    # shellcheck disable=SC2086  # a folder, or several recipes
+    "$bench" --device "$first" --host --pieces "$pieces" ${GPU_CHECK_HOST:-"${matrices[@]}"} || wrong=1
     say "sparse times dense"
     anchors=()
     [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")

@@ -52,7 +52,8 @@ static const struct { const char *name; size_t is, was; } layout[] = {
     AT(tulle_stats, peak_bytes, 96) AT(tulle_stats, threads, 104) AT(tulle_stats, shares, 108)
     AT(tulle_stats, share, 112) AT(tulle_stats, stages, 624) AT(tulle_stats, stage, 632)
     AT(tulle_stats, waits, 1144) AT(tulle_stats, policy, 1152) AT(tulle_stats, device, 1160)
-    AT(tulle_stats, isa, 1168) AT(tulle_stats, reserved, 1176)
+    AT(tulle_stats, isa, 1168) AT(tulle_stats, sec_upload, 1176)
+    AT(tulle_stats, sec_download, 1184) AT(tulle_stats, reserved, 1192)
     SIZE(tulle_transport, 112)
     AT(tulle_transport, rank, 0) AT(tulle_transport, size, 4) AT(tulle_transport, user, 8)
     AT(tulle_transport, allreduce, 16) AT(tulle_transport, alltoall, 24) AT(tulle_transport, isend, 32)
@@ -178,6 +179,9 @@ static void options_with_words_that_are_not_known(void)
     s.lab = &lab;
     EACH(lab, "lab", tulle_spmm(ctx, NULL, &A.view, &X, NULL, &Y, &s), tulle_ctx_error(ctx));
     EACH(m, "merge options", tulle_merge_trial(ctx, &m, &result), tulle_ctx_error(ctx));
+    tulle_delta_sample sample = {.seconds = {{1, 1}, {1, 1}}};
+    tulle_delta_report report;
+    EACH(sample, "a sample", tulle_delta_train(ctx, &sample, 1, "never written", &report), tulle_ctx_error(ctx));
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH
     CHECK(!C && !plan && !other, "a result and an error");
@@ -241,6 +245,8 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_kernels, kernels, tulle_cache_warm(ctx, TULLE_F64, TULLE_I32, &kernels));
     const tulle_merge_options merge = {.algorithm = tulle_merge_name(0)};
     COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &merge, &merged));
+    COMES(tulle_delta_sample, sample, tulle_delta_trial(ctx, &A.view, &A.view, 1, &sample));
+    COMES(tulle_delta_report, report, tulle_delta_train(ctx, &sample, 1, "never written", &report));
     COMES(tulle_csr, arrays, tulle_matrix_release(C, &arrays));
 #undef COMES
 #undef ZEROS

@@ -47,12 +47,12 @@ static void fail(const char *call, int at, int code, int forever)
 
 static bool nothing_left(void)
 {
-    return !fake->contexts && !fake->blocks && !fake->pinned && !fake->streams && !fake->events && !fake->modules;
+    return !fake->contexts && !fake->blocks && !fake->pinned && !fake->locked && !fake->streams && !fake->events && !fake->modules;
 }
 
 #define CHECK_NOTHING_LEFT()                                                                             \
-    CHECK(nothing_left(), "contexts %d, blocks %d, pinned %d, streams %d, events %d, modules %d", fake->contexts, \
-          fake->blocks, fake->pinned, fake->streams, fake->events, fake->modules)
+    CHECK(nothing_left(), "contexts %d, blocks %d, pinned %d, locked %d, streams %d, events %d, modules %d", fake->contexts, \
+          fake->blocks, fake->pinned, fake->locked, fake->streams, fake->events, fake->modules)
 #define CHECK_OK(call) CHECK((call) == TULLE_OK, "%s", b->error)
 #define CHECK_SAYS(words) CHECK(strstr(b->error, words), "\"%s\" says nothing of %s", b->error, words)
 
@@ -266,6 +266,13 @@ static void uploads_from_pinned_memory_wait(void)
     CHECK(cuda->waits(d) == 1 && out[63] == 7, "download");
     CHECK_OK(cuda->wait(b, d));
     CHECK(cuda->waits(d) == 2, "%d waits", (int)cuda->waits(d));
+    CHECK(cuda->reaches(d, pinned) && !cuda->reaches(d, pageable), "pinned memory is reached, other is not");
+    CHECK(cuda->lock(d, pageable, 64) && cuda->reaches(d, pageable + 63) && fake->locked == 1, "locked memory is reached");
+    CHECK(!cuda->lock(d, pageable, 64), "it is locked already");
+    CHECK_OK(cuda->upload(b, d, (tl_dmem){h, 0}, pageable, 64));
+    CHECK(cuda->waits(d) == 3, "%d waits", (int)cuda->waits(d));
+    cuda->unlock(d, pageable);
+    CHECK(!cuda->reaches(d, pageable) && fake->locked == 0, "unlocked");
     cuda->unpin(d, pinned);
     cuda->unpin(d, NULL);
     cuda->free(d, h);
@@ -459,7 +466,9 @@ static void copies_go_to_the_stream_of_their_lane(void)
     CHECK_OK(cuda->alloc(b, d, 1024, &h));
     CHECK(cuda->settle(b, d, 3) == TULLE_EDRIVER, "a flag that is nowhere");
     CHECK_SAYS("flag 3");
-    for (int lane = 0; lane < TL_LANES; lane++) {
+    CHECK(cuda->follow(b, d, 0, 3) == TULLE_EDRIVER, "a flag that is nowhere");
+    CHECK_SAYS("flag 3");
+    for (int lane = 0; lane <= TL_LANE_DOWN; lane++) {
         CHECK_OK(cuda->launch(b, d, k, &(tl_launch){.blocks = 1, .threads = 32, .lane = lane}));
         int stream = fake->last.stream;
         uint64_t waits = cuda->waits(d);
@@ -477,6 +486,10 @@ static void copies_go_to_the_stream_of_their_lane(void)
         at = after(after(after(at, "cuMemcpyDtoHAsync_v2", stream, -1), "cuEventRecord", flag, stream),
                    "cuEventSynchronize", flag, -1);
         CHECK(at, "lane %d: %s", lane, fake->log);
+        fake->log[0] = 0;
+        CHECK_OK(cuda->follow(b, d, lane, lane));
+        CHECK(after(fake->log, "cuStreamWaitEvent", stream, flag) && !strstr(fake->log, "Synchronize"), "lane %d: %s", lane,
+              fake->log);
     }
     int events = fake->events, calls = fake->calls;
     CHECK_OK(cuda->send(b, d, 1, (tl_dmem){h, 0}, p, 0));

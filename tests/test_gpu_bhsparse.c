@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_bhsparse.c - the one-step road: every bin, every method by itself and in small scratchpads, rows that outgrow
- * their room once, twice and into global memory, far columns, limits, blocks, failing allocations, figures. */
+ * test_gpu_bhsparse.c - the single step of bhSPARSE: every bin, every method by itself and with little
+ * shared memory, rows that exceed their room once, twice and into global memory, far columns, limits,
+ * blocks, failing allocations, statistics. */
 #define _POSIX_C_SOURCE 200809L
 #include "ctx.h"
 #include "gpu.h"
 #include "gpu/engine.h"
+#include "powers.h"
 
 static const tulle_options ways[] = {{.policy = "bhsparse"}, {.accumulator = "heap"}, {.accumulator = "esc"},
                                      {.accumulator = "merge"}};
@@ -16,62 +18,17 @@ static const char *way_name(int w)
     return ways[w].policy ? ways[w].policy : ways[w].accumulator;
 }
 
-/* ---- rows of exactly so many products.  Row 2k + 1 of B has 2^k entries, the others none; a row of A names those whose
- * lengths sum up, and empty ones between them. */
-
-enum { POWERS = 14, B_ROWS = 2 * POWERS + 1 };
-typedef enum same { NONE, SOME, ALL } same;     /* do rows of B share columns? */
-
-static ref powers(same s, int64_t cols, ref_kind kind, ref_types t)
-{
-    ref B = ref_new(B_ROWS, cols, ((int64_t)1 << POWERS) - 1, t);
-    int64_t at = 0;
-    for (int k = 0; k < POWERS; k++) {
-        int64_t n = (int64_t)1 << k, first = s == NONE ? n : s == SOME ? n / 2 : 0, step = s == SOME && k < POWERS - 1 ? 2 : 1;
-        ref_set_ptr(&B, 2 * k + 1, at);
-        for (int64_t j = 0; j < n; j++) ref_set_col(&B, at++, cols - 2 * ((int64_t)1 << POWERS) + first + j * step);
-        ref_set_ptr(&B, 2 * k + 2, at);
-    }
-    ref_set_ptr(&B, B_ROWS, at);
-    ref_fill(&B, kind, 41);
-    return B;
-}
-
-static ref sums(const int64_t *sizes, int rows, ref_kind kind, ref_types t)
-{
-    int64_t nnz = 0, at = 0;
-    for (int i = 0; i < rows; i++)
-        for (int k = 0; k < POWERS; k++) nnz += 1 + (sizes[i] >> k & 1);
-    ref A = ref_new(rows, B_ROWS, nnz, t);
-    for (int i = 0; i < rows; i++) {
-        for (int k = 0; k < POWERS; k++) {
-            ref_set_col(&A, at++, 2 * k);
-            if (sizes[i] >> k & 1) ref_set_col(&A, at++, 2 * k + 1);
-        }
-        ref_set_ptr(&A, i + 1, at);
-    }
-    ref_fill(&A, kind, 42);
-    return A;
-}
-
 static int bin_sizes(int64_t *sizes)
 {
     static const int64_t edges[] = {48, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257, 400, 511, 512, 513, 700};
     int rows = 0;
-    for (int twice = 0; twice < 2; twice++)             /* no bin is of one row only */
+    for (int twice = 0; twice < 2; twice++)             /* no bin has only one row */
         for (int64_t n = 0; n <= 34; n++) sizes[rows++] = n;
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) sizes[rows++] = edges[i];
     return rows;
 }
 
-static int64_t share_rows(const tulle_stats *s, const char *name)
-{
-    for (int i = 0; i < s->shares; i++)
-        if (strcmp(s->share[i].name, name) == 0) return s->share[i].rows;
-    return 0;
-}
-
-/* Sizes go where they should: which method took how many rows. */
+/* Rows of each size use the right method, by the number of rows of each. */
 static void every_bin_exactly(void)
 {
     int64_t sizes[100], rows = bin_sizes(sizes);
@@ -86,7 +43,7 @@ static void every_bin_exactly(void)
                 int heap = w < 2 ? 32 : 1, esc = w == 3 ? 1 : 512;
                 expect[n <= 1 ? 0 : n <= heap ? 1 : n <= esc ? 2 : 3]++;
             }
-            /* real values: sums are taken in the order of A, whatever the method */
+            /* real values: all methods compute sums in the order of A */
             gpu_product_is(ctx, &A.view, &B.view, &ways[w], w % 2 ? PLACES - 1 : 0, &want.view, way_name(w));
             tulle_ctx_stats(ctx, &st);
             static const char *const names[] = {"direct", "heap", "esc", "merge"};
@@ -101,7 +58,7 @@ static void every_bin_exactly(void)
     tulle_ctx_free(ctx);
 }
 
-/* As many entries of A as products, from rows of B that have one; a batch is of many rows. */
+/* Rows of B with one entry, so there are as many entries of A as products, and a batch has many rows. */
 static void rows_of_single_entries(void)
 {
     static const char *const shared[] = {NULL, "1024"};
@@ -122,7 +79,7 @@ static void rows_of_single_entries(void)
     }
 }
 
-/* ---- rows that outgrow their room */
+/* ---- rows that exceed their room */
 
 static void rows_that_outgrow_their_room(void)
 {
@@ -148,7 +105,7 @@ static void rows_that_outgrow_their_room(void)
     }
 }
 
-/* Long rows of many short ones: columns come in any order, and again. */
+/* Long rows made of many short rows of B: columns in any order, and repeated. */
 static void long_rows_of_random_columns(void)
 {
     static const char *const shared[] = {NULL, "8192", "1024"};
@@ -183,7 +140,7 @@ static void every_type(void)
     tulle_ctx_free(ctx);
 }
 
-/* Words of a column and a place end at 2^27, 2^23 and 2^22 columns, those of 64 bits at 2^53. */
+/* The limits of words of column and index are 2^27, 2^23 and 2^22 columns, for words of 64 bits 2^53. */
 static void far_columns(void)
 {
     static const int64_t cols[] = {((int64_t)1 << 22) - 1, (int64_t)1 << 22, (int64_t)1 << 23, (int64_t)1 << 27,
@@ -242,24 +199,7 @@ static pair mixed(void)
     return (pair){sums(sizes, rows, REF_INTEGERS, f64), powers(SOME, 40000, REF_INTEGERS, f64), "mixed"};
 }
 
-typedef struct joined { const tulle_csr *want; int64_t rows, blocks; bool good; } joined;
-
-static int join(void *user, int64_t row0, const tulle_csr *c)
-{
-    joined *j = user;
-    j->good = j->good && row0 == j->rows;
-    for (int64_t i = 0; j->good && i < c->rows; i++) {
-        int64_t from = ref_ptr(c, i), at = ref_ptr(j->want, row0 + i), n = ref_ptr(c, i + 1) - from;
-        j->good = n == ref_ptr(j->want, row0 + i + 1) - at;
-        for (int64_t k = 0; j->good && k < n; k++)
-            j->good = ref_col(c, from + k) == ref_col(j->want, at + k) && ref_val(c, from + k).re == ref_val(j->want, at + k).re;
-    }
-    j->rows += c->rows;
-    j->blocks++;
-    return 0;
-}
-
-/* The limit that an error asks for is tried next, until it is kept; then in blocks with less. */
+/* Tries the limit named by the error, until it is sufficient; then blocks with less. */
 static void limits_and_blocks(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
@@ -344,7 +284,7 @@ static void a_plan(void)
         CHECK(ref_same(&c, &want.view, way_name(w)), "%s", "wrong values");
         tulle_stats s;
         tulle_plan_stats(plan, &s);
-        /* new values need the numeric step of two: it is said that these are not the paper's methods */
+        /* new values need a numeric step, so the policy is reported as "in two steps" */
         CHECK(strcmp(s.policy, w == 0 ? "bhsparse, in two steps" : "auto") == 0, "%s: policy %s", way_name(w), s.policy);
         int64_t rows = 0;
         for (int k = 0; k < s.shares; k++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_budget.c - memory limits on a device: a product keeps its limit, or is refused before it takes a byte too many,
- * with a number that is enough; and the memory that a context keeps from one product to the next has an end. */
+ * test_gpu_budget.c - memory limits on a device: a product keeps its limit, or is refused before it exceeds
+ * it, with a sufficient number in the message; and the memory that a context keeps between products is
+ * limited. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
 enum { MUCH = 1 << 30 };
 
-/* The number of bytes in the sentence of a refusal, 0: there is none. */
+/* The number of bytes named in an error message, 0: none. */
 static uint64_t asked_for(tulle_ctx *ctx)
 {
     unsigned long long need = 0;
@@ -15,14 +16,14 @@ static uint64_t asked_for(tulle_ctx *ctx)
     return at && sscanf(at, "needs %llu bytes", &need) == 1 ? need : 0;
 }
 
-/* ---- something that is computed under a limit */
+/* ---- computations with a limit */
 
 typedef struct job {
     tulle_ctx       *ctx;
     const tulle_csr *A, *B, *want;
     tulle_options    o;
     const char      *name;
-    uint64_t         peak;              /* as the statistics tell it */
+    uint64_t         peak;              /* from the statistics                         */
     int64_t          row;
     bool             good;
 } job;
@@ -79,7 +80,7 @@ static tulle_status in_blocks(job *j)
     return status;
 }
 
-/* Under one limit: what was promised of it, whichever way it ends. */
+/* Runs a job with one limit, and checks what is guaranteed for success and for refusal. */
 static tulle_status try_limit(job *j, job_fn fn, uint64_t limit)
 {
     tl_gpu *gpu = j->ctx->gpu;
@@ -106,7 +107,7 @@ static tulle_status try_limit(job *j, job_fn fn, uint64_t limit)
     return status;
 }
 
-/* The number of a refusal is enough, or the next one is. */
+/* The number in the error message is sufficient, or the next one is. */
 static void climb(job *j, job_fn fn, uint64_t limit, int steps)
 {
     tulle_status status = try_limit(j, fn, limit);
@@ -117,7 +118,7 @@ static void climb(job *j, job_fn fn, uint64_t limit, int steps)
     CHECK(status == TULLE_OK, "%s: %d steps were not enough: %s", j->name, steps, tulle_ctx_error(j->ctx));
 }
 
-/* The least limit that is kept is what a product takes where it has much. */
+/* The smallest sufficient limit equals the memory taken without a limit. */
 static void search(job *j, job_fn fn, int steps, bool exact)
 {
     REQUIRE(try_limit(j, fn, MUCH) == TULLE_OK, "%s: %s", j->name, tulle_ctx_error(j->ctx));
@@ -134,10 +135,11 @@ static void search(job *j, job_fn fn, int steps, bool exact)
     climb(j, fn, peak - 1, steps);
 }
 
-/* Roads and conversions: the tiny one, lists, hash maps and positions in global memory, areas, wide and narrow indices. */
+/* Products that use the fast path for small ones, lists, hash maps and positions in global memory, areas, and
+ * conversions of indices. */
 static void products_keep_their_limit(void)
 {
-    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort"};
+    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort", "delta"};
     static const int pairs[] = {0, 6, 9, 15, 19, 21, GPU_PAIR(5)};
     const ref_types narrow = f64, wide = f64_i64;
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
@@ -147,14 +149,16 @@ static void products_keep_their_limit(void)
             pair p = gpu_pair(pairs[n], REF_INTEGERS, narrow, way == 5 ? wide : narrow);
             job j = {.ctx = ctx, .A = &p.A.view, .B = &p.B.view};
             char name[96];
-            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policies[way % 4], way);
+            const char *policy = policies[(way + n) % 5];
+            snprintf(name, sizeof name, "%s, %s, way %d", p.name, policy, way);
             j.name = name;
-            j.o = (tulle_options){.policy = policies[way % 4], .drop_zeros = way == 4 || way == 6,
+            j.o = (tulle_options){.policy = policy, .drop_zeros = way == 4 || way == 6,
                                   .c_ptr_type = way == 5 ? TULLE_I64 : 0, .c_idx_type = way == 7 ? TULLE_I64 : 0,
                                   .c_place = way % 2 ? TULLE_DEVICE : TULLE_HOST};
             ref full = ref_product(&p.A.view, &p.B.view), want = j.o.drop_zeros ? ref_without_zeros(&full.view) : full;
             j.want = &want.view;
-            search(&j, multiply, 2, j.o.c_place == TULLE_DEVICE);     /* to the host it goes on in blocks */
+            /* with C on the host it continues in blocks */
+            search(&j, multiply, 2, j.o.c_place == TULLE_DEVICE);
             if (j.o.drop_zeros) ref_free(&want);
             ref_free(&full);
             pair_free(&p);
@@ -193,7 +197,45 @@ static void plans_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* Room for A and B, to begin with a row, and for the longest row: a refusal for each. */
+/* A plan whose operands and C are on the device; the limit is for the plan, not for the caller's C of a
+ * run. */
+static tulle_status plan_there(job *j)
+{
+    tulle_plan *plan = NULL;
+    tulle_status status = tulle_plan_create(j->ctx, j->A, j->B, &j->o, &plan);
+    if (status == TULLE_OK) {
+        tulle_csr c = tulle_plan_pattern(plan);
+        tulle_matrix *host = gpu_moved(j->ctx, &c, TULLE_HOST);
+        tulle_csr h = tulle_matrix_view(host), want = *j->want;
+        h.values = want.values = NULL;
+        j->good = ref_same(&h, &want, j->name);
+        tulle_matrix_free(host);
+    }
+    tulle_plan_free(plan);
+    return status;
+}
+
+static void plans_there_keep_their_limit(void)
+{
+    static const int pairs[] = {9, 19, GPU_PAIR(5)};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
+    for (int n = 0; n < (int)(sizeof pairs / sizeof *pairs); n++) {
+        pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
+        ref want = ref_product(&p.A.view, &p.B.view);
+        tulle_matrix *A = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *B = gpu_moved(ctx, &p.B.view, TULLE_DEVICE);
+        tulle_csr a = tulle_matrix_view(A), b = tulle_matrix_view(B);
+        job j = {.ctx = ctx, .A = &a, .B = &b, .want = &want.view, .name = p.name,
+                 .o = {.c_place = TULLE_DEVICE, .c_ptr_type = n == 1 ? TULLE_I64 : 0}};
+        search(&j, plan_there, 2, true);
+        tulle_matrix_free(A);
+        tulle_matrix_free(B);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
+/* Too little memory for A and B, for the first row, and for the longest row: each is refused. */
 static void blocks_keep_their_limit(void)
 {
     static const int pairs[] = {9, 19, 21};
@@ -209,7 +251,7 @@ static void blocks_keep_their_limit(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what is kept */
+/* ---- memory that is kept */
 
 static uint64_t kept(const tl_gpu *gpu)
 {
@@ -234,7 +276,7 @@ static void kept_memory_has_an_end(void)
     CHECK(gpu->waiting > 0, "nothing is kept");
     tulle_ctx_trim(ctx);
     CHECK(gpu->waiting == 0 && kept(gpu) == 0 && gpu->blocks == 1, "%" PRIu64 " bytes in %d blocks", kept(gpu), gpu->blocks);
-    /* the block longest unused goes first */
+    /* the least recently used block is freed first */
     gpu->keep_most = 3 * 4096;
     tl_dmem m[4];
     for (int i = 0; i < 4; i++)
@@ -248,7 +290,7 @@ static void kept_memory_has_an_end(void)
     tulle_ctx_free(ctx);
 }
 
-/* A request that the driver refuses gets what others left. */
+/* If the driver refuses a request, kept memory is freed first. */
 static void kept_memory_goes_back_before_a_request_fails(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -264,7 +306,7 @@ static void kept_memory_goes_back_before_a_request_fails(void)
     tulle_ctx_free(ctx);
 }
 
-/* Matrices freed while a product runs (here: between its requests) are not the product's. */
+/* Matrices freed while a product runs (here: between its requests) do not count for the product. */
 static void what_others_free_is_not_counted(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -287,6 +329,6 @@ static void what_others_free_is_not_counted(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit),
+TEST_MAIN(TEST(products_keep_their_limit), TEST(squares_keep_their_limit), TEST(plans_keep_their_limit), TEST(plans_there_keep_their_limit),
           TEST(blocks_keep_their_limit), TEST(kept_memory_has_an_end), TEST(kept_memory_goes_back_before_a_request_fails),
           TEST(what_others_free_is_not_counted))

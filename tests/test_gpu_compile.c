@@ -80,7 +80,8 @@ static ref operand(void)
 
 static double others(const tulle_stats *t)
 {
-    return t->sec_check + t->sec_analyze + t->sec_symbolic + t->sec_numeric + t->sec_finish;
+    return t->sec_upload + t->sec_check + t->sec_analyze + t->sec_symbolic + t->sec_numeric + t->sec_download
+         + t->sec_finish;
 }
 
 static const tulle_stage *stage_named(const tulle_stats *t, const char *name)

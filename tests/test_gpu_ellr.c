@@ -220,7 +220,7 @@ static void every_width_of_indices(void)
     for (int i = 0; i < REF_TYPES; i++) {
         ref_types t = ref_types_at(i);
         if (t.ptr == TULLE_I32 && t.idx == TULLE_I32) continue;
-        if (t.ptr != t.idx && t.val != TULLE_F64 && !getenv("TULLE_TEST_DEVICE")) continue;
+        if (t.ptr != t.idx && t.val != TULLE_F64 && few()) continue;
         sparse m = sparse_of(ctx, uneven(53, 70, t));
         for (uint32_t threads = 1; threads <= 32; threads *= 2) {
             if (!make(&m, threads, threads < 8 ? 8 : 2, 64)) continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_engine.c - what a product on a device may cost and how it may fail: plans, blocks, limits, bad
- * operands, every device allocation failing once, waits, stages, contexts.  The products themselves are in
+ * test_gpu_engine.c - cost and failures of products on a device: plans, blocks, limits, invalid operands,
+ * failure of every device allocation, waits, stages, contexts.  Results of products are tested in
  * test_gpu_product.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "gpu.h"
 #include "gpu/engine.h"
 
-/* ---- patterns once, values often */
+/* ---- plans */
 
 static void plans_run_with_new_values(void)
 {
@@ -44,7 +44,33 @@ static void plans_run_with_new_values(void)
     tulle_ctx_free(ctx);
 }
 
-/* Without values, to the host and to the device. */
+static void count_analyses(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "analysis:") != NULL;
+}
+
+/* Creating a plan copies the operands once, and analyzes the rows once. */
+static void plans_analyse_once(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = gpu_pair(GPU_PAIR(5), REF_INTEGERS, f64, f64);
+    int analyses = 0;
+    tulle_ctx_set_trace(ctx, count_analyses, &analyses);
+    tulle_plan *plan = NULL;
+    REQUIRE(tulle_plan_create(ctx, &p.A.view, &p.B.view, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan", analyses);
+    tulle_csr c = tulle_plan_pattern(plan);
+    double *values = malloc(((size_t)c.nnz + 1) * sizeof *values);
+    CHECK(tulle_plan_run(plan, p.A.values, p.B.values, values) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(analyses == 1, "%d analyses for a plan and a run", analyses);
+    tulle_ctx_set_trace(ctx, NULL, NULL);
+    free(values);
+    tulle_plan_free(plan);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
+/* Products without values, with C on the host and on the device. */
 static void patterns_alone_are_multiplied(void)
 {
     static const int pairs[] = {0, 9, 13, 15, 22, GPU_PAIR(1), GPU_PAIR(5)};
@@ -86,7 +112,7 @@ static void plans_of_matrices_there(void)
     REQUIRE(tulle_multiply(ctx, &va, &vb, &o, &c) == TULLE_OK, "%s", tulle_ctx_error(ctx));
     tulle_csr pattern = tulle_plan_pattern(plan);
     CHECK(pattern.place == TULLE_DEVICE && pattern.nnz == tulle_matrix_view(c).nnz, "the pattern is there");
-    for (int run = 0; run < 3; run++) {                         /* new values for A; C's arrays are written again */
+    for (int run = 0; run < 3; run++) {                         /* new values for A; the same arrays for C */
         ref_fill(&p.A, REF_INTEGERS, 300 + (uint64_t)run);
         tulle_matrix *next = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *want = cpu_product(&p.A.view, &p.B.view, NULL);
         REQUIRE(tulle_plan_run(plan, tulle_matrix_view(next).values, vb.values, tulle_matrix_values(c)) == TULLE_OK, "%s",
@@ -167,6 +193,48 @@ static void blocks_give_the_same_product_for_any_limit(void)
     tulle_ctx_free(ctx);
 }
 
+/* The table of an engine takes any range of rows, whether operands stay in its memory or not; where A is on
+ * the host, a device gets these rows only. */
+static void every_engine_takes_a_range_of_rows(void)
+{
+    enum { ROWS = 3000, FIRST = 1400, END = 1430 };
+    const char *const devices[] = {"cpu", gpu_name(), "cpu,cpu"};
+    ref A = ref_random(31, ROWS, 200, 9, REF_INTEGERS, f64), B = ref_random(32, 200, 150, 4, REF_INTEGERS, f64);
+    tulle_matrix *whole = cpu_product(&A.view, &B.view, NULL), *rows = NULL;
+    tulle_csr all = tulle_matrix_view(whole);
+    uint64_t peak = 0;
+    for (int d = 0; d < 3; d++) {
+        tulle_ctx *ctx = NULL;
+        REQUIRE(tulle_ctx_create(devices[d], NULL, &ctx) == TULLE_OK, "%s", devices[d]);
+        for (int stays = 0; stays < 2; stays++) {
+            const int64_t from[] = {0, FIRST, FIRST, ROWS - 1, 7}, to[] = {10, END, -1, ROWS, 7};
+            tl_setup s = {0};
+            REQUIRE(tl_setup_make(ctx, &A.view, &B.view, NULL, TL_VALUES | TL_LOOK, &s) == TULLE_OK, "%s",
+                    tulle_ctx_error(ctx));
+            if (stays) REQUIRE(s.engine->stay(ctx, &s, &A.view, &B.view) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            for (int i = 0; i < 5; i++) {
+                tulle_matrix *C = NULL;
+                REQUIRE(s.engine->run(ctx, &s, from[i], to[i], &C) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+                tulle_csr want = tl_csr_rows(&all, from[i], to[i] < 0 ? ROWS : to[i]), c = tulle_matrix_view(C);
+                tulle_csr plain = want;
+                REQUIRE(tl_csr_slice(&ctx->base, &want, "C", 1, &plain, &rows) == TULLE_OK, "a slice");
+                if (c.nnz == 0) plain.values = c.values;
+                CHECK(ref_same(&c, &plain, devices[d]), "rows from %d, operands stay: %d", (int)from[i], stays);
+                if (d == 1 && !stays && i == 1) peak = s.stats.peak_bytes;
+                tl_matrix_free(&ctx->base, rows);
+                tulle_matrix_free(C);
+            }
+            tl_setup_done(ctx, &s);
+        }
+        tulle_ctx_free(ctx);
+    }
+    CHECK(peak > 0 && peak < tl_csr_bytes(&A.view) / 2, "%d rows took %llu bytes on the device, all of A takes %llu",
+          END - FIRST, (unsigned long long)peak, (unsigned long long)tl_csr_bytes(&A.view));
+    tulle_matrix_free(whole);
+    ref_free(&A);
+    ref_free(&B);
+}
+
 static void a_caller_can_stop_the_blocks(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -182,7 +250,7 @@ static void a_caller_can_stop_the_blocks(void)
     tulle_ctx_free(ctx);
 }
 
-/* The sentence names the bytes that are needed; with that many, at most a few times, it works. */
+/* The message has the bytes needed; with that limit, after at most a few attempts, the call succeeds. */
 static void a_limit_is_kept_or_refused_with_a_number(void)
 {
     static const int pairs[] = {9, 15, 19, 21, GPU_PAIR(5)};
@@ -192,8 +260,11 @@ static void a_limit_is_kept_or_refused_with_a_number(void)
         tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL), *C = NULL;
         tulle_options o = {.memory_limit = 1, .policy = "speck", .c_place = n % 2 ? TULLE_DEVICE : TULLE_HOST};
         tulle_status status = TULLE_ELIMIT;
-        for (int tries = 0; status == TULLE_ELIMIT && tries < 8; tries++) {
+        /* three calls may fail, says tulle.h; and none takes more than its limit before it is refused */
+        for (int tries = 0; status == TULLE_ELIMIT && tries <= 3; tries++) {
             status = tulle_multiply(ctx, &p.A.view, &p.B.view, &o, &C);
+            CHECK(tl_dmem_most(ctx->gpu) <= o.memory_limit, "%s: %" PRIu64 " bytes taken, limit %" PRIu64, p.name,
+                  tl_dmem_most(ctx->gpu), o.memory_limit);
             if (status != TULLE_ELIMIT) break;
             CHECK(!C && strstr(tulle_ctx_error(ctx), "bytes"), "%s: %s", p.name, tulle_ctx_error(ctx));
             const char *number = strpbrk(tulle_ctx_error(ctx), "0123456789");
@@ -216,7 +287,7 @@ static void a_limit_is_kept_or_refused_with_a_number(void)
     }
 }
 
-/* ---- bad operands: the sentence is the CPU's, whichever row and wherever the matrix is */
+/* ---- invalid operands: the same message as on the CPU, for any row and place of the matrix */
 
 enum { TOO_LARGE, NEGATIVE, DISORDER, TWICE, FALLING, TOO_FAR, TWO_FAULTS, LAST_ROW, FAULTS };
 
@@ -278,7 +349,7 @@ static void bad_operands_are_named_as_on_the_cpu(void)
             ref_free(&A);
             ref_free(&B);
         }
-    pair p = gpu_pair(9, REF_INTEGERS, f64, f64);               /* and the context is none the worse */
+    pair p = gpu_pair(9, REF_INTEGERS, f64, f64);               /* the context can still be used */
     ref want = ref_product(&p.A.view, &p.B.view);
     gpu_product_is(ctx, &p.A.view, &p.B.view, NULL, PLACES - 1, &want.view, "afterwards");
     ref_free(&want);
@@ -287,7 +358,7 @@ static void bad_operands_are_named_as_on_the_cpu(void)
     tulle_ctx_free(cpu);
 }
 
-/* B over the arrays of A, with fewer columns than they name or with more: as wrong or as right as on the CPU. */
+/* B uses the arrays of A, but has fewer columns (invalid) or more (valid): the same status as on the CPU. */
 static void a_view_of_a_with_other_columns_is_not_a(void)
 {
     const int32_t ptr[] = {0, 2, 3, 5}, col[] = {0, 2, 1, 0, 1};
@@ -297,10 +368,10 @@ static void a_view_of_a_with_other_columns_is_not_a(void)
     const tulle_csr A = tulle_csr_f64_i32(3, 3, ptr, col, val);
     tulle_matrix *there = gpu_moved(ctx, &A, TULLE_DEVICE);
     for (int64_t cols = 0; cols <= 5; cols++)
-        for (int w = 0; w < 6; w++) {
-            static const char *const policies[] = {"auto", "speck", "bhsparse"};
-            tulle_options o = {.policy = policies[w % 3]};
-            tulle_csr a = w < 3 ? A : tulle_matrix_view(there), b = a, plain = A;
+        for (int w = 0; w < 8; w++) {
+            static const char *const policies[] = {"auto", "speck", "bhsparse", "delta"};
+            tulle_options o = {.policy = policies[w % 4]};
+            tulle_csr a = w < 4 ? A : tulle_matrix_view(there), b = a, plain = A;
             tulle_matrix *C = NULL, *want = NULL;
             tulle_plan *plan = NULL;
             blocks_seen seen = {.good = true};
@@ -349,8 +420,8 @@ static void shapes_and_types_that_do_not_agree(void)
     tulle_ctx_free(ctx);
 }
 
-/* Functions of the host do what they say with a matrix there, or refuse it in a sentence; none reads a
- * device's address as its own. */
+/* Functions for matrices on the host work with a matrix on the device, or refuse it with a message; none
+ * dereferences device addresses. */
 static void matrices_there_in_functions_of_the_host(void)
 {
     tulle_ctx *ctx = gpu_ctx(), *cpu = NULL;
@@ -438,7 +509,7 @@ static tulle_status job_plan(tulle_ctx *ctx, const pair *p, tulle_matrix **C)
     return status;
 }
 
-/* Where C goes to the host a product goes on in blocks, and only what has no such road fails. */
+/* With C on the host a product continues in blocks, so only other calls fail. */
 static void torture(const char *name, job_fn job, bool long_row, const char *shared)
 {
     const bool goes_on = job == job_multiply || job == job_all_options;
@@ -456,7 +527,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
         C = NULL;
         gpu_fail_at(ctx, n);
         tulle_status status = job(ctx, &p, &C);
-        done = ctx->gpu->requests < (uint64_t)n;                /* it came not so far as to fail */
+        done = ctx->gpu->requests < (uint64_t)n;                /* there were fewer than n allocations */
         CHECK(status == TULLE_OK || (status == TULLE_ENOMEM && !done), "%s: allocation %d: %s: %s", name, n,
               tulle_status_name(status), tulle_ctx_error(ctx));
         CHECK((status == TULLE_OK) == (C != NULL), "%s: allocation %d: half a result", name, n);
@@ -464,7 +535,7 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
             failed++;
             CHECK(strpbrk(tulle_ctx_error(ctx), "0123456789") && strstr(tulle_ctx_error(ctx), "byte"),
                   "%s: allocation %d: \"%s\"", name, n, tulle_ctx_error(ctx));
-            status = job(ctx, &p, &C);                          /* it failed once; now there is memory again */
+            status = job(ctx, &p, &C);                          /* the same call succeeds after the failure */
             CHECK(status == TULLE_OK, "%s: after allocation %d: %s", name, n, tulle_ctx_error(ctx));
         }
         tulle_csr c = tulle_matrix_view(C);
@@ -481,6 +552,56 @@ static void torture(const char *name, job_fn job, bool long_row, const char *sha
     tulle_matrix_free(C);
     CHECK(done && (failed > 0) == !goes_on, "%s: %d allocations failed, done %d", name, failed, done);
     tulle_matrix_free(want);
+    pair_free(&p);
+}
+
+/* A wrapper of the device's driver that counts lanes between fork and join. */
+static struct { const tl_driver *real; int open, forks, failures; } lanes;
+
+static tulle_status counted_fork(tl_base *b, tl_device *d, int count)
+{
+    if (count > 1) lanes.open++, lanes.forks++;
+    return lanes.real->fork(b, d, count);
+}
+
+static tulle_status counted_join(tl_base *b, tl_device *d, int count)
+{
+    lanes.open = 0;
+    return lanes.real->join(b, d, count);
+}
+
+/* If the launch of one of several parallel kernels fails, the queue waits for the others, since their memory
+ * is given to the next request. */
+static void a_failure_leaves_no_lane_open(void)
+{
+    const ref_kind k = REF_INTEGERS;
+    const char *const policies[] = {"auto", "speck", "delta", "bhsparse"};
+    pair p = {ref_power(24, 1000, 1000, 300, k, f64), ref_power(25, 1000, 1000, 300, k, f64), "power law"};
+    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "2048");
+    tl_driver counted = *ctx->gpu->driver;
+    lanes.real = ctx->gpu->driver;
+    lanes.forks = lanes.open = lanes.failures = 0;
+    counted.fork = counted_fork;
+    counted.join = counted_join;
+    ctx->gpu->driver = &counted;
+    for (int i = 0; i < 4; i++) {
+        bool done = false;
+        for (int n = 1; !done && n < 300; n++) {
+            tulle_plan *plan = NULL;
+            const tulle_options o = {.policy = policies[i]};
+            gpu_fail_at(ctx, n);
+            tulle_status status = tulle_plan_create(ctx, &p.A.view, &p.B.view, &o, &plan);
+            done = ctx->gpu->requests < (uint64_t)n;
+            lanes.failures += status != TULLE_OK;
+            CHECK(lanes.open == 0, "%s: allocation %d left lanes open", policies[i], n);
+            lanes.open = 0;
+            tulle_plan_free(plan);
+        }
+        CHECK(done, "%s: too many allocations", policies[i]);
+    }
+    CHECK(lanes.forks > 4 && lanes.failures > 4, "%d forks, %d failures", lanes.forks, lanes.failures);
+    ctx->gpu->driver = lanes.real;
+    tulle_ctx_free(ctx);
     pair_free(&p);
 }
 
@@ -520,7 +641,7 @@ static void a_warm_product_allocates_nothing(void)
     tulle_ctx_free(ctx);
 }
 
-/* ---- what a product costs */
+/* ---- the cost of a product */
 
 static void a_warm_product_waits_at_most_twice(void)
 {
@@ -572,7 +693,11 @@ static void statistics_add_up(void)
                   " in all, %" PRId64 " counted", p.name, way, products, s.products, want);
             CHECK(s.a_nnz == p.A.view.nnz && s.b_nnz == p.B.view.nnz && s.c_nnz == c.nnz, "%s: nnz", p.name);
             uint64_t c_bytes = (uint64_t)(c.rows + 1) * ref_index_size(c.ptr_type) + (uint64_t)c.nnz * 12;
-            CHECK(s.peak_bytes >= c_bytes, "%s: peak %" PRIu64 ", C has %" PRIu64, p.name, s.peak_bytes, c_bytes);
+            /* uploaded copies of A and B count */
+            uint64_t copies = tl_csr_bytes(&p.A.view) + tl_csr_bytes(&p.B.view);
+            CHECK(s.peak_bytes >= c_bytes + copies, "%s, %s: peak %" PRIu64 ", C has %" PRIu64 ", A and B %" PRIu64, p.name,
+                  way, s.peak_bytes, c_bytes, copies);
+            CHECK(s.workspace_bytes <= s.peak_bytes - c_bytes, "%s: workspace %" PRIu64, p.name, s.workspace_bytes);
             CHECK(s.sec_total > 0 && s.stages == 0, "%s: %g s, %d stages", p.name, s.sec_total, s.stages);
             CHECK(s.device && strncmp(s.device, gpu_name(), strcspn(gpu_name(), ":")) == 0, "%s: device %s", p.name, s.device);
             if (o.policy) CHECK(s.policy && strcmp(s.policy, o.policy) == 0, "policy %s, not %s", s.policy, o.policy);
@@ -580,6 +705,31 @@ static void statistics_add_up(void)
         }
         pair_free(&p);
     }
+    tulle_ctx_free(ctx);
+}
+
+/* Operands that lie on the device already are no part of the peak, nor is what a context keeps for later. */
+static void operands_there_are_not_counted(void)
+{
+    tulle_ctx *ctx = gpu_ctx();
+    pair p = gpu_pair(GPU_PAIR(5), REF_INTEGERS, f64, f64);
+    tulle_matrix *a = gpu_moved(ctx, &p.A.view, TULLE_DEVICE), *b = gpu_moved(ctx, &p.B.view, TULLE_DEVICE), *C = NULL;
+    tulle_csr va = tulle_matrix_view(a), vb = tulle_matrix_view(b);
+    uint64_t peak[3];
+    for (int i = 0; i < 3; i++) {
+        tulle_stats s;
+        REQUIRE(tulle_multiply(ctx, i == 1 ? &va : &p.A.view, i == 1 ? &vb : &p.B.view, NULL, &C) == TULLE_OK, "%s",
+                tulle_ctx_error(ctx));
+        tulle_matrix_free(C);
+        tulle_ctx_stats(ctx, &s);
+        peak[i] = s.peak_bytes;
+    }
+    const uint64_t copies = tl_csr_bytes(&p.A.view) + tl_csr_bytes(&p.B.view);
+    CHECK(peak[0] >= peak[1] + copies && peak[0] == peak[2], "from the host %" PRIu64 " and %" PRIu64
+          ", from the device %" PRIu64 " bytes; A and B have %" PRIu64, peak[0], peak[2], peak[1], copies);
+    tulle_matrix_free(a);
+    tulle_matrix_free(b);
+    pair_free(&p);
     tulle_ctx_free(ctx);
 }
 
@@ -745,6 +895,19 @@ static void estimates_and_checks(void)
     tulle_forecast f;
     tulle_options o = {.policy = "speck"};
     REQUIRE(tulle_estimate(ctx, &p.A.view, &p.B.view, &o, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    /* It is that of a CPU, accumulators and bytes included; only the device differs. */
+    tulle_ctx *cpu = NULL;
+    tulle_forecast g;
+    REQUIRE(tulle_ctx_create("cpu", NULL, &cpu) == TULLE_OK, "cpu");
+    REQUIRE(tulle_estimate(cpu, &p.A.view, &p.B.view, &o, &g) == TULLE_OK, "%s", tulle_ctx_error(cpu));
+    tulle_ctx_free(cpu);
+    CHECK(f.products == g.products && f.nnz_lower == g.nnz_lower && f.nnz_estimate == g.nnz_estimate
+              && f.nnz_upper == g.nnz_upper && f.bytes_estimate == g.bytes_estimate && f.bytes_upper == g.bytes_upper,
+          "%" PRIu64 " and %" PRIu64 " bytes", f.bytes_estimate, g.bytes_estimate);
+    CHECK(f.shares == g.shares && f.shares > 0, "%d and %d shares", f.shares, g.shares);
+    for (int i = 0; i < f.shares; i++)
+        CHECK(strcmp(f.share[i].name, g.share[i].name) == 0 && f.share[i].rows == g.share[i].rows
+                  && f.share[i].products == g.share[i].products, "%s and %s", f.share[i].name, g.share[i].name);
     tulle_matrix *C = gpu_product(ctx, &p.A.view, &p.B.view, o, 0, "a product to check");
     REQUIRE(C, "no product");
     tulle_csr c = tulle_matrix_view(C);
@@ -760,12 +923,12 @@ static void estimates_and_checks(void)
     tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(plans_run_with_new_values), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
-          TEST(blocks_give_the_same_product_for_any_limit), TEST(a_caller_can_stop_the_blocks),
+TEST_MAIN(TEST(plans_run_with_new_values), TEST(plans_analyse_once), TEST(patterns_alone_are_multiplied), TEST(plans_of_matrices_there), TEST(plans_of_transposed_operands),
+          TEST(blocks_give_the_same_product_for_any_limit), TEST(every_engine_takes_a_range_of_rows), TEST(a_caller_can_stop_the_blocks),
           TEST(a_limit_is_kept_or_refused_with_a_number), TEST(bad_operands_are_named_as_on_the_cpu),
           TEST(a_view_of_a_with_other_columns_is_not_a), TEST(shapes_and_types_that_do_not_agree), TEST(matrices_there_in_functions_of_the_host),
-          TEST(every_allocation_fails_once), TEST(a_warm_product_allocates_nothing),
-          TEST(a_warm_product_waits_at_most_twice), TEST(statistics_add_up),
+          TEST(every_allocation_fails_once), TEST(a_failure_leaves_no_lane_open), TEST(a_warm_product_allocates_nothing),
+          TEST(a_warm_product_waits_at_most_twice), TEST(statistics_add_up), TEST(operands_there_are_not_counted),
           TEST(stages_have_names_and_fit_into_the_whole), TEST(names_of_devices),
           TEST(matrices_outlive_their_context), TEST(kept_memory_goes_back_and_comes_again),
           TEST(contexts_in_threads), TEST(a_caller_can_stop_a_product), TEST(estimates_and_checks))

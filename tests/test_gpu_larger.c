@@ -103,7 +103,7 @@ static told all_limits(const job *j)
 
 static void every_limit_gives_the_product(void)
 {
-    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort"};
+    static const char *const policies[] = {"auto", "speck", "bhsparse", "regsort", "delta"};
     static const int pairs[] = {7, 8, 12, 13, 15, 19, 22, GPU_PAIR(2), GPU_PAIR(5)};
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "8192");
     int parts = 0, panels = 0;
@@ -111,8 +111,8 @@ static void every_limit_gives_the_product(void)
         pair p = gpu_pair(pairs[n], REF_INTEGERS, f64, f64);
         tulle_matrix *want = cpu_product(&p.A.view, &p.B.view, NULL);
         const tulle_csr w = tulle_matrix_view(want);
-        for (int k = 0; k < 4; k++) {
-            if (few() && k != n % 4 && k > 0) continue;
+        for (int k = 0; k < 5; k++) {
+            if (few() && k != n % 5 && k > 0) continue;
             job j = {.ctx = ctx, .A = &p.A.view, .B = &p.B.view, .want = &w, .o.policy = policies[k], .name = p.name};
             told t = all_limits(&j);
             parts += t.parts;

@@ -159,5 +159,67 @@ static void a_device_without_room_for_B_gets_the_rows_it_needs(void)
     pair_free(&p);
 }
 
-TEST_MAIN(TEST(a_device_without_room_for_B_gets_the_rows_it_needs), TEST(rows_of_both_are_joined), TEST(sparse_times_dense_is_joined),
+/* ---- two contexts, each with a device */
+
+#define REFUSED(ctx, call, word)                                                                                  \
+    do {                                                                                                          \
+        tulle_status status = (call);                                                                             \
+        CHECK(status == TULLE_EINVAL && strstr(tulle_ctx_error(ctx), word " lies in the memory of another"),      \
+              "%s: %s", tulle_status_name(status), tulle_ctx_error(ctx));                                         \
+    } while (0)
+
+/* OpenCL's contexts share no memory even on one device; on CUDA another device is needed, and a second context
+ * of the same device works. */
+static void arrays_of_another_device_are_refused(void)
+{
+    const char *second = getenv("TULLE_TEST_SECOND");
+    if (!second || !*second) second = gpu_name();
+    const bool apart = strncmp(second, "cuda", 4) != 0 || strcmp(second, gpu_name()) != 0;
+    tulle_ctx *mine = gpu_ctx(), *other = NULL;
+    REQUIRE(tulle_ctx_create(second, NULL, &other) == TULLE_OK, "%s", second);
+    ref A = ref_random(3, 40, 40, 5, REF_INTEGERS, f64);
+    double x[40] = {1}, y[40];
+    tulle_dense host_x = tulle_dense_make(40, 1, 0, TULLE_BY_ROWS, x, TULLE_F64),
+                host_y = tulle_dense_make(40, 1, 0, TULLE_BY_ROWS, y, TULLE_F64);
+    tulle_matrix *a = gpu_moved(mine, &A.view, TULLE_DEVICE), *b = gpu_moved(other, &A.view, TULLE_DEVICE), *C = NULL;
+    tulle_dense_matrix *X = NULL, *Y = NULL;
+    tulle_plan *plan = NULL;
+    tulle_spmm_plan *spmm = NULL;
+    REQUIRE(tulle_dense_move(other, &host_x, TULLE_DEVICE, &X) == TULLE_OK, "%s", tulle_ctx_error(other));
+    tulle_csr here = tulle_matrix_view(a), there = tulle_matrix_view(b), mixed_up = here;
+    tulle_dense dense_there = tulle_dense_view(X);
+    REQUIRE(tulle_plan_create(mine, &here, &here, NULL, &plan) == TULLE_OK, "%s", tulle_ctx_error(mine));
+    REQUIRE(tulle_spmm_plan_create(mine, &here, NULL, &spmm) == TULLE_OK, "%s", tulle_ctx_error(mine));
+    if (!apart) {
+        CHECK(tulle_multiply(mine, &here, &there, NULL, &C) == TULLE_OK, "%s", tulle_ctx_error(mine));
+    } else {
+        REFUSED(mine, tulle_multiply(mine, &there, &there, NULL, &C), "A: row_ptr");
+        REFUSED(mine, tulle_multiply(mine, &here, &there, NULL, &C), "B: row_ptr");
+        mixed_up.values = there.values;
+        REFUSED(mine, tulle_multiply(mine, &mixed_up, &here, NULL, &C), "A: values");
+        REFUSED(mine, tulle_csr_move(mine, &there, TULLE_HOST, &C), "A: row_ptr");
+        REFUSED(mine, tulle_dense_move(mine, &dense_there, TULLE_HOST, &Y), "A: values");
+        REFUSED(mine, tulle_csr_check(mine, &there), "A: row_ptr");
+        REFUSED(mine, tulle_spmm(mine, NULL, &there, &host_x, NULL, &host_y, NULL), "A: row_ptr");
+        REFUSED(mine, tulle_spmm(mine, NULL, &here, &dense_there, NULL, &host_y, NULL), "X: values");
+        REFUSED(mine, tulle_spmm(mine, NULL, &here, &host_x, NULL, &dense_there, NULL), "Y: values");
+        REFUSED(mine, tulle_plan_run(plan, there.values, here.values, y), "A: a_values");
+        REFUSED(mine, tulle_plan_run(plan, here.values, there.values, y), "B: b_values");
+        REFUSED(mine, tulle_spmm_plan_set_values(spmm, there.values), "A: values");
+    }
+    CHECK(!apart == (C != NULL), "a result and an error");
+    tulle_matrix_free(C);
+    C = NULL;
+    CHECK(tulle_multiply(mine, &here, &here, NULL, &C) == TULLE_OK, "afterwards: %s", tulle_ctx_error(mine));
+    tulle_matrix *all[] = {a, b, C};
+    for (int i = 0; i < 3; i++) tulle_matrix_free(all[i]);
+    tulle_dense_free(X);
+    tulle_plan_free(plan);
+    tulle_spmm_plan_free(spmm);
+    ref_free(&A);
+    tulle_ctx_free(mine);
+    tulle_ctx_free(other);
+}
+
+TEST_MAIN(TEST(arrays_of_another_device_are_refused), TEST(a_device_without_room_for_B_gets_the_rows_it_needs), TEST(rows_of_both_are_joined), TEST(sparse_times_dense_is_joined),
           TEST(a_device_without_memory_leaves_its_rows_to_the_others))

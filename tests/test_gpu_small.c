@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_gpu_small.c - every kernel on matrices of a few hundred rows, for checkers that run a device a
- * thousand times slower: oclgrind (oclgrind.sh) and compute-sanitizer (gpu_check.sh).  Small scratchpads
- * push small rows into the large kernels and out of them. */
+ * test_gpu_small.c - every kernel on matrices of a few hundred rows, for checkers that slow a device down a
+ * thousand times: oclgrind (oclgrind.sh) and compute-sanitizer (gpu_check.sh).  With little shared memory,
+ * small rows use the kernels for large ones, and their fallbacks. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "spmm_help.h"
 
-/* One context a scratchpad, a few pairs, every way. */
+/* A context for each size of shared memory, a few pairs, every policy. */
 static void through_a_scratchpad(const char *shared, const char *balance, ref_types t)
 {
     if (balance) setenv("TULLE_GPU_BALANCE", balance, 1);
@@ -24,7 +24,7 @@ static void through_a_scratchpad(const char *shared, const char *balance, ref_ty
         const char *way;
         char name[96];
         for (int w = 0; gpu_way(w, &o, &way); w++) {
-            if (w == 1) continue;                               /* auto has no kernel of its own yet */
+            if (w == 1) continue;                               /* auto has no kernels of its own */
             snprintf(name, sizeof name, "%s, %s, shared %s", p[i].name, way, shared);
             o.drop_zeros = w == 0;
             gpu_product_is(ctx, &p[i].A.view, &p[i].B.view, &o, w ? 0 : C_THERE, w ? &want.view : &fewer.view, name);
@@ -57,7 +57,7 @@ static void far_columns(void)
     tulle_ctx_free(ctx);
 }
 
-/* Up to 512 products in registers: all bins, and a row of A with more entries than a thread holds. */
+/* Up to 512 products in registers: all bins, and a row of A with more entries than fit in a thread. */
 static void few_products(void)
 {
     static const char *const policies[] = {"regsort", "regmerge", "reghash"};
@@ -74,7 +74,8 @@ static void few_products(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows of 600 to 3600 products, too far apart for bits and ranks: hash by block, sorted after, and windows. */
+/* Rows with 600 to 3600 products, too scattered for bitmasks and ranks: hash by a block, then sorted, and
+ * windows. */
 static void wide_rows(void)
 {
     static const struct { const char *shared; int64_t columns; } cases[] = {{NULL, 200000}, {"2048", 20000}};
@@ -92,7 +93,7 @@ static void wide_rows(void)
     }
 }
 
-/* One row of 70,000 products: shared by all blocks. */
+/* One row with 70,000 products, shared by all blocks. */
 static void a_heavy_row(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");
@@ -105,7 +106,7 @@ static void a_heavy_row(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows that fill most of a short span, in a scratchpad that a team of threads cannot share: ranked by a block. */
+/* Rows that fill most of a short span, with too little shared memory for teams: ranked by a block. */
 static void nearly_full_rows(void)
 {
     setenv("TULLE_GPU_BALANCE", "on", 1);
@@ -120,7 +121,33 @@ static void nearly_full_rows(void)
     tulle_ctx_free(ctx);
 }
 
-/* bhSPARSE: a thread, a crew and a block a row, and rows that outgrow scratchpads on the way to global memory. */
+/* DeltaSPARSE: keys that collide, rows that fill their table, dense rows, both sorts, windows; with bins and
+ * without. */
+static void hash_or_dense(void)
+{
+    for (int off = 0; off < 2; off++) {
+        setenv("TULLE_GPU_BALANCE", off ? "off" : "on", 1);
+        setenv("TULLE_DELTA_SORT", "20", 1);
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", off ? "3072" : "12288");
+        unsetenv("TULLE_GPU_BALANCE");
+        unsetenv("TULLE_DELTA_SORT");
+        const tulle_options o = {.policy = "delta"};
+        const ref_kind kind = REF_INTEGERS;
+        pair p[] = {{staircase(9, 40, 8, 1, kind, f64), staircase(40, 90000, 20, 4096, kind, f64), "collide"},
+                    {staircase(9, 40, 30, 1, kind, f64), ref_random(24, 40, 9000, 20, kind, f64), "wide"},
+                    {staircase(9, 40, 12, 1, kind, f64), ref_random(25, 40, 150, 4, kind, f64), "full"}};
+        for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
+            ref want = ref_product(&p[i].A.view, &p[i].B.view);
+            gpu_product_is(ctx, &p[i].A.view, &p[i].B.view, &o, 0, &want.view, p[i].name);
+            ref_free(&want);
+            pair_free(&p[i]);
+        }
+        tulle_ctx_free(ctx);
+    }
+}
+
+/* bhSPARSE: a thread, a crew and a block per row, and rows that exceed shared memory and continue in global
+ * memory. */
 static void one_step(void)
 {
     static const char *const accumulators[] = {"heap", "esc", "merge"}, *const shared[] = {"16384", "4096", "1024"};
@@ -178,6 +205,27 @@ static void bad_operands(void)
     tulle_ctx_free(ctx);
 }
 
+/* Bands, whose rows repeat: short and long ones, with some rows that differ; also with colliding hashes. */
+static void motifs(void)
+{
+    static const char *const ways[] = {"on", "collide-classes", "collide-motifs", "2"};
+    for (int i = 0; i < 4; i++) {
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_MOTIFS", ways[i]);
+        for (int64_t wide = 1; wide <= 9; wide += 8) {
+            ref A = ref_band(90, wide, REF_INTEGERS, i == 1 ? ref_types_at(15) : f64), B = ref_copy(&A.view, i == 1 ? ref_types_at(15) : f64);
+            ref_set_col(&B, ref_ptr(&B.view, 41) - 1, 60);      /* one row of B differs */
+            ref want = ref_product(&A.view, &B.view), square = ref_product(&A.view, &A.view);
+            gpu_product_is(ctx, &A.view, &B.view, NULL, 0, &want.view, ways[i]);
+            gpu_product_is(ctx, &A.view, &A.view, NULL, PLACES - 1, &square.view, ways[i]);
+            ref_free(&A);
+            ref_free(&B);
+            ref_free(&want);
+            ref_free(&square);
+        }
+        tulle_ctx_free(ctx);
+    }
+}
+
 static void a_plan(void)
 {
     tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_SHARED", "4096");
@@ -201,7 +249,7 @@ static void a_plan(void)
     tulle_ctx_free(ctx);
 }
 
-/* Two, four and eight entries a thread. */
+/* Two, four and eight entries per thread. */
 static void merges(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -215,8 +263,8 @@ static void merges(void)
     tulle_ctx_free(ctx);
 }
 
-/* Sparse times dense: a row in parts among short and empty ones, even rows, or rows with the same columns; every width of a strip and of a thread, aligned
- * or not, by rows and by columns. */
+/* SpMM: a row divided into parts among short and empty ones, rows of equal length, or rows with the same
+ * columns; every width of strips and threads, aligned or not, row-major and column-major. */
 static void times_dense(const char *shape, ref_types t)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -259,8 +307,8 @@ static void times_dense_in_ellpack(void)
     tulle_ctx_free(ctx);
 }
 
-/* TF32 without tensor cores: every width of a thread, aligned or not, one warp for 8 rows and two, a row longer than a warp should
- * take; in X a number that is not finite, and rows that need not see it do not. */
+/* TF32 without tensor cores: every width of a thread, aligned or not, one warp for 8 rows and two, a row too
+ * long for one warp; X has a value that is not finite, which must not affect rows that do not use it. */
 static void times_dense_in_tf32(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -291,7 +339,7 @@ static void times_dense_in_tf32(void)
     tulle_ctx_free(ctx);
 }
 
-/* Rows that no vector load can take, long enough for four values a thread. */
+/* Unaligned rows without vector loads, long enough for four values per thread. */
 static void times_dense_off_the_line(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -302,7 +350,7 @@ static void times_dense_off_the_line(void)
     tulle_ctx_free(ctx);
 }
 
-/* alpha 0: Y is scaled, wherever it lies. */
+/* alpha 0: Y is scaled, on host and device. */
 static void times_dense_by_nothing(void)
 {
     tulle_ctx *ctx = gpu_ctx();
@@ -317,9 +365,9 @@ static void times_dense_by_nothing(void)
 }
 
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
-          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows), TEST(one_step),
-          TEST(indices_of_two_widths),
-          TEST(single_entries_and_nothing), TEST(bad_operands), TEST(a_plan), TEST(merges),
+          TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows),
+          TEST(hash_or_dense), TEST(one_step), TEST(indices_of_two_widths),
+          TEST(single_entries_and_nothing), TEST(motifs), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
           TEST(times_dense_two_strips_staged), TEST(times_dense_one_strip_by_eights), TEST(times_dense_two_strips_by_eights),
           TEST(times_dense_in_ellpack), TEST(times_dense_in_tf32), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))

@@ -5,9 +5,11 @@
  *     bench_gpu [OPTIONS] FOLDER-FILE-OR-RECIPE...
  *
  *     --device NAME       cuda:0 (default), opencl:1, ...
- *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash; speck+hash and
+ *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash, delta; speck+hash and
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
- *                         balancing always, never
+ *                         balancing always, never; auto+plain: motifs never; auto+twins: bundles of rows with
+ *                         the same columns where most are in some; delta+balance, delta+plain: bins always,
+ *                         never
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least this many (7), after 2 warm-ups
  *     --anchors FILE      recorded times of other codes, to compare with: lines
@@ -19,6 +21,7 @@
  *     --plans             also a plan's run with values on the device, and its ratio to the whole product
  *     --first             only the first product of a new process: seconds from start to C
  *     --small             only matrices with at most 20,000 products, in microseconds
+ *     --host              from host to host instead, with policy auto (host.c)
  *
  * A is in device memory and not checked, as for the peers; C stays there.  Timed: the wall clock of one call
  * of tulle_multiply, with the allocation of C, without freeing it.  The median counts.  One more run times
@@ -32,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cusparse.h"
+#include "host.h"
 #include "suite.h"
 
 enum { MAX_RUNS = SUITE_RUNS, MAX_WAYS = 8, WARM = 2, SMALL_PRODUCTS = 20000 };
@@ -40,7 +44,7 @@ typedef struct settings {
     const char *device, *type, *anchors, *only;
     FILE       *pieces;
     int         runs, ways;
-    bool        check, cusparse, first, small, trace, plans;
+    bool        check, cusparse, first, small, trace, plans, host;
     const char *way[MAX_WAYS];
     suite       matrices;
 } settings;
@@ -53,6 +57,11 @@ static const struct { const char *name, *policy, *accumulator, *variable, *value
     {"reghash", "reghash", NULL, NULL, NULL},    {"speck+dense", "speck", "dense", NULL, NULL},
     {"speck+balance", "speck", NULL, "TULLE_GPU_BALANCE", "on"},
     {"speck+plain", "speck", NULL, "TULLE_GPU_BALANCE", "off"},
+    {"auto+plain", "auto", NULL, "TULLE_GPU_MOTIFS", "off"},
+    {"auto+twins", "auto", NULL, "TULLE_GPU_TWINS", "auto"},
+    {"delta", "delta", NULL, NULL, NULL},
+    {"delta+balance", "delta", NULL, "TULLE_GPU_BALANCE", "on"},
+    {"delta+plain", "delta", NULL, "TULLE_GPU_BALANCE", "off"},
 };
 
 enum { WAYS = sizeof known_ways / sizeof *known_ways };
@@ -485,6 +494,32 @@ static int all_matrices(const settings *s)
     return wrong ? 1 : 0;
 }
 
+/* ---- the same from host to host */
+
+static int host_matrices(const settings *s)
+{
+    tulle_ctx *gpu = suite_open(s->device), *cpu = suite_open("cpu");
+    const bool exact = strcmp(s->type, "f64") == 0 || strcmp(s->type, "cf64") == 0;
+    int wrong = 0;
+    host_heading();
+    for (int m = 0; m < s->matrices.count; m++) {
+        problem p;
+        bool good = problem_load(cpu, s->matrices.path[m], s, &p);
+        if (good) {
+            tulle_csr want = p.c_host ? tulle_matrix_view(p.c_host) : p.A;
+            const host_product h = {.name = p.name, .operation = p.operation, .type = s->type,
+                                    .device = s->device, .A = &p.A, .B = &p.B, .same = !p.own_b,
+                                    .want = p.c_host && exact ? &want : NULL, .runs = s->runs};
+            good = host_time(gpu, &h, s->pieces);
+        }
+        wrong += !good;
+        problem_free(&p);
+    }
+    tulle_ctx_free(gpu);
+    tulle_ctx_free(cpu);
+    return wrong ? 1 : 0;
+}
+
 static void add_ways(settings *s, char *words)
 {
     s->ways = 0;
@@ -508,12 +543,14 @@ int main(int argc, char **argv)
         {"--runs", .runs = &s.runs},
         {"--anchors", .word = &s.anchors}, {"--pieces", .file = &s.pieces}, {"--only", .word = &s.only},
         {"--no-check", .off = &s.check}, {"--no-cusparse", .off = &s.cusparse}, {"--trace", .on = &s.trace},
-        {"--first", .on = &s.first}, {"--small", .on = &s.small}, {"--plans", .on = &s.plans}};
+        {"--first", .on = &s.first}, {"--small", .on = &s.small}, {"--plans", .on = &s.plans},
+        {"--host", .on = &s.host}};
     suite_options(argc, argv, options, sizeof options / sizeof *options, &s.only, &s.matrices);
     if (ways) add_ways(&s, ways);
     suite_type(s.type);
     if (!s.first && !s.small && s.matrices.count == 0) suite_stop("no matrices");
-    int code = s.first ? first_product(&s, start) : s.small ? small_products(&s) : all_matrices(&s);
+    int code = s.first ? first_product(&s, start) : s.small ? small_products(&s)
+             : s.host ? host_matrices(&s) : all_matrices(&s);
     if (s.pieces && fclose(s.pieces) != 0) suite_stop("the pieces could not be written");
     return code;
 }

@@ -14,6 +14,7 @@
  *     {"section": "measure", "name": ..., ...}
  *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
+ *     {"section": "host", "driver": ..., "matrix": ..., "operation": ..., "type": ..., "ms": ..., ...}
  *
  * If FILE exists and has the same hash, results that this run did not measure are kept from it; products and
  * SpMM are identified by five fields, the tests of a driver are replaced as a whole.  From a record of other
@@ -24,6 +25,7 @@
 #include "json.h"
 
 static const char *const product_names[] = {"driver", "matrix", "operation", "policy", "type", NULL};
+static const char *const host_names[] = {"driver", "matrix", "operation", "type", NULL};
 static const char *const spmm_names[] = {"driver", "matrix", "columns", "policy", "type", NULL};
 #define LEFT_OUT "tests left out"       /* by gpu_check.sh, to save time: the result is not a full record */
 static const char *const one_name[] = {"driver", "name", "tool", "device", NULL};
@@ -141,6 +143,7 @@ static int write_record(const char *path)
         else if (strcmp(section, "measure") == 0) put(list(record, "measures"), piece, one_name);
         else if (strcmp(section, "product") == 0) put(list(record, "products"), piece, product_names);
         else if (strcmp(section, "spmm") == 0) put(list(record, "spmm"), piece, spmm_names);
+        else if (strcmp(section, "host") == 0) put(list(record, "host"), piece, host_names);
         else return stop("there is no such section", section);
     }
     free(text);
@@ -157,7 +160,8 @@ static int write_record(const char *path)
     json none = empty;
     static const struct { const char *key, *const *names; bool times; } lists[] = {
         {"tests", one_name, false}, {"sanitizers", one_name, false}, {"measures", one_name, true},
-        {"products", product_names, true}, {"spmm", spmm_names, true}};
+        {"products", product_names, true}, {"spmm", spmm_names, true},
+        {"host", host_names, true}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const bool times = old && lists[i].times;
         if (times && !kept) mark_old(old, lists[i].key);
@@ -181,6 +185,19 @@ static int bad(const char *path, const char *what, const char *which)
 {
     fprintf(stderr, "%s: %s%s%s\n", path, what, which ? ": " : "", which ? which : "");
     return 1;
+}
+
+static int check_host(const char *path, const json *host)
+{
+    static const char *const numbers[] = {"ms", "product_ms", "up_bytes", "down_bytes", "floor_ms"};
+    int faults = 0;
+    for (const json *h = host ? host->first : NULL; h; h = h->next) {
+        for (const char *const *n = host_names; *n; n++)
+            if (!*json_word(h, *n)) faults += bad(path, "a product from host to host has no name for", *n);
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            if (json_number(h, numbers[i]) <= 0) faults += bad(path, json_word(h, "matrix"), numbers[i]);
+    }
+    return faults;
 }
 
 static int check_record(const char *path, const char *hash)
@@ -234,6 +251,7 @@ static int check_record(const char *path, const char *hash)
         if (json_number(p, "ms") <= 0)
             faults += bad(path, json_word(p, "matrix"), "ms of sparse times dense");
     }
+    faults += check_host(path, json_get(record, "host"));
     if (strcmp(json_word(record, "gpu_sources_sha256"), hash) != 0)
         faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine",
                       NULL);

@@ -83,7 +83,8 @@ class Stats(Structure):
                 ("products", c_int64), ("workspace_bytes", c_uint64), ("peak_bytes", c_uint64),
                 ("threads", c_int), ("shares", c_int), ("share", Share * MAX_SHARES), ("stages", c_int),
                 ("stage", Stage * MAX_STAGES), ("waits", c_int), ("policy", c_char_p), ("device", c_char_p),
-                ("isa", c_char_p), ("reserved", c_uint64 * 8)]
+                ("isa", c_char_p), ("sec_upload", c_double), ("sec_download", c_double),
+                ("reserved", c_uint64 * 6)]
 
 
 class Forecast(Structure):

@@ -17,6 +17,7 @@
 
 typedef struct tl_team tl_team;     /* threads.c */
 typedef struct tl_pool tl_pool;     /* mem.c     */
+typedef struct tl_pins tl_pins;     /* pins.c    */
 
 typedef struct tl_base {
     tulle_mem         mem;              /* all zero: the library's own memory        */
@@ -70,6 +71,8 @@ tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const ch
 /* Whether a new block comes directly from the system and so is zero already: clearing it would only cause
  * page faults. */
 bool         tl_is_zero(void *p);
+/* The first `bytes` of a block get their pages now, by all threads at once, if it has none yet. */
+void         tl_touch(tl_base *b, void *p, uint64_t bytes);
 /* b may be NULL where the base no longer exists; otherwise its count of bytes goes down.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
 /* Moves the accounting of a block from one base to another.  p may be NULL. */
@@ -87,6 +90,9 @@ void         tl_small_pages(void *p, uint64_t from);
 void         tl_commit(tl_base *b, void *p, uint64_t used);
 /* Only the first `used` bytes are still needed: returns the rest to the system where that is possible. */
 void         tl_shrink(tl_base *b, void *p, uint64_t used);
+/* Locks the pages of a large block that was in the pool before: a repeated product gets it again.  Copies
+ * between it and a device then need no detour.  Does nothing where that is not possible. */
+void         tl_pin(tl_pins *pins, void *p);
 void         tl_pool_trim(tl_pool *pool);
 /* From now on b uses the pool of `from`; b must be freed before it. */
 void         tl_pool_share(tl_base *b, tl_base *from);
@@ -94,6 +100,26 @@ void         tl_pool_share(tl_base *b, tl_base *from);
 uint64_t     tl_memory_free(void);
 uint64_t     tl_memory_total(void);
 bool         tl_mul_fits(uint64_t a, uint64_t b, uint64_t *product);
+static inline int64_t tl_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tl_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t tl_least(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+static inline uint64_t tl_bytes_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Saturating sums and products of byte counts: a result beyond 64 bits exceeds every limit anyway. */
 static inline uint64_t tl_bytes_sum(uint64_t a, uint64_t b)
 {
@@ -105,6 +131,22 @@ static inline uint64_t tl_bytes_of(uint64_t count, uint64_t size)
     uint64_t bytes = UINT64_MAX;
     return tl_mul_fits(count, size, &bytes) ? bytes : UINT64_MAX;
 }
+
+/* ---- pins.c: blocks that a device's driver has locked */
+
+typedef struct tl_pins_driver {
+    void *device;
+    bool (*lock)(void *device, void *p, uint64_t bytes);        /* false: it cannot */
+    void (*unlock)(void *device, void *p);
+} tl_pins_driver;
+
+tulle_status tl_pins_create(tl_base *b, tl_pins_driver driver, tl_pins **pins);
+void         tl_pins_close(tl_pins *pins);      /* before the device goes; blocks may live longer; NULL is
+                                                 * fine */
+/* For mem.c: memory is locked; is locked now; goes. */
+bool         tl_pins_add(tl_pins *pins, void *p, uint64_t bytes);
+bool         tl_pins_has(tl_pins *pins, const void *p);
+void         tl_pins_drop(tl_pins *pins, void *p);
 
 /* ---- threads.c: a thread pool */
 

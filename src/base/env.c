@@ -30,6 +30,8 @@ static const variable table[] = {
     {"TULLE_LIBNVRTC", NULL, 0, 0, FOR_USERS, "the library of NVIDIA's compiler"},
     {"TULLE_SPMM_OVERLAP", "on off", 1, 3, FOR_USERS, "dense matrices from the host, on so many lanes"},
     {"TULLE_SPMM_TF32", "on off", 0, 0, FOR_USERS, "TF32, where the caller allows it"},
+    {"TULLE_DELTA_TREE", NULL, 0, 0, FOR_USERS, "the decision tree of policy delta"},
+    {"TULLE_DELTA_SORT", NULL, 0, 4096, FOR_TESTS, "entries that policy delta sorts by counting, at most"},
     {"TULLE_SPMM_TF32_WARPS", NULL, 1, 8, FOR_TESTS, "that share 8 rows"},
     {"TULLE_SPMM_SHAPE", NULL, 0, 0, FOR_TESTS, "how rows are shared (gpu/spmm.c knows the numbers)"},
     {"TULLE_SPMM_TWINS", "on off", 0, 0, FOR_TESTS, "rows with the same columns bundled"},
@@ -39,6 +41,8 @@ static const variable table[] = {
     {"TULLE_GPU_SHARED", NULL, 1024, INT32_MAX, FOR_TESTS, "bytes of shared memory a block may have"},
     {"TULLE_GPU_FAIL", NULL, 0, INT64_MAX, FOR_TESTS, "this request for device memory fails; 0: none"},
     {"TULLE_GPU_BALANCE", "on off", 0, 0, FOR_TESTS, "rows sorted by class"},
+    {"TULLE_GPU_MOTIFS", "on off collide-classes collide-motifs", 1, 16384, FOR_TESTS, "rows that repeat"},
+    {"TULLE_GPU_TWINS", "on off auto", 0, 0, FOR_TESTS, "products of rows with the same columns, in bundles"},
     /* variables of other programs */
     {"XDG_CACHE_HOME", NULL, 0, 0, FOR_USERS, "tulle/ there is the folder for compiled kernels"},
     {"HOME", NULL, 0, 0, FOR_USERS, ".cache/tulle there is that folder"},

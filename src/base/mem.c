@@ -32,6 +32,7 @@ enum { HEADER = 64, KEPT_MAX = 64 };
 static const uint64_t map_from = 128u << 10;    /* smaller blocks come from the heap */
 static const uint64_t page = 4u << 10, huge = 2u << 20;
 static const uint64_t huge_from = 1u << 20;     /* from here on one huge page is faster than 4 KiB pages */
+static const uint64_t pin_from = 4u << 20;      /* smaller blocks are not worth locking */
 static const uint64_t plain_tail = 256u << 10;  /* a tail up to this size after the huge pages: 4 KiB pages */
 static const uint64_t ask_from = 1u << 30;      /* larger blocks are compared with the free memory first */
 static const double slow_page = 1e-3;           /* seconds for a huge page; 0.1 ms is usual */
@@ -53,7 +54,7 @@ typedef struct block {
     uint64_t    touched;                /* MAP: bytes that may have pages      */
     union {
         struct { void (*free)(void *, void *); void *user; } hook;
-        tl_pool *pool;                  /* MAP                                 */
+        struct { tl_pool *pool; tl_pins *pins; };       /* MAP; pins: its pages are locked, or were */
     };
 } block;
 
@@ -123,13 +124,16 @@ static block *map_new(uint64_t mapped, bool small)
 
 static void map_delete(block *h)
 {
+    if (h->pins) tl_pins_drop(h->pins, h->raw);
     munmap(h->raw, h->mapped);
 }
 
 /* Unmaps what lies beyond the first `keep` bytes, but no part of a huge page: the system would split it, and
- * the next user of the block would have a page fault for each of its small pages. */
+ * the next user of the block would have a page fault for each of its small pages.  Locked pages stay: the
+ * device would go on writing to those that were unmapped. */
 static void map_cut(block *h, uint64_t keep)
 {
+    if (h->pins) return;
     keep = (keep + huge - 1) & ~(huge - 1);
     if (keep < h->touched && h->mapped >= huge) {
         madvise((char *)h->raw + keep, h->mapped - keep, MADV_DONTNEED);
@@ -364,6 +368,36 @@ tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const ch
 bool tl_is_zero(void *p)
 {
     return header_of(p)->zero;
+}
+
+typedef struct touch { char *p; uint64_t bytes; } touch;
+
+/* Parts are whole huge pages: of two threads in one, the second would wait for the first. */
+static void touch_work(void *arg, int thread, int threads)
+{
+    const touch *t = arg;
+    const int64_t pages = (int64_t)((t->bytes + huge - 1) / huge);
+    uint64_t from = (uint64_t)tl_part(pages, thread, threads) * huge,
+             to = (uint64_t)tl_part(pages, thread + 1, threads) * huge;
+    if (to > t->bytes) to = t->bytes;
+    for (; from < to; from += page) ((volatile char *)t->p)[from] = 0;
+}
+
+void tl_touch(tl_base *b, void *p, uint64_t bytes)
+{
+    if (bytes < 2 * huge || !tl_is_zero(p)) return;
+    touch t = {p, bytes};
+    tl_team_run(b->team, (int)(bytes / huge < INT32_MAX ? bytes / huge : INT32_MAX), touch_work, &t);
+}
+
+void tl_pin(tl_pins *pins, void *p)
+{
+    block *h = header_of(p);
+    if (h->kind != MAP || h->zero || h->mapped < pin_from) return;
+    if (h->mapped > 2 * h->counted + huge) return;      /* mostly reserved address space */
+    if (h->pins && tl_pins_has(h->pins, h->raw)) return;
+    if (h->pins) tl_pins_drop(h->pins, h->raw);         /* of a device that is closed */
+    h->pins = tl_pins_add(pins, h->raw, h->mapped) ? pins : NULL;
 }
 
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)

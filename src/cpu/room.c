@@ -18,8 +18,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
-
 uint64_t tl_cpu_workspace(const tl_request *r)
 {
     uint64_t threads = (uint64_t)(r->threads > 0 ? r->threads : 1);
@@ -41,7 +39,7 @@ int64_t tl_cpu_upper(const tl_request *r)
 uint64_t tl_cpu_c_bytes(const tl_request *r, int64_t nnz, tulle_index ptr_type)
 {
     uint64_t index = tl_index_size(r->B->idx_type);
-    if (r->idx_type) index = larger(index, tl_index_size((tulle_index)r->idx_type));
+    if (r->idx_type) index = tl_bytes_max(index, tl_index_size((tulle_index)r->idx_type));
     uint64_t entry = index + (r->values ? tl_type_size(r->B->val_type) : 0);
     return tl_bytes_sum(tl_bytes_of((uint64_t)nnz + TL_SLACK, entry),
                         (uint64_t)(r->row1 - r->row0 + 1) * tl_index_size(ptr_type));
@@ -60,7 +58,8 @@ uint64_t tl_cpu_need(const tl_base *b, const tl_request *r, const tl_pieces *pie
     uint64_t queue = tl_queue_bytes(pieces, slots && threads > 1 ? threads : 0, index, value);
     uint64_t place = ((uint64_t)pieces->count + 1) * sizeof(int64_t);
     uint64_t work = tl_bytes_sum(base, crew + queue + place + sizeof(tulle_matrix));
-    return larger(tl_bytes_sum(work, tl_cpu_c_bytes(r, nnz, ptr_type)), atomic_load(&b->peak) - r->held);
+    return tl_bytes_max(tl_bytes_sum(work, tl_cpu_c_bytes(r, nnz, ptr_type)),
+                        atomic_load(&b->peak) - r->held);
 }
 
 /* ---- roads */

@@ -9,15 +9,12 @@
 #include "cpu/cpu.h"
 #include <string.h>
 
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-static int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
-
 /* Twins use up to four slots per column, but only in windows of up to 64 K columns. */
 static int64_t slots_for(const tulle_csr *B)
 {
     int64_t fit = ((int64_t)16 << 20) / ((int64_t)tl_type_size(B->val_type) + 1);
-    int64_t want = larger(smaller(B->cols, TL_SLOTS), 4 * smaller(B->cols, 1 << 16)) + 512;
-    return smaller(want, smaller(fit, TL_SLOTS)) & ~(int64_t)63;
+    int64_t want = tl_max(tl_min(B->cols, TL_SLOTS), 4 * tl_min(B->cols, 1 << 16)) + 512;
+    return tl_min(want, tl_min(fit, TL_SLOTS)) & ~(int64_t)63;
 }
 
 /* Sizes the repeated patterns, with padding for vectors that read beyond the last product of one. */
@@ -25,11 +22,11 @@ static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool
 {
     /* for each entry of A a step, or the length, lanes and sources of a row of B: kernel_lanes.h */
     const int64_t steps = 8 * (int64_t)index + TL_STEP_BYTES, lanes = 1 + 4 + 32;
-    s->pattern_most = smaller(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
+    s->pattern_most = tl_min(p->max_products, lean ? TL_LEAN_PATTERN : TL_PATTERN);
     s->pattern_room = (s->pattern_most + 31) & ~(int64_t)15;
-    s->pattern_entries = p->max_b_row > 8 ? 0 : smaller(p->max_a_row, lean ? 16 : TL_PATTERN_ENTRIES);
+    s->pattern_entries = p->max_b_row > 8 ? 0 : tl_min(p->max_a_row, lean ? 16 : TL_PATTERN_ENTRIES);
     s->pattern_bytes = 64 + s->pattern_room * (int64_t)(2 * index + sizeof(uint16_t))
-                       + s->pattern_entries * larger(steps, lanes);
+                       + s->pattern_entries * tl_max(steps, lanes);
     s->pattern_bytes = (s->pattern_bytes + 63) & ~(int64_t)63;
     s->pattern_count = 128;
     int64_t room = lean ? 8 << 10 : s->pattern_most > 128 ? 256 << 10 : 64 << 10;
@@ -40,14 +37,14 @@ static void size_patterns(tl_scratch *s, const tl_profile *p, size_t index, bool
 static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bool lean)
 {
     memset(s, 0, sizeof *s);
-    s->slots = smaller(slots_for(B), lean ? TL_LEAN_SLOTS + 512 : INT64_MAX);
-    s->stretches = smaller(larger(p->max_a_row, 1), lean ? TL_LEAN_STRETCHES : TL_STRETCHES);
-    s->items = smaller(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
+    s->slots = tl_min(slots_for(B), lean ? TL_LEAN_SLOTS + 512 : INT64_MAX);
+    s->stretches = tl_min(tl_max(p->max_a_row, 1), lean ? TL_LEAN_STRETCHES : TL_STRETCHES);
+    s->items = tl_min(p->max_products + p->max_a_row + 16, lean ? TL_LEAN_ITEMS : TL_ITEMS);
     s->table = 16;
-    while (s->table < 2 * smaller(s->items, B->cols)) s->table *= 2;
+    while (s->table < 2 * tl_min(s->items, B->cols)) s->table *= 2;
     if (p->a_like && p->b_like) {       /* a step has one to eight products */
-        s->octet_steps = smaller(p->max_products, lean ? TL_LEAN_OCTET_STEPS : TL_OCTET_STEPS);
-        s->octet_products = smaller(p->max_products, 8 * s->octet_steps);
+        s->octet_steps = tl_min(p->max_products, lean ? TL_LEAN_OCTET_STEPS : TL_OCTET_STEPS);
+        s->octet_products = tl_min(p->max_products, 8 * s->octet_steps);
     }
     if (p->repeats) size_patterns(s, p, tl_index_size(B->idx_type), lean);
 }
@@ -55,7 +52,7 @@ static void set_sizes(tl_scratch *s, const tulle_csr *B, const tl_profile *p, bo
 /* Places the arrays of a workspace from `at` on; returns their bytes.  at NULL: only computes the bytes. */
 static size_t lay_out(tl_scratch *s, char *at, size_t value, size_t index, int64_t piece_rows)
 {
-    int64_t items = s->items + s->items / 8 + 16, runs = 2 * larger(s->stretches, s->items / 8) + 4;
+    int64_t items = s->items + s->items / 8 + 16, runs = 2 * tl_max(s->stretches, s->items / 8) + 4;
     size_t item = index == 4 ? 8 : 16, sum = 0;
     const struct { void *array; int64_t count; size_t size; } parts[] = {
         {&s->slot, s->slots, value},

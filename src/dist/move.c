@@ -12,14 +12,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1)
 {
-    int64_t low = a0 > b0 ? a0 : b0, high = least(a1, b1);
+    int64_t low = tl_max(a0, b0), high = tl_min(a1, b1);
     return high > low ? high - low : 0;
 }
 
@@ -39,7 +34,7 @@ tulle_status tl_dist_redistribute(tulle_dist *d, const tulle_dist_csr *A, const 
     AGREE(status);
     for (int r = 0; r <= size; r++) {
         int64_t at = starts[r] - old[rank];
-        cut[r] = at < 0 ? 0 : least(at, A->local.rows);
+        cut[r] = at < 0 ? 0 : tl_min(at, A->local.rows);
     }
     for (int r = 0; r < size; r++) rows_in[r] = overlap(starts[rank], starts[rank + 1], old[r], old[r + 1]);
     TRY(tl_ship(d, &A->local, cut, cut + 1, rows_in, 0, A->local.idx_type, false, &f));

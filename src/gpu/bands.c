@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: MIT
  *
- * bands.c - sparse times dense where A is on the host and the device has no room for all of it.
+ * bands.c - SpMM with an A on the host that does not fit on the device.
  *
- * A is cut into bands of rows.  Each is brought to the device (its row_ptr made to begin at 0 on the way), made ready like a
- * whole A, multiplied into its rows of Y, and let go.  The columns of X that a band needs are all of them, so X comes first,
- * as many columns as half of the memory holds, and stays while the bands go by:
+ * A is divided into bands of rows.  Each is copied to the device (with its row_ptr shifted to begin at 0),
+ * prepared like a whole A, multiplied into its rows of Y, and freed.  A band may need any row of X, so X is
+ * copied first, as many columns as fit into half of the memory, and stays on the device for all bands:
  *
- *     for some columns of X:  bring them        (nothing to do where X lies on the device by rows)
- *         for each band of A:  bring it, Y of these rows and columns = alpha * band * X + beta * Y
+ *     for some columns of X:  copy them         (not needed if X is row-major on the device)
+ *         for each band of A:  copy it, Y of these rows and columns = alpha * band * X + beta * Y
  *
- * Where X fits, A, X and Y travel once; else A travels once for each part of X, and more memory for one is less for the other.
- * While kernels take a band, the arrays of the next are on their way in a lane of their own (parcels.c), where there is room for
- * two; chunks.c calls send_next() whenever it has put more of its work into the queue.  TULLE_SPMM_OVERLAP=off: one after the
- * other.
+ * If all of X fits, A, X and Y are transferred once; otherwise A is transferred once for each part of X, and
+ * memory must be divided between the two.  If there is room for two bands, the next one is copied in a lane
+ * of its own (parcels.c) while kernels process the present one; chunks.c calls send_next() whenever it has
+ * enqueued more work.  TULLE_SPMM_OVERLAP=off: no overlap.
  *
- * A is checked as a whole by the host, before the first band.  How much a band takes at most is known from its rows and
- * entries alone (band_bytes()), so bands are cut beforehand by bisection in row_ptr; one that cannot be had in spite of that is
- * cut in two, as long as none of its Y was written.  TULLE_SPMM_BAND=n: bands of at most n rows, whatever the memory.
+ * The host checks A as a whole, before the first band.  An upper bound for the memory of a band follows from
+ * the number of its rows and entries (band_bytes()), so bands are determined in advance by bisection in
+ * row_ptr.  If the allocation of one fails nevertheless, it is halved, provided that none of its Y was
+ * written.  TULLE_SPMM_BAND=n: bands of at most n rows, whatever the memory.
  *
- * Device memory: the limit, or three fourths of what is free.  Of that X takes up to a half, and bands three fourths of the rest,
- * two at a time if they can (less where ELLPACK-R is to be beside them); chunks.c has what is left for Y. */
+ * Device memory: the limit, or three quarters of what is free.  X takes up to half of that, and bands three
+ * quarters of the rest, for two at a time if possible (less if they are also stored in ELLPACK-R); chunks.c
+ * uses what is left for Y. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FEW = 4,                            /* rows that are too few for a band of two at a time         */
-    PART = 32,                          /* entries for each piece at most: half of what rows.c makes */
-    JOIN_BYTES = 12,                    /* of a row in parts                                         */
-    TWIN_BYTES = 4 + 4 * TL_TWIN_WORDS  /* of TL_TWIN_ROWS rows that are looked at                   */
+    FEW = 4,                            /* bands with fewer rows are not worth having two of         */
+    PART = 32,                          /* lower bound for entries per piece: half of those of rows.c */
+    JOIN_BYTES = 12,                    /* per row that is divided into parts                        */
+    TWIN_BYTES = 4 + 4 * TL_TWIN_WORDS  /* per TL_TWIN_ROWS rows, to find twins                      */
 };
 
 typedef struct band {
-    int64_t     row0, row1, first;      /* first: entry                                   */
+    int64_t     row0, row1, first;      /* first: its first entry in A                    */
     tulle_csr   A;                      /* on the host                                    */
     tl_gpu_spmm part;                   /* on the device                                  */
-    tl_parcel   parcel[3];              /* what is still to be sent ahead of its turn     */
-    uint64_t    ahead;                  /* bytes that it has on the device before; 0: not */
+    tl_parcel   parcel[3];              /* arrays of which a part is still to be sent     */
+    uint64_t    ahead;                  /* bytes allocated ahead of its turn; 0: none     */
 } band;
 
 typedef struct walk {
@@ -45,40 +47,42 @@ typedef struct walk {
     tl_gpu_spmm       *s;
     tl_c64             alpha, beta;
     const tulle_dense *X, *Y;
-    uint64_t           has;             /* bytes in all                                   */
+    uint64_t           has;             /* bytes available                                */
     uint64_t           x_bytes;         /* of these for X                                 */
-    uint64_t           aim;             /* for a band                                     */
-    bool               two;             /* bands at a time                                */
-    int64_t            rows_most;       /* of a band                                      */
+    uint64_t           aim;             /* bytes intended for a band                      */
+    bool               two;             /* two bands at a time                            */
+    int64_t            rows_most;       /* rows of a band, at most                        */
     int64_t            width;           /* columns of X at a time                         */
     tl_dmem            x;
-    int64_t            count;           /* bands                                          */
+    int64_t            count;           /* number of bands                                */
     uint64_t           workspace;
     band               band[2];
 } walk;
 
-enum { LANE = TL_LANES - 1 };           /* of the next band: chunks.c takes the first ones */
+enum { LANE = TL_LANES - 1 };           /* the lane for the next band; chunks.c uses the first ones */
 
 /* ---- bytes */
 
-static uint64_t up(uint64_t bytes)      /* as the pool counts them */
+static uint64_t up(uint64_t bytes)      /* rounded as by the pool */
 {
     return bytes ? (bytes + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN : TL_ALIGN;
 }
 
-/* Of the arrays of so many rows and entries. */
+/* Bytes of the CSR arrays for so many rows and entries. */
 static uint64_t array_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
 {
-    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8)) + up(nnz * tl_type_size(s->type));
+    return up((rows + 1) * (uint64_t)(s->types.ptr / 8)) + up(nnz * (uint64_t)(s->types.idx / 8))
+           + up(nnz * tl_type_size(s->type));
 }
 
-/* The most that they take on the device: also what rows.c makes of them, a column of Y and of the sums of parts. */
+/* An upper bound for a band on the device, including the data structures of rows.c, a column of Y, and a
+ * column of partial sums. */
 static uint64_t band_bytes(const tl_gpu_spmm *s, uint64_t rows, uint64_t nnz)
 {
     const uint64_t value = tl_type_size(s->type), parts = nnz / PART;
     return array_bytes(s, rows, nnz) + up((rows / TL_PIECE_ROWS + 1) * TL_PIECE_CLASSES * 4)
-           + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN + up((rows + parts) * TL_PIECE_BYTES) + up(parts * JOIN_BYTES)
-           + up(parts * value) + up(rows * value);
+           + up((rows / TL_TWIN_ROWS + 1) * TWIN_BYTES) + TL_ALIGN + up((rows + parts) * TL_PIECE_BYTES)
+           + up(parts * JOIN_BYTES) + up(parts * value) + up(rows * value);
 }
 
 static int64_t forced_rows(void)
@@ -92,20 +96,23 @@ bool tl_bands_needed(tl_base *b, const tl_gpu_spmm *s, const tulle_csr *A)
 {
     if (A->place != TULLE_HOST || A->rows == 0) return false;
     if (forced_rows()) return true;
-    uint64_t need = band_bytes(s, (uint64_t)A->rows, (uint64_t)A->nnz) + up((uint64_t)A->cols * tl_type_size(A->val_type));
+    uint64_t need = band_bytes(s, (uint64_t)A->rows, (uint64_t)A->nnz)
+                    + up((uint64_t)A->cols * tl_type_size(A->val_type));
     uint64_t has = s->limit ? s->limit : s->gpu->caps.memory_free / 16;
     if (need <= has) return false;
-    if (!s->limit) {                    /* asking takes time */
+    if (!s->limit) {                    /* the query takes time */
         has = tl_dmem_left(s->gpu);
         has -= has / 16;
         if (need <= has) return false;
     }
-    tl_trace(b, "sparse times dense: A needs up to %" PRIu64 " bytes on the device, with one column of X and Y; %" PRIu64 " %s",
+    tl_trace(b,
+             "sparse times dense: A needs up to %" PRIu64
+             " bytes on the device, with one column of X and Y; %" PRIu64 " %s",
              need, has, s->limit ? "are allowed" : "can be had");
     return true;
 }
 
-/* ---- A, which stays */
+/* ---- A, which stays on the host */
 
 tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, tulle_stats *stats)
 {
@@ -113,12 +120,13 @@ tulle_status tl_bands_make(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     tl_bands *bands = &s->bands;
     double start = tl_now();
     if (request->ellr)
-        TRY(tl_ellr_check(b, s->gpu, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
+        TRY(tl_ellr_check(
+            b, s->gpu, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
     if (!request->trusted) TRY(tl_csr_check(b, request->A, "A", 0));
     *bands = (tl_bands){.on = true, .request = *request, .A = *request->A};
     bands->request.A = NULL;
     bands->request.trusted = true;
-    bands->request.allow_tf32 = false;  /* a band is not used often enough */
+    bands->request.allow_tf32 = false;  /* a band is not used often enough for that */
     for (int64_t i = 0; i < bands->A.rows; i++) {
         uint64_t length = (uint64_t)(tl_row_begin(&bands->A, i + 1) - tl_row_begin(&bands->A, i));
         if (length <= bands->longest) continue;
@@ -132,7 +140,7 @@ done:
 
 /* ---- sizes */
 
-/* Where the band that begins with row0 ends: as many rows as `aim` holds, one at least. */
+/* The end of the band that begins with row0: as many rows as fit into `aim` bytes, at least one. */
 static int64_t band_end(const walk *w, int64_t row0)
 {
     const tulle_csr *A = &w->s->bands.A;
@@ -140,7 +148,9 @@ static int64_t band_end(const walk *w, int64_t row0)
     if (high - row0 > w->rows_most) high = row0 + w->rows_most;
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
-        if (band_bytes(w->s, (uint64_t)(middle - row0), (uint64_t)(tl_row_begin(A, middle) - first)) <= w->aim) low = middle;
+        if (band_bytes(w->s, (uint64_t)(middle - row0), (uint64_t)(tl_row_begin(A, middle) - first))
+            <= w->aim)
+            low = middle;
         else high = middle - 1;
     }
     return low;
@@ -152,7 +162,7 @@ static void count_bands(walk *w)
     for (int64_t row = 0; row < w->s->rows; row = band_end(w, row)) w->count++;
 }
 
-/* So many columns of X fit `bytes`, whole vectors of 16 bytes where that is more than one. */
+/* How many columns of X fit into `bytes`, rounded down to whole vectors of 16 bytes unless it is only one. */
 static int64_t columns_in(const walk *w, uint64_t bytes)
 {
     const uint64_t value = tl_type_size(w->s->type), column = (uint64_t)w->X->rows * value;
@@ -168,13 +178,16 @@ static tulle_status choose(walk *w)
 {
     const tl_bands *bands = &w->s->bands;
     const bool travels = tl_columns_travel(w->X);
-    const uint64_t row = band_bytes(w->s, 1, bands->longest), column = travels ? up(tl_columns_bytes(w->X, 1)) : 0;
+    const uint64_t row = band_bytes(w->s, 1, bands->longest),
+                   column = travels ? up(tl_columns_bytes(w->X, 1)) : 0;
     const int64_t forced = forced_rows();
     w->has = w->s->limit ? w->s->limit : tl_dmem_left(w->s->gpu) / 4 * 3;
     if (row + column > w->has)
-        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM, "a band of one row needs %" PRIu64 " bytes on the "
-                       "device: row %" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64 ", and one column of X takes %" PRIu64
-                       "; %" PRIu64 " %s", row + column, bands->longest_row, bands->longest, row, column, w->has,
+        return tl_fail(w->b, w->s->limit ? TULLE_ELIMIT : TULLE_ENOMEM,
+                       "a band of one row needs %" PRIu64 " bytes on the "
+                       "device: row %" PRId64 " of A has %" PRIu64 " entries, which take %" PRIu64
+                       ", and one column of X takes %" PRIu64 "; %" PRIu64 " %s",
+                       row + column, bands->longest_row, bands->longest, row, column, w->has,
                        w->s->limit ? "is the limit" : "can be had");
     w->width = w->X->cols;
     if (travels) {
@@ -185,7 +198,8 @@ static tulle_status choose(walk *w)
     return TULLE_OK;
 }
 
-/* X has its place: one band at a time where that is all of A, or where two would hold few of its longest rows. */
+/* After the columns of X are chosen: one band at a time if A is a single band, or if two bands would each
+ * hold too few of its longest rows. */
 static void choose_bands(walk *w)
 {
     const tl_bands *bands = &w->s->bands;
@@ -201,12 +215,13 @@ static void choose_bands(walk *w)
     count_bands(w);
 }
 
-/* Fewer columns where the device has less than it was thought to have. */
+/* Allocates the columns of X; fewer, if the device has less memory than expected. */
 static tulle_status make_room_for_x(walk *w)
 {
     tulle_status status = TULLE_OK;
     if (!w->x_bytes) return TULLE_OK;
-    while ((status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM && w->width > 1) {
+    while ((status = tl_dmem_alloc(w->b, w->s->gpu, w->x_bytes, "columns of X", &w->x)) == TULLE_ENOMEM
+           && w->width > 1) {
         w->b->error[0] = 0;
         w->width = columns_in(w, w->x_bytes / 2);
         w->x_bytes = up(tl_columns_bytes(w->X, w->width));
@@ -228,11 +243,17 @@ static void set_band(const walk *w, band *k, int64_t row0, int64_t row1)
         k->A.col_idx = (const char *)A->col_idx + (size_t)k->first * tl_index_size(A->idx_type);
         k->A.values = (const char *)A->values + (size_t)k->first * tl_type_size(A->val_type);
     }
-    k->part = (tl_gpu_spmm){.gpu = s->gpu, .types = s->types, .rows = k->A.rows, .cols = A->cols, .nnz = k->A.nnz, .type = s->type,
-                            .limit = w->has - w->x_bytes, .forced = s->forced};
+    k->part = (tl_gpu_spmm){.gpu = s->gpu,
+                            .types = s->types,
+                            .rows = k->A.rows,
+                            .cols = A->cols,
+                            .nnz = k->A.nnz,
+                            .type = s->type,
+                            .limit = w->has - w->x_bytes,
+                            .forced = s->forced};
 }
 
-/* Memory for the next band.  Where there is none it comes when its turn is. */
+/* Allocates the next band.  If there is no memory, it is allocated when its turn comes. */
 static tulle_status ask_next(walk *w, band *next)
 {
     tulle_status status = tl_spmm_ask(w->b, &next->part, &next->A, next->first, next->parcel);
@@ -243,7 +264,7 @@ static tulle_status ask_next(walk *w, band *next)
     return TULLE_OK;
 }
 
-/* Of each of its arrays as much as of the present band is in the queue. */
+/* Sends the next band up to the share of the present one that has been enqueued. */
 static tulle_status send_next(void *user, double share)
 {
     tulle_status status = TULLE_OK;
@@ -258,18 +279,8 @@ done:
     return status;
 }
 
-/* After a failure: what is under way comes to its end, before its memory goes. */
-static void come_to_rest(walk *w)
-{
-    const tl_gpu *gpu = w->s->gpu;
-    char said[TL_ERROR_MAX];
-    memcpy(said, w->b->error, sizeof said);
-    gpu->driver->join(w->b, gpu->device, TL_LANES);
-    gpu->driver->wait(w->b, gpu->device);
-    memcpy(w->b->error, said, sizeof said);
-}
-
-/* Columns col..col+x->cols of its rows of Y, while the next one comes.  Without handles next has no rows. */
+/* Computes columns col..col+x->cols of the band's rows of Y while the next band is copied.  If the next band
+ * has no memory, it has no rows here. */
 static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *x, int64_t col)
 {
     tulle_status status = TULLE_OK;
@@ -300,7 +311,7 @@ static tulle_status one_band(walk *w, band *now, band *next, const tulle_dense *
     if (w->workspace < took) w->workspace = took;
 done:
     if (status != TULLE_OK) {
-        come_to_rest(w);
+        tl_gpu_rest(w->b, w->s->gpu);
         tl_spmm_leave(&next->part);
         next->ahead = 0;
     }
@@ -308,7 +319,8 @@ done:
     return status;
 }
 
-/* Bands of one height, or less after one could not be had while Y was as it was.  The trace of the first stands for all. */
+/* All bands have the same size; smaller ones after an allocation failed before Y was written.  Only the first
+ * one is traced. */
 static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
 {
     tulle_status status = TULLE_OK;
@@ -319,11 +331,13 @@ static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
         int64_t end = w->two && now->row1 < rows ? band_end(w, now->row1) : now->row1;
         set_band(w, next, now->row1, end);
         status = one_band(w, now, next, x, col);
-        bool again = (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !now->part.begun && now->A.rows > 1;
+        bool again =
+            (status == TULLE_ENOMEM || status == TULLE_ELIMIT) && !now->part.begun && now->A.rows > 1;
         w->b->trace = again ? trace : NULL;
         if (again) {
             w->rows_most = now->A.rows / 2;
-            tl_trace(w->b, "sparse times dense: %s; bands of at most %" PRId64 " rows", w->b->error, w->rows_most);
+            tl_trace(w->b, "sparse times dense: %s; bands of at most %" PRId64 " rows", w->b->error,
+                     w->rows_most);
             w->b->error[0] = 0;
             set_band(w, now, now->row0, now->row0 + w->rows_most);
             continue;
@@ -340,8 +354,8 @@ static tulle_status all_bands(walk *w, const tulle_dense *x, int64_t col)
 
 /* ---- all of them */
 
-tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                          tulle_stats *stats)
+tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                          const tulle_dense *Y, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     walk w = {.b = b, .s = s, .alpha = alpha, .beta = beta, .X = X, .Y = Y};
@@ -351,9 +365,12 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
     TRY(make_room_for_x(&w));
     TRY(tl_parcels_room(b, s->gpu));
     choose_bands(&w);
-    tl_trace(b, "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64 " bytes, %" PRId64
-             " columns of X at a time%s; %" PRIu64 " bytes %s", w.count, w.count == 1 ? "" : "s", w.aim, w.width,
-             w.two ? ", the next band comes while one is multiplied" : "", w.has, s->limit ? "are allowed" : "can be had");
+    tl_trace(b,
+             "sparse times dense: A stays on the host: %" PRId64 " band%s of up to %" PRIu64
+             " bytes, %" PRId64 " columns of X at a time%s; %" PRIu64 " bytes %s",
+             w.count, w.count == 1 ? "" : "s", w.aim, w.width,
+             w.two ? ", the next band comes while one is multiplied" : "", w.has,
+             s->limit ? "are allowed" : "can be had");
     for (int64_t col = 0; col < Y->cols; col += w.width) {
         tulle_dense x = *X;
         if (w.x.handle) {
@@ -369,7 +386,7 @@ tulle_status tl_bands_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_
     stats->sec_numeric = tl_gpu_now(s->gpu) - start;
     if (stats->workspace_bytes < w.workspace) stats->workspace_bytes = w.workspace;
 done:
-    s->gpu->parcel_busy = 0;            /* after a failure nothing is under way, either */
+    s->gpu->parcel_busy = 0;            /* nothing is under way after a failure, either */
     tl_dmem_free(s->gpu, w.x);
     return status;
 }

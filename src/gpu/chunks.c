@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * chunks.c - X and Y wherever they lie and in any order, brought to the kernels as chunks of columns, row by row on the
- * device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
+ * chunks.c - passes X and Y, on host or device and in either order, to the kernels as chunks of columns that
+ * are row-major on the device: Algorithms 2 and 3 of FastSpMM (Ortega et al., 2014).
  *
- *   on the device, row by row    used as it lies
- *   on the device, by columns    a chunk is turned into workspace and, of Y, back
- *   on the host, row by row      the threads of the host gather the rows of a chunk in parts, which are sent; Y comes
- *                                back the same way
- *   on the host, by columns      the same of columns, and the device turns them
+ *   on the device, row-major       used in place
+ *   on the device, column-major    a chunk is transposed into workspace and, for Y, back
+ *   on the host, row-major         host threads gather the rows of a chunk in parts, which are sent to the
+ *                                  device; Y is returned in the same way
+ *   on the host, column-major      the same for columns; the device transposes them
  *
- * Without the host all goes to the queue, chunk after chunk.  With it chunk i goes to lane 1 + i%2, and the parts pass
- * through a ring of pinned slots: the host fills a slot as soon as the copy that had it before is over, unpacks what came
- * back when its turn comes, and never waits for more than that.  So the host's gathering, copies in both directions and kernels
- * go on at the same time.  TULLE_SPMM_OVERLAP=off: one lane, one thing after the other (Algorithm 2); 1 to 3: so many
- * lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if memory allows.
+ * If both are on the device, all work is enqueued chunk after chunk.  Otherwise chunk i uses lane 1 + i%2,
+ * and parts are transferred through a ring of pinned slots: the host fills a slot as soon as the previous
+ * copy from it is complete, and unpacks a returned part when the slot is needed again; it waits for nothing
+ * else.  So gathering on the host, copies in both directions and kernels overlap.  TULLE_SPMM_OVERLAP=off:
+ * one lane and no overlap (Algorithm 2); 1 to 3: so many lanes.  TULLE_SPMM_CHUNK=n: chunks of n columns, if
+ * memory allows.
  *
- * Device memory: a chunk of each of X and Y that is not used as it lies, two where it comes by columns from the host, for
- * each lane; as many columns as the limit allows, one at least.  Host memory, pinned and kept with the device: SLOTS times at most SLOT_MOST bytes. */
+ * Device memory: for each lane, a chunk of each of X and Y unless it is used in place, two if it is
+ * column-major on the host; as many columns as the limit allows, at least one.  Host memory, pinned and kept
+ * with the device: SLOTS times at most SLOT_MOST bytes. */
 #include "cpu/spmm.h"
 #include "gpu/spmm.h"
 #include "matrix/parts.h"
@@ -27,37 +29,38 @@
 enum {
     WAYS_MOST = TL_LANES - 1, SLOTS = TL_FLAGS / 2,
     SLOT_LEAST = 64 << 10, SLOT_MOST = TL_COLUMNS_MOST,
-    SMALL = 1 << 20,                    /* bytes on the host that are not worth lanes               */
-    VECTOR = 16,                        /* bytes of a row of a chunk that come at once               */
-    LINE = 2048,                        /* of a row of the host's, which it gathers at half the speed where they are fewer */
-    LINK = 64,                          /* how much faster device memory is than the way to the host */
-    CHUNKS = 16,                        /* that the columns are cut into, where there are enough    */
+    SMALL = 1 << 20,                    /* bytes; smaller host matrices do not use several lanes    */
+    VECTOR = 16,                        /* bytes of a vector load                                    */
+    LINE = 2048,                        /* bytes of a row of a chunk, below which the host gathers at half
+                                         * the speed */
+    LINK = 64,                          /* ratio of bandwidths: device memory to host link          */
+    CHUNKS = 16,                        /* number of chunks, if there are enough columns            */
     CHUNK_MOST = 1 << 30,               /* bytes of X and Y in a chunk from the host                */
-    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only turned                     */
-    TURNED_COLUMNS = 128,               /* but not fewer columns than that                          */
+    TURNED_MOST = 1 << 30,              /* bytes of a chunk that is only transposed                 */
+    TURNED_COLUMNS = 128,               /* but such a chunk has at least so many columns            */
     COLUMNS_MOST = 1 << 30,
     THREADS = 256, TILE_LOG2 = 10       /* of kernels/dense.cl                                      */
 };
 
-typedef enum { AS_IT_LIES, TURNED, FROM_HOST } road;
+typedef enum { IN_PLACE, TRANSPOSED, FROM_HOST } method;
 
-typedef struct side {
+typedef struct operand {
     tulle_dense M;
-    uint64_t    at;                     /* values before the first                                  */
-    road        road;
+    uint64_t    at;                     /* offset of the first value, in values                     */
+    method      method;
     tl_dmem     chunk[WAYS_MOST];
-} side;
+} operand;
 
-/* `length` values, from `at` on, of each of `lines` lines of a matrix, in a slot: a line is a row, or a column where it lies
- * by columns. */
+/* The part of a matrix in a slot: `length` values, from `at` on, of each of `lines` lines.  A line is a row
+ * of a row-major matrix, or a column of a column-major one. */
 typedef struct part {
     int64_t line, lines, at, length;
 } part;
 
 typedef struct slot {
     char *p;
-    bool  busy;                         /* a copy has it, flag and all                              */
-    bool  back;                         /* and brings this part of Y                                */
+    bool  busy;                         /* in use by a copy whose flag is set behind it             */
+    bool  back;                         /* the copy returns this part of Y                          */
     part  part;
 } slot;
 
@@ -69,12 +72,12 @@ typedef struct run {
     tl_gpu_spmm     *s;
     tl_types         types;
     tl_c64           alpha, beta;
-    side             X, Y;
+    operand          X, Y;
     size_t           size;              /* of a value                                               */
     int64_t          cols, width;       /* of Y, of a chunk                                         */
     int              ways;              /* lanes                                                    */
-    bool             staged;            /* something comes from the host                            */
-    bool             overlap, forked;
+    bool             staged;            /* X or Y is on the host                                    */
+    bool             overlap;
     slot             slot[SLOTS];
     int              slots, next;
     uint64_t         slot_bytes;
@@ -85,41 +88,38 @@ static bool is_zero(tl_c64 v)
     return v.re == 0 && v.im == 0;
 }
 
-static int64_t least(int64_t a, int64_t b)
+/* Must the device transpose it? */
+static bool is_transposed(const operand *m)
 {
-    return a < b ? a : b;
+    return m->method != IN_PLACE && m->M.order == TULLE_BY_COLS;
 }
 
-/* The device turns it. */
-static bool is_turned(const side *m)
-{
-    return m->road != AS_IT_LIES && m->M.order == TULLE_BY_COLS;
-}
-
-/* From one row of a chunk to the next, in values: kernels take 16 bytes at once where every row begins at such a multiple. */
-static int64_t pitch_of(const side *m, int64_t cols)
+/* The leading dimension of a chunk, in values; kernels use loads of 16 bytes if every row is aligned to
+ * that. */
+static int64_t pitch_of(const operand *m, int64_t cols)
 {
     int64_t vector = VECTOR / (int64_t)tl_type_size(m->M.val_type);
-    return is_turned(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
+    return is_transposed(m) && cols > vector ? (cols + vector - 1) / vector * vector : cols;
 }
 
-/* Bytes of a chunk that the kernels see. */
-static uint64_t seen_bytes(const side *m, int64_t cols)
+/* Bytes of a chunk in the layout for the kernels. */
+static uint64_t seen_bytes(const operand *m, int64_t cols)
 {
     return (uint64_t)m->M.rows * (uint64_t)pitch_of(m, cols) * tl_type_size(m->M.val_type);
 }
 
-/* Columns come from the host that the device turns: a single one lies both ways. */
-static bool has_two(const side *m, int64_t cols)
+/* Are columns sent from the host and transposed on the device?  A single column needs no transpose. */
+static bool has_two(const operand *m, int64_t cols)
 {
-    return m->road == FROM_HOST && is_turned(m) && cols > 1;
+    return m->method == FROM_HOST && is_transposed(m) && cols > 1;
 }
 
-/* Behind them, columns from the host as they came. */
-static tl_dmem as_it_came(const side *m, int way, int64_t cols)
+/* The columns from the host before the transpose, stored after the chunk. */
+static tl_dmem untransposed(const operand *m, int way, int64_t cols)
 {
     if (!has_two(m, cols)) return m->chunk[way];
-    return (tl_dmem){m->chunk[way].handle, m->chunk[way].offset + (seen_bytes(m, cols) + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
+    return (tl_dmem){m->chunk[way].handle,
+                     m->chunk[way].offset + (seen_bytes(m, cols) + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN};
 }
 
 static int lane_of(const run *r, int way)
@@ -147,17 +147,10 @@ static uint32_t threads_for(const tl_gpu *gpu)
     return gpu->caps.threads_block < THREADS ? gpu->caps.threads_block : THREADS;
 }
 
-static uint32_t log2_of(uint64_t x)     /* rounded up */
-{
-    uint32_t n = 0;
-    while (n < 63 && (uint64_t)1 << n < x) n++;
-    return n;
-}
-
-/* Lines of a tile: 32, more where lines are short, fewer where there are few. */
+/* Lines of a tile: 32, more if lines are short, fewer if there are few. */
 static uint32_t tile_lines(uint64_t lines, uint64_t length)
 {
-    uint32_t high = log2_of(lines), wide = log2_of(length);
+    uint32_t high = tl_log2_up(lines), wide = tl_log2_up(length);
     if (wide < 5) high = TILE_LOG2 - (wide < 2 ? 2 : wide);
     else if (high > 5) high = 5;
     return high < 2 ? 2 : high;
@@ -165,48 +158,52 @@ static uint32_t tile_lines(uint64_t lines, uint64_t length)
 
 typedef struct lines { tl_dmem mem; uint64_t at, ld; } lines;
 
-/* `count` lines of `length` values become `length` lines of `count`. */
-static tulle_status turn(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
+/* Transposes `count` lines of `length` values. */
+static tulle_status transpose(const run *r, int lane, int64_t count, int64_t length, lines from, lines to)
 {
     uint32_t high = tile_lines((uint64_t)count, (uint64_t)length), wide = TILE_LOG2 - high;
     uint64_t tiles = ((((uint64_t)count - 1) >> high) + 1) * ((((uint64_t)length - 1) >> wide) + 1);
-    const tl_arg args[] = {TL_U64(count), TL_U64(length), TL_U32(high), TL_MEM(from.mem), TL_U64(from.at), TL_U64(from.ld),
-                           TL_MEM(to.mem), TL_U64(to.at), TL_U64(to.ld)};
+    const tl_arg args[] = {TL_U64(count),   TL_U64(length), TL_U32(high),  TL_MEM(from.mem), TL_U64(from.at),
+                           TL_U64(from.ld), TL_MEM(to.mem), TL_U64(to.at), TL_U64(to.ld)};
     if (count == 0 || length == 0) return TULLE_OK;
     return r->driver->launch(r->b, r->device, tl_gpu_kernel(r->gpu, r->types, TL_K_TURN),
-                             &(tl_launch){.blocks = blocks_for(r->gpu, tiles), .threads = threads_for(r->gpu), .lane = lane,
-                                          .count = TL_COUNT(args), .args = args});
+                             &(tl_launch){.blocks = blocks_for(r->gpu, tiles),
+                                          .threads = threads_for(r->gpu),
+                                          .lane = lane,
+                                          .count = TL_COUNT(args),
+                                          .args = args});
 }
 
 /* ---- between host matrices and slots, by all threads */
 
 typedef struct carry {
     const run  *r;
-    const side *of;
+    const operand *of;
     const slot *in;
     bool        back;
 } carry;
 
-static char *host_at(const run *r, const side *m, int64_t line, int64_t at)
+static char *host_at(const run *r, const operand *m, int64_t line, int64_t at)
 {
     return (char *)m->M.values + (m->at + (size_t)(line * m->M.ld + at)) * r->size;
 }
 
-/* Each thread takes its share of the bytes, wherever lines end. */
+/* Each thread copies an equal number of bytes; its share may begin within a line. */
 static void carry_work(void *arg, int thread, int threads)
 {
     const carry *c = arg;
     const part *p = &c->in->part;
-    const int64_t size = (int64_t)c->r->size, length = p->length, end = tl_part(p->lines * length, thread + 1, threads);
+    const int64_t size = (int64_t)c->r->size, length = p->length,
+                  end = tl_part(p->lines * length, thread + 1, threads);
     for (int64_t v = tl_part(p->lines * length, thread, threads); v < end;) {
-        int64_t line = v / length, at = v % length, n = least(length - at, end - v);
+        int64_t line = v / length, at = v % length, n = tl_min(length - at, end - v);
         char *there = host_at(c->r, c->of, p->line + line, p->at + at), *here = c->in->p + v * size;
         memcpy(c->back ? there : here, c->back ? here : there, (size_t)(n * size));
         v += n;
     }
 }
 
-static void carry_part(const run *r, const side *m, const slot *k, bool back)
+static void carry_part(const run *r, const operand *m, const slot *k, bool back)
 {
     carry c = {r, m, k, back};
     tl_team_run(r->b->team, tl_threads_for(r->b, 0, k->part.lines * k->part.length), carry_work, &c);
@@ -214,7 +211,7 @@ static void carry_part(const run *r, const side *m, const slot *k, bool back)
 
 /* ---- the ring */
 
-/* Slot i is free when this returns; what it brought is where it belongs. */
+/* Waits until slot i is free; a returned part of Y has then been unpacked. */
 static tulle_status finish(run *r, int i)
 {
     tulle_status status = TULLE_OK;
@@ -227,8 +224,8 @@ done:
     return status;
 }
 
-/* Flag and all; without overlap the host sees to it at once. */
-static tulle_status give(run *r, int lane, int i, bool back)
+/* Sets the flag of a slot, which is busy until it is reached; without overlap the host waits for it here. */
+static tulle_status set_flag(run *r, int lane, int i, bool back)
 {
     tulle_status status = TULLE_OK;
     TRY(r->driver->flag(r->b, r->device, lane, i));
@@ -239,20 +236,22 @@ done:
     return status;
 }
 
-/* The columns of a host matrix, part by part, to the device, or from there: whole lines, or pieces of one that is longer
- * than a slot. */
-static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t cols, tl_dmem there, bool back)
+/* Copies columns of a host matrix to the device or back, in parts of whole lines, or of pieces of a line that
+ * is longer than a slot. */
+static tulle_status pass(run *r, const operand *m, int lane, int64_t col, int64_t cols, tl_dmem there,
+                         bool back)
 {
     tulle_status status = TULLE_OK;
     const bool by_cols = m->M.order == TULLE_BY_COLS;
-    const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols, room = (int64_t)(r->slot_bytes / r->size);
-    const int64_t most = length > 0 && length <= room ? room / length : 1, piece = least(length, room);
+    const int64_t count = by_cols ? cols : m->M.rows, length = by_cols ? m->M.rows : cols,
+                  room = (int64_t)(r->slot_bytes / r->size);
+    const int64_t most = length > 0 && length <= room ? room / length : 1, piece = tl_min(length, room);
     for (int64_t line = 0, at = 0; line < count && length > 0;) {
         int i = r->next;
         slot *s = &r->slot[i];
         TRY(finish(r, i));
         r->next = (i + 1) % r->slots;
-        part p = {line, least(most, count - line), at, least(piece, length - at)};
+        part p = {line, tl_min(most, count - line), at, tl_min(piece, length - at)};
         tl_dmem to = {there.handle, there.offset + (uint64_t)(line * length + at) * r->size};
         uint64_t bytes = (uint64_t)(p.lines * p.length) * r->size;
         at = at + p.length < length ? at + p.length : 0;
@@ -265,7 +264,7 @@ static tulle_status pass(run *r, const side *m, int lane, int64_t col, int64_t c
             carry_part(r, m, s, false);
             TRY(r->driver->send(r->b, r->device, lane, to, s->p, bytes));
         }
-        TRY(give(r, lane, i, back));
+        TRY(set_flag(r, lane, i, back));
     }
 done:
     return status;
@@ -273,27 +272,32 @@ done:
 
 /* ---- one chunk */
 
-/* Columns of a matrix that the device turns, where they are on the device: the caller's, or those that came. */
-static lines columns_at(const side *m, int way, int64_t col, int64_t cols)
+/* The columns, on the device, of a matrix to be transposed: the caller's array, or those sent from the
+ * host. */
+static lines columns_at(const operand *m, int way, int64_t col, int64_t cols)
 {
-    if (m->road == FROM_HOST) return (lines){as_it_came(m, way, cols), 0, (uint64_t)m->M.rows};
-    return (lines){{(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
+    if (m->method == FROM_HOST) return (lines){untransposed(m, way, cols), 0, (uint64_t)m->M.rows};
+    return (lines){
+        {(uint64_t)(uintptr_t)m->M.values, 0}, m->at + (uint64_t)(col * m->M.ld), (uint64_t)m->M.ld};
 }
 
-/* Where the kernels find the columns of a matrix, and the columns there where they are read. */
-static tulle_status bring(run *r, const side *m, int way, int lane, int64_t col, int64_t cols, bool read, lines *place)
+/* The place where the kernels access the columns of a matrix; the columns are copied there if they are
+ * read. */
+static tulle_status bring(run *r, const operand *m, int way, int lane, int64_t col, int64_t cols, bool read,
+                          lines *place)
 {
     tulle_status status = TULLE_OK;
     const tulle_dense *M = &m->M;
-    if (m->road == AS_IT_LIES) {
+    if (m->method == IN_PLACE) {
         *place = (lines){{(uint64_t)(uintptr_t)M->values, 0}, m->at + (uint64_t)col, (uint64_t)M->ld};
         return TULLE_OK;
     }
     *place = (lines){m->chunk[way], 0, (uint64_t)pitch_of(m, cols)};
     if (!read) return TULLE_OK;
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), false));
-    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), false));
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, cols, M->rows, columns_at(m, way, col, cols), *place));
 done:
     return status;
 }
@@ -301,10 +305,11 @@ done:
 static tulle_status take_back(run *r, int way, int lane, int64_t col, int64_t cols, lines place)
 {
     tulle_status status = TULLE_OK;
-    const side *m = &r->Y;
-    if (m->road == TURNED || has_two(m, cols)) TRY(turn(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
-    if (m->road == FROM_HOST)
-        TRY(pass(r, m, lane, col, cols, as_it_came(m, way, cols), true));
+    const operand *m = &r->Y;
+    if (m->method == TRANSPOSED || has_two(m, cols))
+        TRY(transpose(r, lane, m->M.rows, cols, place, columns_at(m, way, col, cols)));
+    if (m->method == FROM_HOST)
+        TRY(pass(r, m, lane, col, cols, untransposed(m, way, cols), true));
 done:
     return status;
 }
@@ -313,7 +318,7 @@ static tulle_status one_chunk(run *r, int64_t i)
 {
     tulle_status status = TULLE_OK;
     int way = (int)(i % r->ways), lane = lane_of(r, way);
-    int64_t col = i * r->width, cols = least(r->width, r->cols - col);
+    int64_t col = i * r->width, cols = tl_min(r->width, r->cols - col);
     lines x, y;
     TRY(bring(r, &r->X, way, lane, col, cols, true, &x));
     TRY(bring(r, &r->Y, way, lane, col, cols, !is_zero(r->beta), &y));
@@ -333,7 +338,6 @@ static tulle_status all_chunks(run *r)
     double share = r->s->share > 0 ? r->s->share : 1;
     r->s->begun = true;
     if (r->ways > 1) TRY(r->driver->fork(r->b, r->device, 1 + r->ways));
-    r->forked = r->ways > 1;
     for (int64_t i = 0; i < chunks; i++) {
         if (tl_progress(r->b, "numeric", r->s->before + share * (double)i / (double)chunks)) {
             status = tl_fail(r->b, TULLE_ECANCEL, "the product was cancelled");
@@ -342,43 +346,33 @@ static tulle_status all_chunks(run *r)
         TRY(one_chunk(r, i));
     }
     for (int i = 0; i < r->slots; i++) TRY(finish(r, (r->next + i) % r->slots));
-    if (r->forked) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
-    r->forked = false;
+    if (r->ways > 1) TRY(r->driver->join(r->b, r->device, 1 + r->ways));
 done:
     return status;
 }
 
-/* After a failure: what is still under way comes to its end, before its memory goes. */
-static void come_to_rest(run *r)
-{
-    char said[TL_ERROR_MAX];
-    memcpy(said, r->b->error, sizeof said);
-    if (r->forked) r->driver->join(r->b, r->device, 1 + r->ways);
-    if (r->staged) r->driver->wait(r->b, r->device);
-    memcpy(r->b->error, said, sizeof said);
-}
+/* ---- number of columns, number of lanes, and the memory for them */
 
-/* ---- how many columns, how many lanes, and the memory for them */
-
-/* Of a chunk of so many columns. */
-static uint64_t side_bytes(const side *m, int64_t cols)
+/* Bytes of a chunk of so many columns. */
+static uint64_t operand_bytes(const operand *m, int64_t cols)
 {
-    const side none = {.M = m->M, .road = m->road};
-    if (m->road == AS_IT_LIES) return 0;
+    const operand none = {.M = m->M, .method = m->method};
+    if (m->method == IN_PLACE) return 0;
     if (!has_two(m, cols)) return seen_bytes(m, cols);
-    return as_it_came(&none, 0, cols).offset + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
+    return untransposed(&none, 0, cols).offset
+           + (uint64_t)m->M.rows * (uint64_t)cols * tl_type_size(m->M.val_type);
 }
 
-/* Device bytes that a column of a chunk takes: of X, of Y, and of the sums of long rows. */
+/* Device bytes per column of a chunk: X, Y, and the partial sums of long rows. */
 static uint64_t column_bytes(const run *r)
 {
-    return side_bytes(&r->X, 1) + side_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
+    return operand_bytes(&r->X, 1) + operand_bytes(&r->Y, 1) + r->s->pieces.parts * r->size;
 }
 
-/* Of all chunks and sums for so many lanes, as the pool counts them. */
+/* Bytes of all chunks and partial sums for so many lanes, rounded as by the pool. */
 static uint64_t chunk_bytes(const run *r, int64_t cols, int ways)
 {
-    const uint64_t parts[] = {side_bytes(&r->X, cols), side_bytes(&r->Y, cols),
+    const uint64_t parts[] = {operand_bytes(&r->X, cols), operand_bytes(&r->Y, cols),
                               r->s->pieces.parts * (uint64_t)cols * r->size};
     uint64_t bytes = 0;
     for (int i = 0; i < TL_COUNT(parts); i++) bytes += (parts[i] + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
@@ -390,7 +384,7 @@ static int64_t at_least_one(uint64_t columns, int64_t most)
     return columns < 1 ? 1 : columns < (uint64_t)most ? (int64_t)columns : most;
 }
 
-/* Rows of a chunk are whole vectors, where there is more than one. */
+/* Rounds the width down to whole vectors, if there is more than one. */
 static int64_t even(const run *r, int64_t width)
 {
     int64_t vector = VECTOR / (int64_t)r->size;
@@ -399,17 +393,18 @@ static int64_t even(const run *r, int64_t width)
 
 static double staged_bytes(const run *r)
 {
-    double rows = (r->X.road == FROM_HOST ? (double)r->X.M.rows : 0) + (r->Y.road == FROM_HOST ? (double)r->Y.M.rows : 0);
+    double rows = (r->X.method == FROM_HOST ? (double)r->X.M.rows : 0)
+                  + (r->Y.method == FROM_HOST ? (double)r->Y.M.rows : 0);
     return rows * (double)r->cols * (double)r->size;
 }
 
-static bool comes_in(const side *m, tulle_order order)
+static bool comes_in(const operand *m, tulle_order order)
 {
-    return m->road == FROM_HOST && m->M.order == order;
+    return m->method == FROM_HOST && m->M.order == order;
 }
 
-/* The fewest columns that pay: a kernel reads all of A for them, which should not take longer than they took to come; the
- * host gathers long stretches of its rows, and fills a slot with columns. */
+/* The smallest efficient width.  A kernel reads all of A for a chunk, which should not take longer than the
+ * transfer of the chunk; the host should gather long parts of its rows, and fill a slot with columns. */
 static int64_t least_width(const run *r)
 {
     double bytes = (double)r->s->nnz * (double)(r->size + 4) / (double)r->Y.M.rows / LINK;
@@ -420,22 +415,22 @@ static int64_t least_width(const run *r)
     return ((int64_t)bytes + VECTOR - 1) / VECTOR * VECTOR / (int64_t)r->size;
 }
 
-/* What would be best if memory were no matter. */
+/* The best width if memory is not limited. */
 static int64_t best_width(const run *r, uint64_t each)
 {
-    int64_t all = least(r->cols, COLUMNS_MOST), line = least_width(r);
+    int64_t all = tl_min(r->cols, COLUMNS_MOST), line = least_width(r);
     const char *forced = tl_env("TULLE_SPMM_CHUNK");
     int64_t wanted = forced ? strtoll(forced, NULL, 10) : 0, width = all;
-    if (wanted > 0) return least(wanted, all);
+    if (wanted > 0) return tl_min(wanted, all);
     if (each == 0 || (r->staged && staged_bytes(r) <= SMALL)) return all;
     uint64_t most = (r->staged ? CHUNK_MOST : TURNED_MOST) / each;
-    if (!r->staged) return most < TURNED_COLUMNS ? least(TURNED_COLUMNS, all) : at_least_one(most, all);
+    if (!r->staged) return most < TURNED_COLUMNS ? tl_min(TURNED_COLUMNS, all) : at_least_one(most, all);
     width = ((all - 1) / CHUNKS / line + 1) * line;
     if ((uint64_t)width > most) width = (int64_t)most / line * line;
-    return least(width < line ? line : width, all);
+    return tl_min(width < line ? line : width, all);
 }
 
-/* The driver is asked only where it matters: that takes time. */
+/* The driver is queried only if it matters, since that takes time. */
 static uint64_t free_bytes(const run *r, uint64_t wanted)
 {
     uint64_t once = r->driver->caps(r->device)->memory_free;
@@ -444,7 +439,8 @@ static uint64_t free_bytes(const run *r, uint64_t wanted)
 
 static tulle_status choose(run *r)
 {
-    uint64_t each = column_bytes(r), all = r->s->limit, taken = r->s->taken, limit = all > taken ? all - taken : 0;
+    uint64_t each = column_bytes(r), all = r->s->limit, taken = r->s->taken,
+             limit = all > taken ? all - taken : 0;
     const char *overlap = tl_env("TULLE_SPMM_OVERLAP");
     int ways = overlap ? atoi(overlap) : 0;
     r->overlap = !overlap || strcmp(overlap, "off") != 0;
@@ -453,13 +449,14 @@ static tulle_status choose(run *r)
     int64_t width = best_width(r, each);
     if (chunks_of(&(run){.cols = r->cols, .width = width}) < r->ways) r->ways = 1;
     if (all && chunk_bytes(r, 1, 1) > limit)
-        return tl_fail(r->b, TULLE_ELIMIT, "one column of X and Y needs %" PRIu64 " bytes on the device%s, the limit is %"
-                       PRIu64, chunk_bytes(r, 1, 1) + taken, taken ? ", with A and what was made of it" : "", all);
+        return tl_fail(r->b, TULLE_ELIMIT,
+                       "one column of X and Y needs %" PRIu64 " bytes on the device%s, the limit is %" PRIu64,
+                       chunk_bytes(r, 1, 1) + taken, taken ? ", with A and what was made of it" : "", all);
     if (!all) limit = free_bytes(r, chunk_bytes(r, width, r->ways)) / 2;
     if (chunk_bytes(r, 1, r->ways) > limit) r->ways = 1;
     if (each) width = at_least_one(limit / each / (uint64_t)r->ways, width);
     while (width > 1 && chunk_bytes(r, width, r->ways) > limit) width--;
-    if (r->staged) width = least(width, SLOT_MOST / (int64_t)r->size);
+    if (r->staged) width = tl_min(width, SLOT_MOST / (int64_t)r->size);
     r->width = even(r, width);
     return TULLE_OK;
 }
@@ -478,17 +475,17 @@ static tulle_status ask_chunks(run *r)
     tulle_status status = TULLE_OK;
     for (int i = 0; i < r->ways; i++) {
         TRY(tl_rows_room(r->b, r->s, lane_of(r, i), (uint64_t)r->width));
-        if (r->X.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
-        if (r->Y.road != AS_IT_LIES)
-            TRY(tl_dmem_alloc(r->b, r->gpu, side_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
+        if (r->X.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->X, r->width), "columns of X", &r->X.chunk[i]));
+        if (r->Y.method != IN_PLACE)
+            TRY(tl_dmem_alloc(r->b, r->gpu, operand_bytes(&r->Y, r->width), "columns of Y", &r->Y.chunk[i]));
     }
 done:
     if (status != TULLE_OK) free_chunks(r);
     return status;
 }
 
-/* Fewer columns, then one lane, where the device has less than it was thought to have. */
+/* Allocates the chunks.  If the device has less memory than expected: fewer columns, then a single lane. */
 static tulle_status make_chunks(run *r)
 {
     tulle_status status;
@@ -500,15 +497,15 @@ static tulle_status make_chunks(run *r)
     return status;
 }
 
-/* Slots for parts of chunks; a row at least.  Less memory makes smaller slots. */
+/* Allocates slots for parts of chunks, each for at least one row; smaller slots if memory is short. */
 static tulle_status make_slots(run *r)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = r->gpu;
     uint64_t row = (uint64_t)r->width * r->size, rows = 1;
     if (!r->staged) return TULLE_OK;
-    if (r->X.road == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
-    if (r->Y.road == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
+    if (r->X.method == FROM_HOST && (uint64_t)r->X.M.rows > rows) rows = (uint64_t)r->X.M.rows;
+    if (r->Y.method == FROM_HOST && (uint64_t)r->Y.M.rows > rows) rows = (uint64_t)r->Y.M.rows;
     uint64_t bytes = rows > SLOT_MOST / row ? SLOT_MOST : rows * row;
     r->slots = chunks_of(r) == 1 && rows * row <= bytes ? 3 : SLOTS;
     for (;;) {
@@ -523,21 +520,22 @@ static tulle_status make_slots(run *r)
         bytes /= 2;
         r->b->error[0] = 0;
     }
-    for (int i = 0; i < r->slots && status == TULLE_OK; i++) r->slot[i].p = (char *)gpu->staging + (uint64_t)i * r->slot_bytes;
+    for (int i = 0; i < r->slots && status == TULLE_OK; i++)
+        r->slot[i].p = (char *)gpu->staging + (uint64_t)i * r->slot_bytes;
     return status;
 }
 
-/* ---- all of it */
+/* ---- all columns */
 
-/* A single column is row by row, too. */
-static side side_of(const tulle_dense *M, uint64_t at)
+/* A single column is row-major, too. */
+static operand operand_of(const tulle_dense *M, uint64_t at)
 {
-    side s = {.M = *M, .at = at};
+    operand s = {.M = *M, .at = at};
     if (M->order == TULLE_BY_COLS && M->cols == 1) {
         s.M.order = TULLE_BY_ROWS;
         s.M.ld = 1;
     }
-    s.road = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TURNED : AS_IT_LIES;
+    s.method = M->place == TULLE_HOST ? FROM_HOST : s.M.order == TULLE_BY_COLS ? TRANSPOSED : IN_PLACE;
     return s;
 }
 
@@ -546,26 +544,38 @@ static tl_types dense_types(tulle_type type)
     return (tl_types){.ptr = 32, .idx = 32, .key = 32, .val = (int)type};
 }
 
-tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, const tulle_dense *Y,
-                           uint64_t y_at, tulle_stats *stats)
+tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                           const tulle_dense *Y, uint64_t y_at, tulle_stats *stats)
 {
     enum { BEGIN = TL_EVENTS - 2, END };
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
-    run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s, .alpha = alpha, .beta = beta,
-             .types = dense_types(Y->val_type), .X = side_of(X, 0), .Y = side_of(Y, y_at), .size = tl_type_size(Y->val_type), .cols = Y->cols};
+    run r = {.b = b,
+             .gpu = gpu,
+             .driver = gpu->driver,
+             .device = gpu->device,
+             .s = s,
+             .alpha = alpha,
+             .beta = beta,
+             .types = dense_types(Y->val_type),
+             .X = operand_of(X, 0),
+             .Y = operand_of(Y, y_at),
+             .size = tl_type_size(Y->val_type),
+             .cols = Y->cols};
     double start = tl_gpu_now(gpu), compiling = 0;
     uint64_t waits = gpu->driver->waits(gpu->device), held = tl_dmem_held(gpu);
     if (Y->rows == 0 || Y->cols == 0) return TULLE_OK;
-    r.staged = r.X.road == FROM_HOST || r.Y.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST || r.Y.method == FROM_HOST;
     bool ends_here = !gpu->foreign || Y->place == TULLE_HOST, timed = !r.staged && ends_here;
-    if (is_turned(&r.X) || is_turned(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X) || is_transposed(&r.Y)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(choose(&r));
     TRY(make_chunks(&r));
     TRY(make_slots(&r));
     held = tl_dmem_held(gpu) - held;
-    tl_trace(b, "columns: %" PRId64 " chunk%s of %" PRId64 ", %d lane%s, %" PRIu64 " bytes on the device, %d parts of %" PRIu64
-             " bytes on the host", chunks_of(&r), chunks_of(&r) == 1 ? "" : "s", r.width, r.ways, r.ways == 1 ? "" : "s", held,
+    tl_trace(b,
+             "columns: %" PRId64 " chunk%s of %" PRId64 ", %d lane%s, %" PRIu64
+             " bytes on the device, %d parts of %" PRIu64 " bytes on the host",
+             chunks_of(&r), chunks_of(&r) == 1 ? "" : "s", r.width, r.ways, r.ways == 1 ? "" : "s", held,
              r.slots, r.slot_bytes);
     compiling = tl_gpu_compiling(gpu);
     if (timed) TRY(r.driver->mark(b, r.device, BEGIN));
@@ -573,12 +583,14 @@ tulle_status tl_chunks_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle
     if (timed) TRY(r.driver->mark(b, r.device, END));
     if (ends_here && Y->place == TULLE_DEVICE) TRY(r.driver->wait(b, r.device));
     stats->sec_numeric = tl_gpu_now(gpu) - start;
-    timed = timed && tl_gpu_compiling(gpu) == compiling;        /* else the device waited for its kernels between the marks */
+    timed =
+        timed
+        && tl_gpu_compiling(gpu) == compiling; /* else the time between the marks includes compilation */
     if (timed) TRY(r.driver->elapsed(b, r.device, BEGIN, END, &stats->sec_numeric));
     stats->waits += (int)(r.driver->waits(r.device) - waits);
     if (stats->workspace_bytes < s->taken + held) stats->workspace_bytes = s->taken + held;
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     free_chunks(&r);
     return status;
 }
@@ -587,44 +599,46 @@ done:
 
 bool tl_columns_travel(const tulle_dense *M)
 {
-    return side_of(M, 0).road != AS_IT_LIES;
+    return operand_of(M, 0).method != IN_PLACE;
 }
 
 uint64_t tl_columns_bytes(const tulle_dense *M, int64_t cols)
 {
-    side s = side_of(M, 0);
-    return side_bytes(&s, cols);
+    operand s = operand_of(M, 0);
+    return operand_bytes(&s, cols);
 }
 
-tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols, tl_dmem to, int64_t *ld)
+tulle_status tl_columns_bring(tl_base *b, tl_gpu_spmm *s, const tulle_dense *M, int64_t col, int64_t cols,
+                              tl_dmem to, int64_t *ld)
 {
     tulle_status status = TULLE_OK;
     tl_gpu *gpu = s->gpu;
     run r = {.b = b, .gpu = gpu, .driver = gpu->driver, .device = gpu->device, .s = s,
-             .types = dense_types(M->val_type), .X = side_of(M, 0),
+             .types = dense_types(M->val_type), .X = operand_of(M, 0),
              .size = tl_type_size(M->val_type), .cols = cols, .width = cols, .ways = 1, .overlap = true};
     lines place;
     *ld = pitch_of(&r.X, cols);
-    r.staged = r.X.road == FROM_HOST;
+    r.staged = r.X.method == FROM_HOST;
     r.X.chunk[0] = to;
     if (M->rows == 0) return TULLE_OK;
-    if (is_turned(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
+    if (is_transposed(&r.X)) TRY(tl_gpu_need(b, gpu, r.types, needed, 1));
     TRY(make_slots(&r));
     TRY(bring(&r, &r.X, 0, 0, col, cols, true, &place));
     for (int i = 0; i < r.slots; i++) TRY(finish(&r, (r.next + i) % r.slots));
 done:
-    if (status != TULLE_OK) come_to_rest(&r);
+    if (status != TULLE_OK && r.staged) tl_gpu_rest(b, gpu);
     return status;
 }
 
 tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense *Y)
 {
     tulle_status status = TULLE_OK;
-    int64_t count = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows, length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols;
+    int64_t count = Y->order == TULLE_BY_COLS ? Y->cols : Y->rows,
+            length = Y->order == TULLE_BY_COLS ? Y->rows : Y->cols;
     tl_types types = dense_types(Y->val_type);
     if (count == 0 || length == 0 || (beta.re == 1 && beta.im == 0)) return TULLE_OK;
     if (Y->place == TULLE_HOST) return tl_spmm_scale(b, &(tl_spmm_request){.Y = Y, .beta = beta});
-    if (Y->ld == length) {              /* no gaps: one long line */
+    if (Y->ld == length) {              /* contiguous: one long line */
         length *= count;
         count = 1;
     }
@@ -634,8 +648,10 @@ tulle_status tl_gpu_spmm_scale(tl_base *b, tl_gpu *gpu, tl_c64 beta, tulle_dense
                            TL_F64(beta.re), TL_F64(beta.im)};
     uint64_t values = (uint64_t)count * (uint64_t)length, each = 4 * (uint64_t)threads_for(gpu);
     TRY(gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, types, TL_K_SCALE),
-                            &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1), .threads = threads_for(gpu),
-                                         .count = TL_COUNT(args), .args = args}));
+                            &(tl_launch){.blocks = blocks_for(gpu, (values - 1) / each + 1),
+                                         .threads = threads_for(gpu),
+                                         .count = TL_COUNT(args),
+                                         .args = args}));
     if (!gpu->foreign) TRY(gpu->driver->wait(b, gpu->device));
 done:
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuda.c - the CUDA library opened, its errors put into words, and its devices described.  No context is made
- * here, so a list of devices costs no device memory and little time. */
+ * cuda.c - opens the CUDA library, formats its errors, and describes its devices.  No context is created
+ * here, so listing devices takes no device memory and little time. */
 #include "gpu/cuda.h"
 #include <stdio.h>
 #include <string.h>
@@ -51,9 +51,9 @@ void tl_cuda_close(tl_cuda *cu)
     *cu = (tl_cuda){0};
 }
 
-/* ---- a device in words and numbers */
+/* ---- the properties of a device */
 
-/* "CUDA 13.0, driver 580.159.03"; the second part is known where Linux tells it. */
+/* "CUDA 13.0, driver 580.159.03"; the second part is read from /proc on Linux. */
 static void describe_driver(const tl_cuda *cu, char *text, size_t bytes)
 {
     int version = 0;

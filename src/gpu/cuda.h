@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuda.h - the part of the CUDA driver API that tulle uses, declared here so that no headers are needed to
- * build, and the library opened at run time.  Names of types and constants are CUDA's.
+ * cuda.h - the part of the CUDA driver API that tulle uses, declared here so that building needs no CUDA
+ * headers; the library is opened at run time.  Names of types and constants are CUDA's.
  *
  * The library is libcuda.so.1, or $TULLE_LIBCUDA (a path; tests put a driver without a device there). */
 #ifndef TL_CUDA_H
@@ -29,8 +29,10 @@ enum {
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100,
 
     CU_COMPUTEMODE_PROHIBITED = 2, CU_CTX_SCHED_SPIN = 1, CU_CTX_SCHED_MASK = 7, CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9, CU_MEMORYTYPE_DEVICE = 2,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
 };
@@ -58,6 +60,8 @@ enum {
     X(MemFree, "_v2", (CUdeviceptr))                                                                \
     X(MemHostAlloc, "", (void **, size_t bytes, unsigned flags))                                    \
     X(MemFreeHost, "", (void *))                                                                    \
+    X(MemHostRegister, "_v2", (void *, size_t bytes, unsigned flags))                               \
+    X(MemHostUnregister, "", (void *))                                                              \
     X(MemcpyHtoDAsync, "_v2", (CUdeviceptr to, const void *from, size_t bytes, CUstream))           \
     X(MemcpyDtoHAsync, "_v2", (void *to, CUdeviceptr from, size_t bytes, CUstream))                 \
     X(MemcpyDtoDAsync, "_v2", (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream))           \
@@ -88,11 +92,12 @@ typedef struct tl_cuda {
 #undef TL_CUDA_MEMBER
 } tl_cuda;
 
-/* The library, its functions, and cuInit; false: why has the sentence.  count: devices, at least one. */
+/* Opens the library, looks up its functions, and calls cuInit; false: why has the message.  count: the number
+ * of devices, at least one. */
 bool tl_cuda_open(tl_cuda *cu, int *count, char *why, size_t why_bytes);
 void tl_cuda_close(tl_cuda *cu);
 
-/* What device `index` can do, without making a context on it. */
+/* The properties of device `index`, without creating a context on it. */
 void tl_cuda_caps(const tl_cuda *cu, int index, tl_caps *caps);
 
 /* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * device.c - devices by name: the list of all, opening one, sharing it until the last user is gone. */
+ * device.c - devices by name: lists all devices, opens one, and shares it until its last user releases it. */
 #include "gpu/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ int tl_gpu_list(tl_base *b, tl_gpu_line *lines, int room)
         if (count == 0 && total < room) {
             memset(&lines[total], 0, sizeof lines[total]);
             snprintf(lines[total].name, sizeof lines[total].name, "%s", drivers[d]->name);
-            snprintf(lines[total].caps.why_not, sizeof lines[total].caps.why_not, "%s", why[0] ? why : "there is no device");
+            snprintf(lines[total].caps.why_not, sizeof lines[total].caps.why_not, "%s",
+                     why[0] ? why : "there is no device");
         }
         for (int i = 0; i < count; i++)
             if (total + i < room) {
@@ -50,7 +51,7 @@ bool tl_gpu_best(tl_base *b, char *name, size_t bytes)
     return found;
 }
 
-/* "cuda", "cuda:3": the driver and the number; false: it is neither. */
+/* Parses "cuda" or "cuda:3" into driver and index; false: not such a name. */
 static bool parse(const char *name, const tl_driver **driver, int *index)
 {
     for (int d = 0; d < DRIVERS; d++) {
@@ -68,6 +69,18 @@ static bool parse(const char *name, const tl_driver **driver, int *index)
     return false;
 }
 
+static bool lock_pages(void *device, void *p, uint64_t bytes)
+{
+    tl_gpu *gpu = device;
+    return gpu->driver->lock(gpu->device, p, bytes);
+}
+
+static void unlock_pages(void *device, void *p)
+{
+    tl_gpu *gpu = device;
+    gpu->driver->unlock(gpu->device, p);
+}
+
 tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
 {
     tulle_status status = TULLE_OK;
@@ -76,7 +89,8 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     int index = 0;
     *out = NULL;
     if (!parse(name, &driver, &index))
-        return tl_fail(b, TULLE_EDEVICE, "\"%s\" is no device; names are cpu, cuda:0, opencl:0 and so on", name);
+        return tl_fail(b, TULLE_EDEVICE, "\"%s\" is no device; names are cpu, cuda:0, opencl:0 and so on",
+                       name);
     TRY(tl_calloc(b, &gpu, 1, sizeof *gpu, "a device"));
     gpu->driver = driver;
     gpu->process = tl_process();
@@ -86,16 +100,30 @@ tulle_status tl_gpu_open(tl_base *b, const char *name, tl_gpu **out)
     snprintf(gpu->name, sizeof gpu->name, "%s:%d", driver->name, index);
     gpu->caps = *driver->caps(gpu->device);
     const char *shared = tl_env("TULLE_GPU_SHARED"), *fail = tl_env("TULLE_GPU_FAIL");
-    const char *balance = tl_env("TULLE_GPU_BALANCE");
+    const char *balance = tl_env("TULLE_GPU_BALANCE"), *motifs = tl_env("TULLE_GPU_MOTIFS");
     if (shared && strtoul(shared, NULL, 10) >= 1024 && strtoul(shared, NULL, 10) < gpu->caps.shared_block)
         gpu->caps.shared_block = (uint32_t)strtoul(shared, NULL, 10);
     gpu->keep_most = gpu->caps.memory_bytes / 4;
+    gpu->portion_products = gpu->caps.cpu ? UINT64_MAX : (uint64_t)8 << 20;
     TRY(tl_dmem_alloc(b, gpu, TL_BOARD_BYTES, "small things of products", &gpu->board));
     gpu->fail_at = fail ? strtoull(fail, NULL, 10) : 0;
+    const char *delta_sort = tl_env("TULLE_DELTA_SORT");
+    gpu->delta_sort = delta_sort ? strtoll(delta_sort, NULL, 10) : -1;
     gpu->balance = balance ? strcmp(balance, "on") == 0 : -1;
+    gpu->motifs = motifs ? strcmp(motifs, "off") != 0 : -1;
+    static const char *const collide[2] = {"collide-classes", "collide-motifs"};
+    for (int i = 0; i < 2; i++)
+        gpu->motif_hash[i] = motifs && strcmp(motifs, collide[i]) == 0 ? (uint64_t)3 << 32 : UINT64_MAX;
+    gpu->motif_most =
+        motifs && strtoul(motifs, NULL, 10) ? (uint32_t)strtoul(motifs, NULL, 10) : TL_MOTIFS_MOST;
+    const char *twins = tl_env("TULLE_GPU_TWINS");
+    gpu->twins = !twins || strcmp(twins, "auto") == 0 ? -1 : strcmp(twins, "on") == 0;
     void *note = NULL;
     TRY(driver->pinned(b, gpu->device, TL_NOTE_BYTES, &note));
     gpu->note = note;
+    TRY(tl_owner_open(b, gpu));
+    if (driver->lock)
+        TRY(tl_pins_create(b, (tl_pins_driver){gpu, lock_pages, unlock_pages}, &gpu->pins));
     *out = gpu;
     gpu = NULL;
 done:
@@ -117,22 +145,37 @@ bool tl_gpu_lost(const tl_gpu *gpu)
 tulle_status tl_gpu_here(tl_base *b, const tl_gpu *gpu)
 {
     if (!gpu || !tl_gpu_lost(gpu)) return TULLE_OK;
-    return tl_fail(b, TULLE_EDRIVER, "%s: this context was made before fork(); its driver works in the process that made it "
-                   "(%lld), not in this one (%lld)", gpu->name, (long long)gpu->process, (long long)tl_process());
+    return tl_fail(b, TULLE_EDRIVER,
+                   "%s: this context was made before fork(); its driver works in the process that made it "
+                   "(%lld), not in this one (%lld)",
+                   gpu->name, (long long)gpu->process, (long long)tl_process());
 }
 
 void tl_gpu_release(tl_gpu *gpu)
 {
     if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1) return;
     if (gpu->device && !tl_gpu_lost(gpu)) {
+        tl_pins_close(gpu->pins);
         tl_dmem_free(gpu, gpu->board);
         tl_gpu_trim(gpu);
         tl_gpu_unload(gpu);
         if (gpu->note) gpu->driver->unpin(gpu->device, gpu->note);
         gpu->driver->close(gpu->device);
     }
+    tl_owner_close(gpu);
     tl_free(NULL, gpu->block);
     tl_free(NULL, gpu);
+}
+
+void tl_gpu_rest(tl_base *b, const tl_gpu *gpu)
+{
+    char said[TL_ERROR_MAX];
+    memcpy(said, b->error, sizeof said);
+    (void)gpu->driver->join(b, gpu->device, TL_LANES);
+    if (gpu->driver->flag(b, gpu->device, TL_LANE_DOWN, 0) == TULLE_OK)
+        (void)gpu->driver->follow(b, gpu->device, 0, 0);
+    (void)gpu->driver->wait(b, gpu->device);
+    memcpy(b->error, said, sizeof said);
 }
 
 const char *tl_gpu_name(const tl_gpu *gpu)

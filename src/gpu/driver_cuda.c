@@ -37,7 +37,7 @@ struct tl_device {
     CUdevice         device;
     CUcontext        context;
     CUstream         own, queue;        /* queue: own, or the caller's               */
-    CUstream         lane[TL_LANES];    /* 0 is not used: that is the queue          */
+    CUstream         lane[TL_LANES + 1];        /* 0 is not used: that is the queue          */
     CUevent          forked, joined[TL_LANES], turned;
     CUevent          timer[TL_EVENTS];  /* made when first marked                    */
     CUevent          flag[TL_FLAGS];    /* made when first put                       */
@@ -105,8 +105,8 @@ static void cuda_close(tl_device *d)
             if (d->timer[i]) d->cu.EventDestroy(d->timer[i]);
         for (int i = 0; i < TL_FLAGS; i++)
             if (d->flag[i]) d->cu.EventDestroy(d->flag[i]);
-        for (int i = 0; i < TL_LANES; i++) {
-            if (d->joined[i]) d->cu.EventDestroy(d->joined[i]);
+        for (int i = 0; i <= TL_LANES; i++) {
+            if (i < TL_LANES && d->joined[i]) d->cu.EventDestroy(d->joined[i]);
             if (d->lane[i]) d->cu.StreamDestroy(d->lane[i]);
         }
         if (d->forked) d->cu.EventDestroy(d->forked);
@@ -134,7 +134,7 @@ static int make_queues(tl_device *d, const char **call)
     int result;
     *call = "cuStreamCreate";
     result = d->cu.StreamCreate(&d->own, CU_STREAM_NON_BLOCKING);
-    for (int i = 1; i < TL_LANES && result == CUDA_SUCCESS; i++)
+    for (int i = 1; i <= TL_LANES && result == CUDA_SUCCESS; i++)
         result = d->cu.StreamCreate(&d->lane[i], CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return result;
     *call = "cuEventCreate";
@@ -264,6 +264,22 @@ static void cuda_unpin(tl_device *d, void *p)
     leave(d, entered);
 }
 
+/* Where the device sees the host's pages as they are, nothing needs to be locked. */
+static bool cuda_lock(tl_device *d, void *p, uint64_t bytes)
+{
+    int result;
+    if (d->coherent) return false;
+    WITHIN(d, result, MemHostRegister(p, (size_t)bytes, CU_MEMHOSTREGISTER_PORTABLE));
+    return result == CUDA_SUCCESS;
+}
+
+static void cuda_unlock(tl_device *d, void *p)
+{
+    bool entered = enter(d);
+    d->cu.MemHostUnregister(p);
+    leave(d, entered);
+}
+
 /* ---- copies */
 
 static CUdeviceptr pointer(tl_dmem mem)
@@ -271,14 +287,16 @@ static CUdeviceptr pointer(tl_dmem mem)
     return mem.handle + mem.offset;
 }
 
-/* Does a copy go on reading this host memory after the call?  Pageable memory is staged before it returns,
- * unless the device sees the host's pages as they are. */
-static bool read_later(const tl_device *d, const void *host)
+/* The device takes this host memory itself, after the call that asks for a copy.  Pageable memory is staged
+ * before such a call returns, unless the device sees the host's pages as they are. */
+static bool cuda_reaches(const tl_device *d, const void *host)
 {
     unsigned type = 0;
-    int result = d->cu.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                           (CUdeviceptr)(uintptr_t)host);
-    return d->coherent || (result == CUDA_SUCCESS && type != 0);
+    int result;
+    if (d->coherent) return true;
+    WITHIN(d, result, PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                          (CUdeviceptr)(uintptr_t)host));
+    return result == CUDA_SUCCESS && type != 0;
 }
 
 /* From pinned memory this waits for the queue: the bytes are taken only then. */
@@ -288,7 +306,7 @@ static tulle_status cuda_upload(tl_base *b, tl_device *d, tl_dmem to, const void
     if (bytes == 0) return TULLE_OK;
     bool entered = enter(d);
     int result = d->cu.MemcpyHtoDAsync(pointer(to), from, (size_t)bytes, d->queue);
-    if (result == CUDA_SUCCESS && read_later(d, from)) {
+    if (result == CUDA_SUCCESS && cuda_reaches(d, from)) {
         call = "cuStreamSynchronize";
         result = d->cu.StreamSynchronize(d->queue);
         d->waits++;
@@ -402,8 +420,9 @@ static tulle_status cuda_kernel(tl_base *b, tl_device *d, tl_module *m, const ch
             return TULLE_OK;
         }
     if (m->count == KERNELS || strlen(name) >= NAME)
-        return tl_fail(b, TULLE_EDRIVER, "kernel %s: a module has at most %d kernels with names of %d letters",
-                       name, KERNELS, NAME - 1);
+        return tl_fail(b, TULLE_EDRIVER,
+                       "kernel %s: a module has at most %d kernels with names of %d letters", name, KERNELS,
+                       NAME - 1);
     tl_kernel *k = &m->kernel[m->count];
     snprintf(call, sizeof call, "cuModuleGetFunction(%s)", name);
     bool entered = enter(d);
@@ -443,7 +462,8 @@ static tulle_status cuda_launch(tl_base *b, tl_device *d, tl_kernel *k, const tl
         return tl_fail(b, TULLE_EDRIVER, "kernel %s: %" PRIu64 " blocks and %d arguments; a launch has at "
                        "most %d and %d", k->name, l->blocks, l->count, INT32_MAX, ARGS);
     if (l->shared > d->caps.shared_block)
-        return tl_fail(b, TULLE_EDRIVER, "kernel %s cannot be started with %u bytes of shared memory: %s has %u", k->name,
+        return tl_fail(b, TULLE_EDRIVER,
+                       "kernel %s cannot be started with %u bytes of shared memory: %s has %u", k->name,
                        l->shared, d->caps.name, d->caps.shared_block);
     for (int i = 0; i < l->count; i++) {
         const tl_arg *a = &l->args[i];
@@ -501,7 +521,8 @@ static tulle_status cuda_join(tl_base *b, tl_device *d, int lanes)
     return answer(b, d, result, call, 0);
 }
 
-static tulle_status cuda_send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from, uint64_t bytes)
+static tulle_status cuda_send(tl_base *b, tl_device *d, int lane, tl_dmem to, const void *from,
+                              uint64_t bytes)
 {
     int result;
     if (bytes == 0) return TULLE_OK;
@@ -534,10 +555,20 @@ static tulle_status cuda_flag(tl_base *b, tl_device *d, int lane, int flag)
 static tulle_status cuda_settle(tl_base *b, tl_device *d, int flag)
 {
     int result;
-    if (!d->flag[flag]) return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
+    if (!d->flag[flag])
+        return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
     WITHIN(d, result, EventSynchronize(d->flag[flag]));
     d->waits++;
     return answer(b, d, result, "cuEventSynchronize", 0);
+}
+
+static tulle_status cuda_follow(tl_base *b, tl_device *d, int lane, int flag)
+{
+    int result;
+    if (!d->flag[flag])
+        return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", flag);
+    WITHIN(d, result, StreamWaitEvent(stream_of(d, lane), d->flag[flag], 0));
+    return answer(b, d, result, "cuStreamWaitEvent", 0);
 }
 
 static tulle_status cuda_mark(tl_base *b, tl_device *d, int event)
@@ -592,14 +623,38 @@ static void *cuda_native(tl_device *d, tl_native what)
     }
 }
 
-const tl_driver tl_driver_cuda = {
-    .name = "cuda",
-    .list = cuda_list, .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .compiler = cuda_compiler,
-    .alloc = cuda_alloc, .free = cuda_release, .left = cuda_left, .pinned = cuda_pinned, .unpin = cuda_unpin,
-    .upload = cuda_upload, .download = cuda_download, .copy = cuda_copy, .fill = cuda_fill,
-    .wait = cuda_wait, .waits = cuda_waits,
-    .load = cuda_load, .unload = cuda_unload, .kernel = cuda_kernel, .launch = cuda_launch,
-    .fork = cuda_fork, .join = cuda_join, .send = cuda_send, .fetch = cuda_fetch, .flag = cuda_flag, .settle = cuda_settle,
-    .mark = cuda_mark, .elapsed = cuda_elapsed, .queue = cuda_queue,
-    .native = cuda_native
-};
+const tl_driver tl_driver_cuda = {.name = "cuda",
+                                  .list = cuda_list,
+                                  .open = cuda_open,
+                                  .close = cuda_close,
+                                  .caps = cuda_caps,
+                                  .compiler = cuda_compiler,
+                                  .alloc = cuda_alloc,
+                                  .free = cuda_release,
+                                  .left = cuda_left,
+                                  .pinned = cuda_pinned,
+                                  .unpin = cuda_unpin,
+                                  .lock = cuda_lock,
+                                  .unlock = cuda_unlock,
+                                  .reaches = cuda_reaches,
+                                  .upload = cuda_upload,
+                                  .download = cuda_download,
+                                  .copy = cuda_copy,
+                                  .fill = cuda_fill,
+                                  .wait = cuda_wait,
+                                  .waits = cuda_waits,
+                                  .load = cuda_load,
+                                  .unload = cuda_unload,
+                                  .kernel = cuda_kernel,
+                                  .launch = cuda_launch,
+                                  .fork = cuda_fork,
+                                  .join = cuda_join,
+                                  .send = cuda_send,
+                                  .fetch = cuda_fetch,
+                                  .flag = cuda_flag,
+                                  .settle = cuda_settle,
+                                  .follow = cuda_follow,
+                                  .mark = cuda_mark,
+                                  .elapsed = cuda_elapsed,
+                                  .queue = cuda_queue,
+                                  .native = cuda_native};

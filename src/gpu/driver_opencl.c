@@ -2,21 +2,22 @@
  *
  * driver_opencl.c - the driver table over OpenCL 1.2.
  *
- * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is: a lane is that
- * queue, too.
+ * One context, one queue in order with profiling; fork and join do nothing, as one queue is what there is: a
+ * lane is that queue, too.
  *
- *   memory    a handle is a cl_mem.  A kernel argument that starts inside of one is a sub-buffer from there to
- *             its end, kept for the next launch until the buffer is freed or another needs the place.  NVIDIA's
- *             runtime (580.159) crashes in clReleaseMemObject of some sub-buffers, at random as it seems: there they are
- *             never released, and a buffer that has any stays allocated until the process ends.  An argument that is no
- *             memory is a small buffer of ones, which kernels know (GIVEN).
+ *   memory    a handle is a cl_mem.  A kernel argument that starts inside of one is a sub-buffer from there
+ *             to its end, kept for the next launch until the buffer is freed or another needs the place.
+ *             NVIDIA's runtime (580.159) crashes in clReleaseMemObject of some sub-buffers, at random as it
+ *             seems: there they are never released, and a buffer that has any stays allocated until the
+ *             process ends.  An argument that is no memory is a small buffer of ones, which kernels know
+ *                            (GIVEN).
  *   shared    dynamic local memory is the first argument of a kernel that has any: a launch with shared > 0
  *             gives it, and the caller's arguments follow.
  *   queue     the caller's queue lives in the caller's context, and so must all buffers and programs that are
  *             used on it: the device moves to that context, which it can while it holds nothing.
  *
- * Runtimes allocate when a buffer is first used; each new one is migrated to the device at once, so that it is
- * the allocation that fails and not a kernel much later. */
+ * Runtimes allocate when a buffer is first used; each new one is migrated to the device at once, so that it
+ * is the allocation that fails and not a kernel much later. */
 #include "gpu/opencl.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,7 +130,8 @@ static tulle_status open_device(tl_base *b, int index, tl_device **device)
                          d->caps.why_not);
         goto done;
     }
-    d->cl.GetDeviceInfo(d->device.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof d->block_most, &d->block_most, NULL);
+    d->cl.GetDeviceInfo(d->device.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof d->block_most, &d->block_most,
+                        NULL);
     d->most_free = d->caps.memory_free;
     d->one_by_one = strstr(d->caps.driver, "Oclgrind") != NULL;
     d->keeps_parts = strncmp(d->caps.arch, "sm_", 3) == 0;
@@ -174,12 +176,12 @@ static tulle_status alloc(tl_base *b, tl_device *d, uint64_t bytes, uint64_t *ha
         return no_memory(b, d, bytes, code);
     cl_mem mem = d->cl.CreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
     if (code == CL_SUCCESS) {
-        code = d->cl.EnqueueMigrateMemObjects(d->queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL,
-                                              NULL);
+        code = d->cl.EnqueueMigrateMemObjects(d->queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0,
+                                              NULL, NULL);
         if (code != CL_SUCCESS) d->cl.ReleaseMemObject(mem);
     }
-    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
-        || code == CL_INVALID_BUFFER_SIZE)
+    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES
+        || code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE)
         return no_memory(b, d, bytes, code);
     if (code != CL_SUCCESS) return tl_cl_check(b, d, code, "clCreateBuffer", "device memory");
     *handle = (uint64_t)(uintptr_t)mem;
@@ -216,29 +218,36 @@ static void unpin(tl_device *d, void *p)
     tl_free(NULL, p);
 }
 
+/* OpenCL does not tell whether memory of the host is pinned. */
+static bool reaches(const tl_device *d, const void *p)
+{
+    (void)d, (void)p;
+    return false;
+}
+
 /* ---- copies and fills */
 
 static tulle_status upload(tl_base *b, tl_device *d, tl_dmem to, const void *from, uint64_t bytes)
 {
     if (bytes == 0) return TULLE_OK;
-    int code = d->cl.EnqueueWriteBuffer(d->queue, buffer_of(to.handle), 1, (size_t)to.offset, (size_t)bytes, from, 0,
-                                        NULL, NULL);
+    int code = d->cl.EnqueueWriteBuffer(d->queue, buffer_of(to.handle), 1, (size_t)to.offset, (size_t)bytes,
+                                        from, 0, NULL, NULL);
     return tl_cl_check(b, d, code, "clEnqueueWriteBuffer", "copying to the device");
 }
 
 static tulle_status download(tl_base *b, tl_device *d, void *to, tl_dmem from, uint64_t bytes)
 {
     if (bytes == 0) return TULLE_OK;
-    int code = d->cl.EnqueueReadBuffer(d->queue, buffer_of(from.handle), 0, (size_t)from.offset, (size_t)bytes, to, 0,
-                                       NULL, NULL);
+    int code = d->cl.EnqueueReadBuffer(d->queue, buffer_of(from.handle), 0, (size_t)from.offset,
+                                       (size_t)bytes, to, 0, NULL, NULL);
     return tl_cl_check(b, d, code, "clEnqueueReadBuffer", "copying from the device");
 }
 
 static tulle_status copy(tl_base *b, tl_device *d, tl_dmem to, tl_dmem from, uint64_t bytes)
 {
     if (bytes == 0) return TULLE_OK;
-    int code = d->cl.EnqueueCopyBuffer(d->queue, buffer_of(from.handle), buffer_of(to.handle), (size_t)from.offset,
-                                       (size_t)to.offset, (size_t)bytes, 0, NULL, NULL);
+    int code = d->cl.EnqueueCopyBuffer(d->queue, buffer_of(from.handle), buffer_of(to.handle),
+                                       (size_t)from.offset, (size_t)to.offset, (size_t)bytes, 0, NULL, NULL);
     return tl_cl_check(b, d, code, "clEnqueueCopyBuffer", "copying on the device");
 }
 
@@ -250,8 +259,8 @@ static tulle_status fill(tl_base *b, tl_device *d, tl_dmem to, uint8_t byte, uin
     int code = CL_SUCCESS;
     memset(pattern, byte, sizeof pattern);
     if (wide > 0)
-        code = d->cl.EnqueueFillBuffer(d->queue, buffer_of(to.handle), pattern, WIDE, (size_t)to.offset, (size_t)wide,
-                                       0, NULL, NULL);
+        code = d->cl.EnqueueFillBuffer(d->queue, buffer_of(to.handle), pattern, WIDE, (size_t)to.offset,
+                                       (size_t)wide, 0, NULL, NULL);
     if (code == CL_SUCCESS && bytes > wide)
         code = d->cl.EnqueueFillBuffer(d->queue, buffer_of(to.handle), pattern, 1, (size_t)(to.offset + wide),
                                        (size_t)(bytes - wide), 0, NULL, NULL);
@@ -290,8 +299,8 @@ static cl_mem part_of(tl_device *d, tl_dmem mem, int *code)
     d->cl.GetMemObjectInfo(whole, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
     if (parent) d->cl.GetMemObjectInfo(whole, CL_MEM_OFFSET, sizeof base, &base, NULL);
     cl_buffer_region region = {base + (size_t)mem.offset, bytes - (size_t)mem.offset};
-    cl_mem part = d->cl.CreateSubBuffer(parent ? parent : whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                        code);
+    cl_mem part = d->cl.CreateSubBuffer(parent ? parent : whole, CL_MEM_READ_WRITE,
+                                        CL_BUFFER_CREATE_TYPE_REGION, &region, code);
     if (*code == CL_SUCCESS) *place = (tl_cl_part){whole, part, mem.offset, ++d->parts_used};
     return part;
 }
@@ -319,15 +328,15 @@ static tulle_status launchable(tl_base *b, const tl_device *d, const tl_kernel *
         return tl_fail(b, TULLE_EDRIVER, "%s takes %u arguments, %u were given%s", k->name, k->args, given,
                        l->shared > 0 ? " with the shared memory" : "");
     if (l->threads == 0 || l->threads > k->threads)
-        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u threads a block: %s allows %zu", k->name,
-                       l->threads, d->caps.name, k->threads);
+        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u threads a block: %s allows %zu",
+                       k->name, l->threads, d->caps.name, k->threads);
     uint64_t own = k->local > 1 ? k->local : 0;         /* NVIDIA says 1 where there is none */
     if (l->shared + own > d->caps.shared_block)
         return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %u bytes of shared memory beside %" PRIu64
                        " of its own: %s has %u", k->name, l->shared, own, d->caps.name, d->caps.shared_block);
     if (l->blocks > INT32_MAX)
-        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %" PRIu64 " blocks, %d are the most", k->name,
-                       l->blocks, INT32_MAX);
+        return tl_fail(b, TULLE_EDRIVER, "%s cannot be started with %" PRIu64 " blocks, %d are the most",
+                       k->name, l->blocks, INT32_MAX);
     return TULLE_OK;
 }
 
@@ -337,7 +346,8 @@ static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_laun
     TRY(launchable(b, d, k, l));
     if (l->blocks == 0) goto done;
     uint32_t first = l->shared > 0 ? 1 : 0;
-    if (first) TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
+    if (first)
+        TRY(tl_cl_check(b, d, d->cl.SetKernelArg(k->kernel, 0, l->shared, NULL), "clSetKernelArg", k->name));
     for (int i = 0; i < l->count; i++) {
         int code = set_arg(d, k->kernel, first + (uint32_t)i, &l->args[i]);
         if (code == CL_SUCCESS) continue;
@@ -346,8 +356,9 @@ static tulle_status launch(tl_base *b, tl_device *d, tl_kernel *k, const tl_laun
         goto done;
     }
     size_t threads = l->threads, all = (size_t)l->blocks * threads;
-    TRY(tl_cl_check(b, d, d->cl.EnqueueNDRangeKernel(d->queue, k->kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
-              "clEnqueueNDRangeKernel", k->name));
+    TRY(tl_cl_check(b, d,
+                    d->cl.EnqueueNDRangeKernel(d->queue, k->kernel, 1, NULL, &all, &threads, 0, NULL, NULL),
+                    "clEnqueueNDRangeKernel", k->name));
     memcpy(d->last, k->name, sizeof d->last);
 done:
     return status;
@@ -363,8 +374,8 @@ static tulle_status send(tl_base *b, tl_device *d, int lane, tl_dmem to, const v
 {
     (void)lane;
     if (bytes == 0) return TULLE_OK;
-    int code = d->cl.EnqueueWriteBuffer(d->queue, buffer_of(to.handle), 0, (size_t)to.offset, (size_t)bytes, from, 0,
-                                        NULL, NULL);
+    int code = d->cl.EnqueueWriteBuffer(d->queue, buffer_of(to.handle), 0, (size_t)to.offset, (size_t)bytes,
+                                        from, 0, NULL, NULL);
     return tl_cl_check(b, d, code, "clEnqueueWriteBuffer", "copying to the device");
 }
 
@@ -389,7 +400,16 @@ static tulle_status settle(tl_base *b, tl_device *d, int i)
 {
     if (!d->flags[i]) return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", i);
     d->waits++;
-    return tl_cl_check(b, d, d->cl.WaitForEvents(1, &d->flags[i]), "clWaitForEvents", d->last[0] ? d->last : "waiting");
+    return tl_cl_check(b, d, d->cl.WaitForEvents(1, &d->flags[i]), "clWaitForEvents",
+                       d->last[0] ? d->last : "waiting");
+}
+
+/* All lanes are the queue. */
+static tulle_status follow(tl_base *b, tl_device *d, int lane, int i)
+{
+    (void)lane;
+    if (d->flags[i]) return TULLE_OK;
+    return tl_fail(b, TULLE_EDRIVER, "flag %d cannot be waited for: no lane has it", i);
 }
 
 /* ---- time */
@@ -410,8 +430,8 @@ static tulle_status elapsed(tl_base *b, tl_device *d, int from, int to, double *
     for (int i = 0; i < 2; i++) {
         if (!d->events[event[i]])
             return tl_fail(b, TULLE_EDRIVER, "there is no time of event %d: it was not marked", event[i]);
-        int code = d->cl.GetEventProfilingInfo(d->events[event[i]], CL_PROFILING_COMMAND_END, sizeof at[i], &at[i],
-                                               NULL);
+        int code = d->cl.GetEventProfilingInfo(d->events[event[i]], CL_PROFILING_COMMAND_END, sizeof at[i],
+                                               &at[i], NULL);
         if (code == CL_PROFILING_INFO_NOT_AVAILABLE)
             return tl_fail(b, TULLE_EDRIVER, "stages cannot be timed: the queue was made without "
                            "CL_QUEUE_PROFILING_ENABLE, or was not waited for");
@@ -427,8 +447,10 @@ static tulle_status elapsed(tl_base *b, tl_device *d, int from, int to, double *
 static tulle_status move_to(tl_base *b, tl_device *d, cl_context context)
 {
     if (d->held > 0 || d->modules > 0)
-        return tl_fail(b, TULLE_EDRIVER, "the queue belongs to another OpenCL context, and in the present one %" PRIu64
-                       " bytes and %d programs are still held", d->held, d->modules);
+        return tl_fail(b, TULLE_EDRIVER,
+                       "the queue belongs to another OpenCL context, and in the present one %" PRIu64
+                       " bytes and %d programs are still held",
+                       d->held, d->modules);
     d->cl.Finish(d->queue);
     release_context(d);
     d->cl.RetainContext(context);
@@ -488,10 +510,37 @@ static void *native(tl_device *d, tl_native what)
 }
 
 const tl_driver tl_driver_opencl = {
-    .name = "opencl", .list = list, .open = open_device, .close = close_device, .caps = caps_of,
-    .compiler = tl_cl_compiler, .alloc = alloc, .free = free_memory, .left = left, .pinned = pinned, .unpin = unpin,
-    .upload = upload, .download = download, .copy = copy, .fill = fill, .wait = wait_all, .waits = waits,
-    .load = tl_cl_load, .unload = tl_cl_unload, .kernel = tl_cl_kernel, .launch = launch,
-    .fork = no_lanes, .join = no_lanes, .send = send, .fetch = fetch, .flag = flag, .settle = settle, .mark = mark, .elapsed = elapsed, .queue = use_queue,
+    .name = "opencl",
+    .list = list,
+    .open = open_device,
+    .close = close_device,
+    .caps = caps_of,
+    .compiler = tl_cl_compiler,
+    .alloc = alloc,
+    .free = free_memory,
+    .left = left,
+    .pinned = pinned,
+    .unpin = unpin,
+    .reaches = reaches,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .fill = fill,
+    .wait = wait_all,
+    .waits = waits,
+    .load = tl_cl_load,
+    .unload = tl_cl_unload,
+    .kernel = tl_cl_kernel,
+    .launch = launch,
+    .fork = no_lanes,
+    .join = no_lanes,
+    .send = send,
+    .fetch = fetch,
+    .flag = flag,
+    .settle = settle,
+    .follow = follow,
+    .mark = mark,
+    .elapsed = elapsed,
+    .queue = use_queue,
     .native = native,
 };

@@ -1,43 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
- * ellr.c - A in ELLPACK-R on the device, and FastSpMM: T threads a row, Lc columns at a time (kernels/ellr.cl).
+ * ellr.c - A in ELLPACK-R on the device, and FastSpMM: T threads per row, Lc columns at a time
+ * (kernels/ellr.cl).
  *
- * Ortega, Vazquez, Garcia, Garzon: FastSpMM, an efficient library for sparse matrix matrix product on GPUs (The Computer
- * Journal 57, 2014).  For T and the block it refers to a model of Vazquez, Fernandez, Garzon (Parallel Computing 38, 2012);
- * the one below is our own.
+ * Ortega, Vazquez, Garcia, Garzon: FastSpMM, an efficient library for sparse matrix matrix product on GPUs
+ * (The Computer Journal 57, 2014).  For T and the block it refers to a model of Vazquez, Fernandez, Garzon
+ * (Parallel Computing 38, 2012); the one below is our own.
  *
- * Device memory: T * N' * ceil(longest/T) columns and values and N' lengths of 4 bytes, where N' is the number of rows,
- * rounded up so that T*N' columns are whole lines of 128 bytes.  One long row makes all rows long: what that would take is
- * known beforehand, and where it is too much nothing is made and A stays in CSR.  Where A fits, the padding costs memory
- * but no time: no thread reads it. */
+ * Device memory: T * N' * ceil(longest/T) columns and values and N' lengths of 4 bytes, where N' is the
+ * number of rows, rounded up so that T*N' columns are whole cache lines of 128 bytes.  A single long row pads
+ * all rows to its length; the memory is therefore computed first, and if it is too much, A stays in CSR.
+ * Padding takes memory but no time, since no thread reads it. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 
 enum {
     MOST_THREADS = 32, MOST_COLUMNS = 32, MOST_BLOCK = 256,     /* of the kernels */
-    LINE = 32,                          /* entries whose columns fill 128 bytes      */
-    SPAN = 64,                          /* groups of entries a thread copies: ellr.cl */
-    PADDED_MOST = 4,                    /* entries with padding, for each without    */
-    PADDED_FREE = 16 << 20,             /* bytes that may be padding only            */
-    ENTRIES_EACH = 4,                   /* of a row, that make a thread worth it     */
-    UNEVEN = 4,                         /* longest row against the mean              */
-    SUMS_BYTES = 64,                    /* of a thread's sums, in registers          */
+    LINE = 32,                          /* columns in a cache line of 128 bytes           */
+    SPAN = 64,                          /* groups of entries per thread, as in ellr.cl    */
+    PADDED_MOST = 4,                    /* entries with padding per entry, at most        */
+    PADDED_FREE = 16 << 20,             /* bytes of padding that are always allowed       */
+    ENTRIES_EACH = 4,                   /* entries of a row that justify another thread   */
+    UNEVEN = 4,                         /* ratio of the longest row to the mean           */
+    SUMS_BYTES = 64,                    /* sums of a thread, in registers                 */
     BLOCK = 128, BLOCK_LEAST = 64,
     ARRAYS = 3                          /* of ELLPACK-R                              */
 };
 
-static const tl_kernel_id kernels[] = {TL_K_ELLR_1, TL_K_ELLR_2, TL_K_ELLR_4, TL_K_ELLR_8, TL_K_ELLR_16, TL_K_ELLR_32};
+static const tl_kernel_id kernels[] = {TL_K_ELLR_1, TL_K_ELLR_2,  TL_K_ELLR_4,
+                                       TL_K_ELLR_8, TL_K_ELLR_16, TL_K_ELLR_32};
 
 static bool power_of_two(uint32_t x, uint32_t most)
 {
     return x >= 1 && x <= most && (x & (x - 1)) == 0;
-}
-
-static uint32_t log2_of(uint32_t x)     /* of a power of two */
-{
-    uint32_t n = 0;
-    while (x >> n > 1) n++;
-    return n;
 }
 
 static uint32_t block_most(const tl_caps *caps)
@@ -47,20 +42,21 @@ static uint32_t block_most(const tl_caps *caps)
 
 /* ---- the model
  *
- * T: a thread that has less than ENTRIES_EACH entries spends more on adding up sums than on products, so T is at most a
- * fourth of the mean length.  Two things make it larger, up to the mean length, beyond which threads would have nothing to
- * do: rows that are too few to fill the device with threads (half of what it can hold keeps memory busy), and rows of
- * very different length, where a warp of few rows waits less for the longest of them.  A processor that runs the threads of
- * a block one after the other gains nothing by more than one; where teams talk through shared memory each step is two
- * barriers, so that at most 4 are worth it.
+ * T: a thread with fewer than ENTRIES_EACH entries spends more time on the reduction than on products, so T
+ * is at most a quarter of the mean length.  It is increased, at most to the mean length (beyond which
+ * threads would idle), in two cases: if there are too few rows to fill the device with threads (half of what
+ * it can hold keeps memory busy), and if row lengths differ much, as a warp with fewer rows waits less for
+ * the longest of them.  On a CPU, which runs the threads of a block one after the other, T is 1; where the
+ * reduction goes through shared memory, each step takes two barriers, so T is at most 4.
  *
- * Lc: as many columns as 64 bytes of sums hold (16 float, 8 double): E and J are fetched once for all of them, and a row of
- * X comes in whole sectors of 32 bytes; twice as many cost registers, thus threads in flight, which hide the way to X.  The
- * paper finds 4 to 8 for float on 2010's devices, with little to gain beyond.  Never more than there are, rounded up.
+ * Lc: the columns whose sums take 64 bytes (16 float, 8 double): E and J are fetched once for all of them,
+ * and X is read in whole sectors of 32 bytes.  Twice as many need more registers, and so leave fewer threads
+ * in flight to hide the latency of X.  The paper finds 4 to 8 best for float on devices of 2010, with little
+ * to gain beyond.  Never more than there are columns, rounded up.
  *
- * Block: 128 threads; 64 where that leaves processors without a second block.
+ * Block: 128 threads; 64 if there would be fewer than two blocks per multiprocessor.
  *
- * These numbers are reasoned, not measured; `tulle tune` tells what a matrix and a device make of them. */
+ * These numbers are estimates, not measured; `tulle tune` measures them for a matrix and a device. */
 
 static uint32_t model_threads(const tl_caps *caps, uint64_t rows, uint64_t mean, uint64_t most)
 {
@@ -99,35 +95,42 @@ tulle_status tl_ellr_check(tl_base *b, const tl_gpu *gpu, tl_ellr_shape w)
     const uint32_t warp = gpu->caps.warp, most = block_most(&gpu->caps);
     const uint32_t least = w.threads > warp ? w.threads : warp ? warp : 1;
     if (w.threads && !power_of_two(w.threads, MOST_THREADS))
-        return tl_fail(b, TULLE_EINVAL, "%u threads a row: a power of two from 1 to %d is possible", w.threads, MOST_THREADS);
+        return tl_fail(b, TULLE_EINVAL, "%u threads a row: a power of two from 1 to %d is possible",
+                       w.threads, MOST_THREADS);
     if (w.columns && !power_of_two(w.columns, MOST_COLUMNS))
-        return tl_fail(b, TULLE_EINVAL, "%u columns at a time: a power of two from 1 to %d is possible", w.columns,
-                       MOST_COLUMNS);
+        return tl_fail(b, TULLE_EINVAL, "%u columns at a time: a power of two from 1 to %d is possible",
+                       w.columns, MOST_COLUMNS);
     if (w.block && (w.block % least || w.block > most))
-        return tl_fail(b, TULLE_EINVAL, "blocks of %u threads: multiples of %u up to %u are possible on %s", w.block, least,
-                       most, gpu->name);
+        return tl_fail(b, TULLE_EINVAL, "blocks of %u threads: multiples of %u up to %u are possible on %s",
+                       w.block, least, most, gpu->name);
     return TULLE_OK;
 }
 
 /* ---- A */
 
-/* What A would take; true, and a sentence, where that is too much. */
-static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t threads, uint64_t groups, uint64_t *bytes)
+/* Would A take too much memory in ELLPACK-R?  If so, leaves a message. */
+static bool blows_up(tl_base *b, const tl_gpu_spmm *s, uint64_t pitch, uint32_t threads, uint64_t groups,
+                     uint64_t *bytes)
 {
     const uint64_t each = (uint64_t)s->types.idx / 8 + tl_type_size(s->type);
-    const double padded = (double)pitch * threads * (double)groups, need = padded * (double)each + 4.0 * (double)pitch;
+    const double padded = (double)pitch * threads * (double)groups,
+                 need = padded * (double)each + 4.0 * (double)pitch;
     const uint64_t has = tl_spmm_room(s, need);
     const double times = padded / (s->nnz ? (double)s->nnz : 1.0);
     const bool wasteful = times > PADDED_MOST && need > PADDED_FREE;
     *bytes = need < 9e18 ? pitch * threads * groups * each + 4 * pitch : UINT64_MAX;
-    if (!wasteful && need + ARRAYS * TL_ALIGN <= (double)has && s->most < UINT32_MAX - MOST_THREADS) return false;
+    if (!wasteful && need + ARRAYS * TL_ALIGN <= (double)has && s->most < UINT32_MAX - MOST_THREADS)
+        return false;
     if (wasteful)
-        tl_trace(b, "spmm: not in ELLPACK-R: %" PRId64 " entries would become %.0f, %.1f times as many (at most %d times, "
-                 "or %d MB), %.0f bytes: the longest row has %" PRIu64 " entries, the mean is %" PRIu64 "; CSR", s->nnz, padded,
-                 times, PADDED_MOST, PADDED_FREE >> 20, need, s->most, s->mean);
+        tl_trace(b,
+                 "spmm: not in ELLPACK-R: %" PRId64
+                 " entries would become %.0f, %.1f times as many (at most %d times, "
+                 "or %d MB), %.0f bytes: the longest row has %" PRIu64 " entries, the mean is %" PRIu64
+                 "; CSR",
+                 s->nnz, padded, times, PADDED_MOST, PADDED_FREE >> 20, need, s->most, s->mean);
     else
-        tl_trace(b, "spmm: not in ELLPACK-R: it would take %.0f bytes of device memory, %" PRIu64 " %s; CSR", need, has,
-                 s->limit ? "are allowed" : "can be had");
+        tl_trace(b, "spmm: not in ELLPACK-R: it would take %.0f bytes of device memory, %" PRIu64 " %s; CSR",
+                 need, has, s->limit ? "are allowed" : "can be had");
     return true;
 }
 
@@ -136,13 +139,17 @@ tulle_status tl_ellr_fill(tl_base *b, tl_gpu_spmm *s)
     tulle_status status = TULLE_OK;
     static const tl_kernel_id id = TL_K_ELLR_BUILD;
     tl_ellr *e = &s->ellr;
-    const uint32_t threads = block_most(&s->gpu->caps) < BLOCK ? e->shape.block : BLOCK, team = e->shape.threads;
+    const uint32_t threads = block_most(&s->gpu->caps) < BLOCK ? e->shape.block : BLOCK,
+                   team = e->shape.threads;
     const uint64_t groups = (e->most + team - 1) / team;
     const uint64_t spans = groups > SPAN ? (groups + SPAN - 1) / SPAN : 1, teams = threads / team;
     const uint64_t blocks = (e->pitch * spans + teams - 1) / teams;
-    const tl_arg args[] = {TL_U64(s->rows), TL_U64(e->pitch), TL_U32(team), TL_U32(groups), TL_U64(spans), TL_MEM(s->ptr),
-                           TL_MEM(s->col), TL_MEM(s->val), TL_MEM(e->lengths), TL_MEM(e->col), TL_MEM(e->val)};
-    const tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX, .threads = threads, .count = TL_COUNT(args),
+    const tl_arg args[] = {TL_U64(s->rows),    TL_U64(e->pitch), TL_U32(team),   TL_U32(groups),
+                           TL_U64(spans),      TL_MEM(s->ptr),   TL_MEM(s->col), TL_MEM(s->val),
+                           TL_MEM(e->lengths), TL_MEM(e->col),   TL_MEM(e->val)};
+    const tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX,
+                         .threads = threads,
+                         .count = TL_COUNT(args),
                          .args = args};
     TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
     TRY(tl_gpu_need(b, s->gpu, s->types, kernels, TL_COUNT(kernels)));
@@ -188,8 +195,10 @@ tulle_status tl_ellr_make(tl_base *b, tl_gpu_spmm *s, tl_ellr_shape wanted)
     }
     if (status == TULLE_OK) status = tl_ellr_fill(b, s);
     if (status == TULLE_OK)
-        tl_trace(b, "spmm: ELLPACK-R, %u threads a row, blocks of %u, %" PRIu64 " rows of at most %" PRIu64 " entries (mean %"
-                 PRIu64 "), %" PRIu64 " bytes", t, e->shape.block, e->pitch, s->most, s->mean, e->bytes);
+        tl_trace(b,
+                 "spmm: ELLPACK-R, %u threads a row, blocks of %u, %" PRIu64 " rows of at most %" PRIu64
+                 " entries (mean %" PRIu64 "), %" PRIu64 " bytes",
+                 t, e->shape.block, e->pitch, s->most, s->mean, e->bytes);
     else
         tl_ellr_done(s);
 done:
@@ -205,8 +214,8 @@ void tl_ellr_done(tl_gpu_spmm *s)
 
 /* ---- Y = alpha*A*X + beta*Y */
 
-/* Does every row of a tile lie at a multiple of so many bytes?  A block of the pool does, and so does a cl_mem; a caller's
- * CUDA pointer need not. */
+/* Is every row of a tile aligned to so many bytes?  Blocks of the pool and cl_mem are; a caller's CUDA
+ * pointer may not be. */
 static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, uint64_t value, uint64_t bytes)
 {
     const uint64_t base = gpu->driver == &tl_driver_cuda ? mem.handle : 0;
@@ -221,18 +230,39 @@ tulle_status tl_ellr_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl_c
     const uint64_t value = tl_type_size(s->type), row = shape.columns * value;
     const bool x_wide = aligned(gpu, chunk->x, chunk->x_at, chunk->x_ld, value, row < 16 ? row : 16);
     const bool y_wide = aligned(gpu, chunk->y, chunk->y_at, chunk->y_ld, value, 16) && row >= 16;
-    const uint32_t tiles = (chunk->cols + shape.columns - 1) / shape.columns, teams = shape.block / shape.threads;
+    const uint32_t tiles = (chunk->cols + shape.columns - 1) / shape.columns,
+                   teams = shape.block / shape.threads;
     const uint64_t works = ((uint64_t)s->rows + teams - 1) / teams * tiles;
-    const tl_arg args[] = {TL_U64(s->rows), TL_U64(e->pitch), TL_U32(log2_of(shape.threads)), TL_U32(chunk->cols),
-                           TL_U32(tiles), TL_U64(works), TL_U32((x_wide ? 1 : 0) + (y_wide ? 2 : 0)), TL_MEM(e->lengths),
-                           TL_MEM(e->col), TL_MEM(e->val), TL_MEM(chunk->x), TL_U64(chunk->x_at), TL_U64(chunk->x_ld),
-                           TL_MEM(chunk->y), TL_U64(chunk->y_at), TL_U64(chunk->y_ld), TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};
-    const tl_launch l = {.blocks = works < INT32_MAX ? works : INT32_MAX, .threads = shape.block, .lane = chunk->lane,
-                         .count = TL_COUNT(args), .args = args};
+    const tl_arg args[] = {TL_U64(s->rows),
+                           TL_U64(e->pitch),
+                           TL_U32(tl_log2_up(shape.threads)),
+                           TL_U32(chunk->cols),
+                           TL_U32(tiles),
+                           TL_U64(works),
+                           TL_U32((x_wide ? 1 : 0) + (y_wide ? 2 : 0)),
+                           TL_MEM(e->lengths),
+                           TL_MEM(e->col),
+                           TL_MEM(e->val),
+                           TL_MEM(chunk->x),
+                           TL_U64(chunk->x_at),
+                           TL_U64(chunk->x_ld),
+                           TL_MEM(chunk->y),
+                           TL_U64(chunk->y_at),
+                           TL_U64(chunk->y_ld),
+                           TL_F64(alpha.re),
+                           TL_F64(alpha.im),
+                           TL_F64(beta.re),
+                           TL_F64(beta.im)};
+    const tl_launch l = {.blocks = works < INT32_MAX ? works : INT32_MAX,
+                         .threads = shape.block,
+                         .lane = chunk->lane,
+                         .count = TL_COUNT(args),
+                         .args = args};
     if (works == 0) return TULLE_OK;
     if (e->told != chunk->cols)
-        tl_trace(b, "spmm: ELLPACK-R in the shape %u,%u,%u (T, Lc, block) for %u columns", shape.threads, shape.columns,
-                 shape.block, chunk->cols);
+        tl_trace(b, "spmm: ELLPACK-R in the shape %u,%u,%u (T, Lc, block) for %u columns", shape.threads,
+                 shape.columns, shape.block, chunk->cols);
     e->told = chunk->cols;
-    return gpu->driver->launch(b, gpu->device, tl_gpu_kernel(gpu, s->types, kernels[log2_of(shape.columns)]), &l);
+    return gpu->driver->launch(b, gpu->device,
+                               tl_gpu_kernel(gpu, s->types, kernels[tl_log2_up(shape.columns)]), &l);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * nvrtc.c - NVRTC found, opened and called: text in, CUBIN or PTX out.
+ * nvrtc.c - finds, opens and calls NVRTC: source text to CUBIN or PTX.
  *
- * Nothing is kept between calls: an opened library stays in the process (base/dl.c), and opening it again
- * costs microseconds.  Products are never contracted to fused multiply-adds: results are those of the CPU,
- * bit for bit. */
+ * No state is kept between calls: an opened library stays in the process (base/dl.c), and opening it again
+ * takes microseconds.  Contraction to fused multiply-adds is disabled, so that results equal those of the
+ * CPU bit for bit. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu/nvrtc.h"
 #include <stdio.h>
@@ -49,9 +49,9 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions, NAMES = 4, FOLDERS = 5,
 static const char *const names[NAMES + 1] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
                                              "libnvrtc.so", NULL};
 
-/* ---- where it is */
+/* ---- finding the library */
 
-/* Its file, where it can be found without the loader; *size tells one release from the next. */
+/* The path of its file, if it can be found without the loader; *size distinguishes releases. */
 static bool find_file(char path[PATH], const char **name, long long *size)
 {
     const struct { const char *root, *below; } folder[FOLDERS] = {
@@ -74,8 +74,8 @@ static bool find_file(char path[PATH], const char **name, long long *size)
     return true;
 }
 
-/* NVRTC looks for its builtins by name only.  Where it was opened by path they are beside it, and once they
- * are in the process the name is enough. */
+/* NVRTC opens its builtins library by name only.  If NVRTC was opened by path, the builtins are in the same
+ * folder; after they are loaded here, the name is found. */
 static void open_builtins(const nvrtc *rtc, const char *path)
 {
     char file[PATH + 64], why[64];
@@ -126,7 +126,7 @@ void tl_nvrtc_version(char *text, size_t bytes)
     nvrtc_close(&rtc);
 }
 
-/* ---- what it can do */
+/* ---- its capabilities */
 
 static int by_number(const void *x, const void *y)
 {
@@ -158,7 +158,7 @@ bool tl_nvrtc_archs(int *list, int room, int *count, char *text, size_t bytes)
     return there;
 }
 
-/* The option for an architecture, and whether PTX comes out of it. */
+/* The option for an architecture, and whether its output is PTX. */
 static tulle_status choose_arch(tl_base *b, const nvrtc *rtc, const char *arch, const char *name,
                                 char *option, size_t bytes, bool *ptx)
 {
@@ -181,7 +181,7 @@ static tulle_status choose_arch(tl_base *b, const nvrtc *rtc, const char *arch, 
 
 /* ---- one compilation */
 
-/* The first line that speaks of an error, or else the first. */
+/* The first line of the log that mentions an error, otherwise its first line. */
 static void first_error(const char *log, char *line, size_t bytes)
 {
     const char *at = strstr(log, "error");
@@ -221,9 +221,9 @@ done:
     return status;
 }
 
-/* ptx_too, unless NULL, gets the PTX that the machine code was made of. */
-static tulle_status compile(tl_base *b, const char *arch, const char *name, const char *source, tl_image *image,
-                            tl_image *ptx_too, char *log, size_t log_bytes)
+/* ptx_too, unless NULL, gets the PTX from which the machine code was generated. */
+static tulle_status compile(tl_base *b, const char *arch, const char *name, const char *source,
+                            tl_image *image, tl_image *ptx_too, char *log, size_t log_bytes)
 {
     tulle_status status = TULLE_OK;
     nvrtc rtc = {0};
@@ -233,8 +233,10 @@ static tulle_status compile(tl_base *b, const char *arch, const char *name, cons
     double begun = tl_now();
     *image = (tl_image){0};
     if (!nvrtc_open(&rtc, why, sizeof why)) {
-        status = tl_fail(b, TULLE_ECOMPILE, "kernel file %s must be compiled, but there is no NVRTC: %s (install "
-                         "the CUDA toolkit or set CUDA_HOME)", name, why);
+        status = tl_fail(b, TULLE_ECOMPILE,
+                         "kernel file %s must be compiled, but there is no NVRTC: %s (install "
+                         "the CUDA toolkit or set CUDA_HOME)",
+                         name, why);
         goto done;
     }
     TRY(choose_arch(b, &rtc, arch, name, target, sizeof target, &ptx));
@@ -266,7 +268,8 @@ tulle_status tl_nvrtc_compile(tl_base *b, const char *arch, const char *name, co
     return compile(b, arch, name, source, image, NULL, log, log_bytes);
 }
 
-tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source, tl_image *cubin, tl_image *ptx)
+tulle_status tl_nvrtc_compile_both(tl_base *b, const char *arch, const char *name, const char *source,
+                                   tl_image *cubin, tl_image *ptx)
 {
     *ptx = (tl_image){0};
     tulle_status status = compile(b, arch, name, source, cubin, ptx, NULL, 0);

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * once.c - the road of bhSPARSE (Liu and Vinter, "An Efficient GPU General Sparse Matrix-Matrix Multiplication for
- * Irregular Data", IPDPS 2014): one step over upper bounds.
+ * once.c - the stages of bhSPARSE (Liu and Vinter, "An Efficient GPU General Sparse Matrix-Matrix
+ * Multiplication for Irregular Data", IPDPS 2014): a single step, based on upper bounds instead of a
+ * symbolic step.
  *
- *   analysis -> wait -> bins, places in C~ -> wait -> heap, bitonic ESC, merge -> wait, and again while rows need more
- *   room -> row pointers -> wait -> C allocated -> entries move to C
+ *   analysis -> wait -> bins, positions in C~ -> wait -> heap, bitonic ESC, merge -> wait, repeated while
+ *   rows need more room -> row pointers -> wait -> C allocated -> entries copied to C
  *
- * The upper bound of a row is its products.  38 bins in five groups: 0; 1; 2 to 32 (a heap, one thread a row); up to 64,
- * 128, 256, 512 (bitonic ESC); beyond (merge).  Memory: C~ has the upper bound for a row of the first four groups and 256
- * entries for one to be merged; a row that outgrows its place gets one twice as large in the next area, never more
- * than min(products, span) entries.  So areas come to four times the entries of long rows at most, and 44 bytes
- * for each row that waits.  Areas stay until C is filled. */
+ * The upper bound of a row is the number of its products. 38 bins in five groups: 0; 1; 2 to 32 (heap, a
+ * thread per row); up to 64, 128, 256, 512 (bitonic ESC); more (merge).  Memory: C~ has room for the upper
+ * bound of a row in the first four groups, and for 256 entries of a row to be merged.  A merged row that
+ * does not fit gets twice the room in the next area, but never more than min(products, span) entries.  So
+ * areas take at most four times the entries of long rows, and 44 bytes for each waiting row.  Areas are kept
+ * until C is filled. */
 #include "gpu/product.h"
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-    FIRST_ROOM = 256,                   /* entries of a merged row to begin with */
+    FIRST_ROOM = 256,                   /* initial room of a merged row, in entries */
     PLACE_BITS = 10,                    /* merge.cl: a batch has at most 1024 products */
-    BOARD_CURSORS = 2 * TL_ALIGN,       /* of the bins; before them the summary */
-    BOARD_NEXT = 3 * TL_ALIGN,          /* rows that wait, entries they want */
+    BOARD_CURSORS = 2 * TL_ALIGN,       /* of the bins; the summary precedes them */
+    BOARD_NEXT = 3 * TL_ALIGN,          /* waiting rows, entries they need */
     BOARD_BYTES = 4 * TL_ALIGN
 };
 _Static_assert(BIN_WORDS * 8 <= BOARD_CURSORS && BINS * 4 <= TL_ALIGN, "a part of the board is too small");
@@ -27,19 +29,14 @@ _Static_assert(BIN_WORDS * 8 <= TL_NOTE_BYTES, "the note is too small");
 
 static const tl_dmem nothing = {0, 0};
 
-static uint32_t least(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a < b ? a : b);
-}
-
 static tl_dmem part(tl_dmem mem, uint64_t offset)
 {
     return (tl_dmem){mem.handle, mem.offset + offset};
 }
 
-/* ---- what the methods get on this device */
+/* ---- block sizes and shared memory of the methods on this device */
 
-/* Keys of 32 bits, if a column and a place of so many bits fit into them. */
+/* Keys of 32 bits, if a column and an index of so many bits fit into them. */
 static tl_types types_for(const tl_product *p, int bits)
 {
     tl_types types = p->types;
@@ -76,13 +73,13 @@ static method esc_for(const tl_product *p, uint32_t slots)
     method m = {.types = types_for(p, 9), .room = slots};
     uint32_t bytes = slots * entry_bytes(m.types), all = tl_dynamic_bytes(caps);
     m.each = caps->cpu ? 16 : slots <= 128 ? 32 : slots / 4;
-    m.threads = caps->warp && m.each == 32 ? 128 : m.each;      /* several crews, where they are warps */
+    m.threads = caps->warp && m.each == 32 ? 128 : m.each;      /* several crews per block, if warps */
     while (m.threads > m.each && m.threads / m.each * bytes > all) m.threads /= 2;
     m.shared = m.threads / m.each * bytes;
     return m;
 }
 
-/* room 0: all there is. */
+/* room 0: all shared memory that is available. */
 static method merge_for(const tl_product *p, uint32_t room, uint32_t bits)
 {
     static const struct { uint32_t room, threads; } sizes[] = {
@@ -91,29 +88,32 @@ static method merge_for(const tl_product *p, uint32_t room, uint32_t bits)
     method m = {.types = types_for(p, PLACE_BITS)};
     if (!bits) m.types.key = 64;
     uint32_t entry = entry_bytes(m.types), each = entry + (uint32_t)p->types.ptr / 8 + 4;
-    uint32_t all = tl_dynamic_bytes(caps) - 64;                 /* a few words of its own, beside those for prefix sums */
+    uint32_t all = tl_dynamic_bytes(caps) - 64;                 /* for the kernel's own static arrays,
+                                                             * besides those for prefix sums */
     int i = 0;
     while (sizes[i].room < (room ? room : UINT32_MAX)) i++;
-    m.threads = least(sizes[i].threads, caps->cpu ? 32 : caps->threads_block);
+    m.threads = tl_least(sizes[i].threads, caps->cpu ? 32 : caps->threads_block);
     m.each = m.threads;
     while (m.each > 4 && m.each * each > all / 3) m.each /= 2;
-    m.room = room ? room : (all - m.each * each) / entry / 2 * 2;       /* even: what lies behind is aligned */
+    m.room = room ? room : (all - m.each * each) / entry / 2 * 2; /* even, to align the arrays behind */
     m.shared = (m.room * entry + m.each * each + 15) / 16 * 16;
     return m;
 }
 
-/* Which rows go where: what does not fit a small scratchpad is merged. */
+/* Assigns bins to methods: rows that do not fit a small shared memory are merged. */
 static void choose(const tl_product *p, tl_once *o)
 {
     const tl_caps *caps = &p->gpu->caps;
     const int forced = p->request.recipe->forced;
     const uint32_t all = tl_dynamic_bytes(caps);
-    bool far = p->request.B->cols > (int64_t)1 << 53;           /* no room for places in a key of 64 bits */
+    bool far = p->request.B->cols > (int64_t)1 << 53;           /* no room for an index in a key of 64 bits */
     o->bits = far ? 0 : PLACE_BITS;
     o->heap_most = 32;
     o->esc_most = 512;
-    while (o->heap_most > 1 && (caps->cpu ? 4 : 16) * o->heap_most * entry_bytes(types_for(p, 5)) > all) o->heap_most--;
-    while (o->esc_most && esc_for(p, o->esc_most).shared > all) o->esc_most = o->esc_most > 64 ? o->esc_most / 2 : 0;
+    while (o->heap_most > 1 && (caps->cpu ? 4 : 16) * o->heap_most * entry_bytes(types_for(p, 5)) > all)
+        o->heap_most--;
+    while (o->esc_most && esc_for(p, o->esc_most).shared > all)
+        o->esc_most = o->esc_most > 64 ? o->esc_most / 2 : 0;
     if (far || forced == TL_ESC || forced == TL_MERGE) o->heap_most = 1;
     if (far || forced == TL_MERGE) o->esc_most = 0;
 }
@@ -149,21 +149,23 @@ void tl_once_done(tl_product *p, tl_once *o)
     o->areas = 0;
 }
 
-/* Bytes of the three arrays that bins are made of. */
+/* Bytes of the three arrays of the bins. */
 static uint64_t bins_bytes(const tl_product *p)
 {
     return tl_dmem_round(BOARD_BYTES) + tl_dmem_round((uint64_t)p->rows * 4)
            + tl_dmem_round(((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8));
 }
 
-/* Places of a row that is merged: each but the last smaller than the row, and twice the one before but where the scratchpad
- * ends; so four times its products at most.  Once C is counted, what there is now. */
+/* Memory of a merged row over all areas: each room but the last is smaller than the row, and twice the one
+ * before (except at the limit of shared memory), so at most four times its products.  After C is counted: the
+ * memory that is in use. */
 uint64_t tl_once_bytes(const tl_product *p, const tl_once *o)
 {
     uint64_t entry = (uint64_t)p->types.idx / 8 + tl_type_size((tulle_type)p->types.val), rows = p->rows;
     uint64_t first = p->note[0][SUM_PRODUCTS], merged = first, areas = 2;
     if (p->known == TL_COUNTED) {
-        uint64_t mine = p->c_col.handle ? tl_dmem_round((uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8)) : 0;
+        uint64_t mine =
+            p->c_col.handle ? tl_dmem_round((uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8)) : 0;
         uint64_t rest = p->begun + tl_dmem_round((rows + 1) * (uint64_t)(p->types.ptr / 8)) + mine;
         return o->areas && tl_dmem_taken(p->gpu) > rest ? tl_dmem_taken(p->gpu) - rest : 0;
     }
@@ -178,24 +180,30 @@ uint64_t tl_once_bytes(const tl_product *p, const tl_once *o)
 
 /* ---- upper bounds and bins */
 
+static bool empty(const tl_product *p)
+{
+    return p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0;
+}
+
 static void tell(const tl_product *p, const tl_once *o)
 {
     uint64_t heap = 0, esc = 0;
     for (int i = 2; i < BIN_ESC; i++) heap += o->bin[i];
     for (int i = BIN_ESC; i < BIN_MERGE; i++) esc += o->bin[i];
-    tl_trace(p->b, "bins: %" PRIu64 " rows empty, %" PRIu64 " single, %" PRIu64 " heap, %" PRIu64 " bitonic ESC, %" PRIu64
-             " merge; %" PRIu64 " entries in C~", o->bin[0], o->bin[1], heap, esc, o->bin[BIN_MERGE], o->bin[BIN_ROOM]);
+    tl_trace(p->b,
+             "bins: %" PRIu64 " rows empty, %" PRIu64 " single, %" PRIu64 " heap, %" PRIu64
+             " bitonic ESC, %" PRIu64 " merge; %" PRIu64 " entries in C~",
+             o->bin[0], o->bin[1], heap, esc, o->bin[BIN_MERGE], o->bin[BIN_ROOM]);
 }
 
-tulle_status tl_once_bins(tl_product *p, tl_once *o)
+static tulle_status bins(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    uint64_t bytes = ((uint64_t)p->rows + 1) * 8;
-    TRY(tl_product_analyze(p));
-    bytes = ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8);
+    tl_once *o = p->once;
+    const uint64_t bytes = ((uint64_t)p->rows + 1) * (uint64_t)(p->types.ptr / 8);
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "row pointers of C", &p->c_ptr));
     o->bin[0] = p->rows;
-    if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
+    if (empty(p)) {
         TRY(p->driver->fill(p->b, p->device, p->c_ptr, 0, bytes));
         goto done;
     }
@@ -206,13 +214,16 @@ tulle_status tl_once_bins(tl_product *p, tl_once *o)
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->rows * 4, "lists of rows", &o->list));
     TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "places in C~", &o->room));
     TRY(p->driver->fill(p->b, p->device, o->board, 0, BOARD_BYTES));
-    uint32_t threads = p->gpu->caps.cpu ? 64 : 256, first = least(FIRST_ROOM, merge_for(p, 0, o->bits).room);
+    uint32_t threads = p->gpu->caps.cpu ? 64 : 256,
+             first = tl_least(FIRST_ROOM, merge_for(p, 0, o->bits).room);
     uint64_t blocks = ((uint64_t)p->rows + threads - 1) / threads;
     o->area[0].room = first;
-    tl_arg count[] = {TL_U32(p->rows), TL_U32(o->heap_most), TL_U32(o->esc_most), TL_U32(first), TL_MEM(p->products),
-                      TL_MEM(p->span), TL_MEM(o->room), TL_MEM(p->c_ptr), TL_MEM(o->board)};
-    tl_arg fill[] = {TL_U32(p->rows), TL_U32(o->heap_most), TL_U32(o->esc_most), TL_MEM(p->products), TL_MEM(o->board),
-                     TL_MEM(part(o->board, BOARD_CURSORS)), TL_MEM(o->list)};
+    tl_arg count[] = {TL_U32(p->rows), TL_U32(o->heap_most), TL_U32(o->esc_most),
+                      TL_U32(first),   TL_MEM(p->products),  TL_MEM(p->span),
+                      TL_MEM(o->room), TL_MEM(p->c_ptr),     TL_MEM(o->board)};
+    tl_arg fill[] = {TL_U32(p->rows),     TL_U32(o->heap_most), TL_U32(o->esc_most),
+                     TL_MEM(p->products), TL_MEM(o->board),     TL_MEM(part(o->board, BOARD_CURSORS)),
+                     TL_MEM(o->list)};
     TRY(tl_product_launch(p, p->types, TL_K_UPPER_COUNT, blocks, threads, 0, 0, count, TL_COUNT(count)));
     TRY(tl_product_launch(p, p->types, TL_K_UPPER_FILL, blocks, threads, 0, 0, fill, TL_COUNT(fill)));
     TRY(tl_product_scan(p, o->room));
@@ -235,7 +246,7 @@ static uint32_t rows_of(const tl_once *o, int from, int to)
 
 static tulle_status run_heap(tl_product *p, tl_once *o, int lane)
 {
-    /* Rows of one bin are alike; bins of about the same size share a launch, and all of them where rows are few. */
+    /* Bins of similar size share a launch; if there are few rows, all bins do. */
     static const int ends[] = {9, 17, 25, BIN_ESC};
     tulle_status status = TULLE_OK;
     bool few = rows_of(o, 1, BIN_ESC) < 4096;
@@ -244,11 +255,13 @@ static tulle_status run_heap(tl_product *p, tl_once *o, int lane)
         if (!rows) continue;
         while (!o->bin[most]) most--;
         method m = heap_for(p, most);
-        tl_arg args[] = {TL_U32(o->start[from]), TL_U32(rows), TL_U32(most), TL_MEM(o->list), TL_MEM(p->A.ptr), TL_MEM(p->A.col),
-                         TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products),
-                         TL_MEM(p->lo), TL_MEM(o->room), TL_MEM(o->area[0].col), TL_MEM(o->area[0].val), TL_MEM(p->c_ptr)};
-        TRY(tl_product_launch(p, m.types, TL_K_HEAP, ((uint64_t)rows + m.threads - 1) / m.threads, m.threads, m.shared, lane, args,
-                              TL_COUNT(args)));
+        tl_arg args[] = {
+            TL_U32(o->start[from]), TL_U32(rows),           TL_U32(most),           TL_MEM(o->list),
+            TL_MEM(p->A.ptr),       TL_MEM(p->A.col),       TL_MEM(p->A.val),       TL_MEM(p->B.ptr),
+            TL_MEM(p->B.col),       TL_MEM(p->B.val),       TL_MEM(p->products),    TL_MEM(p->lo),
+            TL_MEM(o->room),        TL_MEM(o->area[0].col), TL_MEM(o->area[0].val), TL_MEM(p->c_ptr)};
+        TRY(tl_product_launch(p, m.types, TL_K_HEAP, ((uint64_t)rows + m.threads - 1) / m.threads, m.threads,
+                              m.shared, lane, args, TL_COUNT(args)));
     }
 done:
     return status;
@@ -262,17 +275,20 @@ static tulle_status run_esc(tl_product *p, tl_once *o, int lane)
         if (!rows) continue;
         method m = esc_for(p, 64u << (bin - BIN_ESC));
         uint32_t crews = m.threads / m.each;
-        tl_arg args[] = {TL_U32(o->start[bin]), TL_U32(rows), TL_U32(m.each), TL_U32(m.room), TL_MEM(o->list), TL_MEM(p->A.ptr),
-                         TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val),
-                         TL_MEM(p->products), TL_MEM(p->lo), TL_MEM(o->room), TL_MEM(o->area[0].col), TL_MEM(o->area[0].val),
-                         TL_MEM(p->c_ptr)};
-        TRY(tl_product_launch(p, m.types, TL_K_ESC, (rows + crews - 1) / crews, m.threads, m.shared, lane, args, TL_COUNT(args)));
+        tl_arg args[] = {TL_U32(o->start[bin]),  TL_U32(rows),     TL_U32(m.each),
+                         TL_U32(m.room),         TL_MEM(o->list),  TL_MEM(p->A.ptr),
+                         TL_MEM(p->A.col),       TL_MEM(p->A.val), TL_MEM(p->B.ptr),
+                         TL_MEM(p->B.col),       TL_MEM(p->B.val), TL_MEM(p->products),
+                         TL_MEM(p->lo),          TL_MEM(o->room),  TL_MEM(o->area[0].col),
+                         TL_MEM(o->area[0].val), TL_MEM(p->c_ptr)};
+        TRY(tl_product_launch(p, m.types, TL_K_ESC, (rows + crews - 1) / crews, m.threads, m.shared, lane,
+                              args, TL_COUNT(args)));
     }
 done:
     return status;
 }
 
-/* The rows of the last area are merged as far as its room goes; those that need more are listed for the next. */
+/* Merges the rows of the last area as far as they fit; those that need more room are listed for the next. */
 static tulle_status launch_merge(tl_product *p, tl_once *o)
 {
     tulle_status status = TULLE_OK;
@@ -281,31 +297,59 @@ static tulle_status launch_merge(tl_product *p, tl_once *o)
     const uint32_t scratch = merge_for(p, 0, o->bits).room;
     const bool deep = now->room > scratch;
     method m = merge_for(p, deep ? 0 : now->room, o->bits);
-    next->room = least(2 * (uint64_t)now->room, UINT32_MAX);
-    if (!deep && next->room > scratch)      /* the last bit of scratchpad, where it is worth a launch; else global memory */
+    next->room = tl_least(2 * (uint64_t)now->room, UINT32_MAX);
+    if (!deep
+        && next->room
+               > scratch) /* all shared memory, if that is worth a launch; else global memory */
         next->room = scratch - now->room >= now->room / 2 && scratch > now->room ? scratch : 2 * scratch;
     o->areas++;
-    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)now->rows * WAIT_WORDS * 8, "rows that wait for more room", &next->waiting));
+    TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)now->rows * WAIT_WORDS * 8, "rows that wait for more room",
+                      &next->waiting));
     tl_dmem counts = part(o->board, BOARD_NEXT);
     TRY(p->driver->fill(p->b, p->device, counts, 0, 16));
     tl_dmem old_col = begun ? old->col : now->col, old_val = begun ? old->val : now->val;
-    tl_arg shallow[] = {TL_U32(begun ? UINT32_MAX : o->start[BIN_MERGE]), TL_U32(now->rows), TL_MEM(o->list), TL_MEM(now->waiting),
-                        TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val), TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val),
-                        TL_MEM(p->products), TL_MEM(p->span), TL_MEM(p->lo), TL_U32(m.each), TL_U32(o->bits), TL_U32(m.room),
-                        TL_MEM(o->room), TL_MEM(now->col), TL_MEM(now->val), TL_MEM(old_col), TL_MEM(old_val),
-                        TL_U32(next->room), TL_MEM(counts), TL_MEM(next->waiting), TL_MEM(p->c_ptr)};
-    tl_arg below[] = {TL_U32(now->rows), TL_MEM(now->waiting), TL_MEM(p->A.ptr), TL_MEM(p->A.col), TL_MEM(p->A.val),
-                      TL_MEM(p->B.ptr), TL_MEM(p->B.col), TL_MEM(p->B.val), TL_MEM(p->products), TL_MEM(p->span), TL_MEM(p->lo),
-                      TL_U32(m.each), TL_U32(o->bits), TL_U32(m.room), TL_U32(now->room), TL_MEM(now->col), TL_MEM(now->val),
-                      TL_MEM(old_col), TL_MEM(old_val), TL_U32(next->room), TL_MEM(counts), TL_MEM(next->waiting),
-                      TL_MEM(p->c_ptr)};
-    if (deep) TRY(tl_product_launch(p, m.types, TL_K_MERGE_DEEP, now->rows, m.threads, m.shared, 0, below, TL_COUNT(below)));
-    else TRY(tl_product_launch(p, m.types, TL_K_MERGE, now->rows, m.threads, m.shared, 0, shallow, TL_COUNT(shallow)));
+    tl_arg shallow[] = {TL_U32(begun ? UINT32_MAX : o->start[BIN_MERGE]),
+                        TL_U32(now->rows),
+                        TL_MEM(o->list),
+                        TL_MEM(now->waiting),
+                        TL_MEM(p->A.ptr),
+                        TL_MEM(p->A.col),
+                        TL_MEM(p->A.val),
+                        TL_MEM(p->B.ptr),
+                        TL_MEM(p->B.col),
+                        TL_MEM(p->B.val),
+                        TL_MEM(p->products),
+                        TL_MEM(p->span),
+                        TL_MEM(p->lo),
+                        TL_U32(m.each),
+                        TL_U32(o->bits),
+                        TL_U32(m.room),
+                        TL_MEM(o->room),
+                        TL_MEM(now->col),
+                        TL_MEM(now->val),
+                        TL_MEM(old_col),
+                        TL_MEM(old_val),
+                        TL_U32(next->room),
+                        TL_MEM(counts),
+                        TL_MEM(next->waiting),
+                        TL_MEM(p->c_ptr)};
+    tl_arg below[] = {TL_U32(now->rows),   TL_MEM(now->waiting),  TL_MEM(p->A.ptr),  TL_MEM(p->A.col),
+                      TL_MEM(p->A.val),    TL_MEM(p->B.ptr),      TL_MEM(p->B.col),  TL_MEM(p->B.val),
+                      TL_MEM(p->products), TL_MEM(p->span),       TL_MEM(p->lo),     TL_U32(m.each),
+                      TL_U32(o->bits),     TL_U32(m.room),        TL_U32(now->room), TL_MEM(now->col),
+                      TL_MEM(now->val),    TL_MEM(old_col),       TL_MEM(old_val),   TL_U32(next->room),
+                      TL_MEM(counts),      TL_MEM(next->waiting), TL_MEM(p->c_ptr)};
+    if (deep)
+        TRY(tl_product_launch(p, m.types, TL_K_MERGE_DEEP, now->rows, m.threads, m.shared, 0, below,
+                              TL_COUNT(below)));
+    else
+        TRY(tl_product_launch(p, m.types, TL_K_MERGE, now->rows, m.threads, m.shared, 0, shallow,
+                              TL_COUNT(shallow)));
 done:
     return status;
 }
 
-/* How many rows wait, and a place for them. */
+/* Reads the number of waiting rows, and allocates the next area for them. */
 static tulle_status grow(tl_product *p, tl_once *o, bool *more)
 {
     tulle_status status = TULLE_OK;
@@ -315,14 +359,15 @@ static tulle_status grow(tl_product *p, tl_once *o, bool *more)
     TRY(p->driver->wait(p->b, p->device));
     uint64_t rows = note[0], entries = note[1];
     *more = rows > 0;
-    /* Nothing was finished two areas ago: what lay there was read. */
+    /* No row was finished in the area before the last; its contents have been copied and can be freed. */
     if (o->areas > 3 && now->rows == now[-1].rows) free_area(p, &now[-1]);
     if (!*more) {
         free_area(p, next);
         o->areas--;
         goto done;
     }
-    tl_trace(p->b, "merge: %" PRIu64 " of %u rows outgrow %u entries; %" PRIu64 " entries for them", rows, now->rows, now->room, entries);
+    tl_trace(p->b, "merge: %" PRIu64 " of %u rows outgrow %u entries; %" PRIu64 " entries for them", rows,
+             now->rows, now->room, entries);
     next->rows = (uint32_t)rows;
     if (o->areas == TL_AREAS) {
         status = tl_fail(p->b, TULLE_EOVERFLOW, "a row of C has more than %u entries", now->room);
@@ -357,66 +402,85 @@ done:
     return status;
 }
 
-/* ---- C */
+/* ---- the stages */
 
-static tulle_status arrange(tl_product *p, tl_once *o)
+/* Loads kernels and allocates C~: upper bounds for short rows, the initial room for merged ones. */
+static tulle_status make_room(tl_product *p)
 {
     tulle_status status = TULLE_OK;
-    const tl_caps *caps = &p->gpu->caps;
-    uint32_t threads = caps->cpu ? 8 : 256, team = 1;
-    while (team < (caps->cpu ? 1 : 32) && (int64_t)team * p->rows < p->c_nnz) team *= 2;
-    uint64_t blocks = ((uint64_t)p->rows * team + threads - 1) / threads;
-    tl_arg args[] = {TL_U32(p->rows), TL_U32(team), TL_MEM(o->room), TL_MEM(o->area[0].col), TL_MEM(o->area[0].val),
-                     TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
-    TRY(tl_product_launch(p, p->types, TL_K_ARRANGE, blocks > 1 << 24 ? 1 << 24 : blocks, threads, 0, 0, args, TL_COUNT(args)));
-    for (int i = 1; i < o->areas; i++) {
-        const tl_area *a = &o->area[i];
-        if (!a->rows) continue;
-        tl_arg from[] = {TL_U32(a->rows), TL_MEM(a->waiting), TL_MEM(a->col), TL_MEM(a->val), TL_MEM(p->c_ptr), TL_MEM(p->c_col),
-                         TL_MEM(p->c_val)};
-        TRY(tl_product_launch(p, p->types, TL_K_ARRANGE_AREA, a->rows, threads, 0, 0, from, TL_COUNT(from)));
-    }
-    TRY(tl_product_mark(p, "arranging"));
-done:
-    return status;
-}
-
-tulle_status tl_once_rows(tl_product *p, tl_once *o)
-{
-    tulle_status status = TULLE_OK;
-    if (p->rows == 0 || p->note[0][SUM_PRODUCTS] == 0) {
-        p->c_nnz = 0;
-        p->known = TL_COUNTED;
-        TRY(tl_product_allocate(p, true));
-        goto done;
-    }
+    tl_once *o = p->once;
+    if (empty(p)) return TULLE_OK;
     o->areas = 1;
     TRY(load_kernels(p, o));
     TRY(make_area(p, &o->area[0], o->bin[BIN_ROOM]));
     o->area[0].rows = (uint32_t)o->bin[BIN_MERGE];
+done:
+    return status;
+}
+
+/* Runs the three methods; in parallel, unless each is to be timed. */
+static tulle_status run_methods(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_once *o = p->once;
+    if (empty(p)) return TULLE_OK;
     bool more = o->bin[BIN_MERGE] > 0;
-    /* Side by side, where nobody wants to know how long each takes. */
     const int lanes = p->timed || !more ? 1 : 3;
-    if (lanes > 1) TRY(p->driver->fork(p->b, p->device, lanes));
+    TRY(tl_product_fork(p, lanes));
     if (lanes > 1) TRY(launch_merge(p, o));
     TRY(run_heap(p, o, lanes > 1 ? 2 : 0));
     if (rows_of(o, 1, BIN_ESC)) TRY(tl_product_mark(p, "heap"));
     TRY(run_esc(p, o, lanes > 1 ? 1 : 0));
     if (rows_of(o, BIN_ESC, BIN_MERGE)) TRY(tl_product_mark(p, "bitonic ESC"));
-    if (lanes > 1) TRY(p->driver->join(p->b, p->device, lanes));
+    TRY(tl_product_join(p));
     if (lanes > 1) TRY(grow(p, o, &more));
     while (more) {
         TRY(launch_merge(p, o));
         TRY(grow(p, o, &more));
     }
     if (o->bin[BIN_MERGE]) TRY(tl_product_mark(p, "merge"));
-    TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
-    TRY(tl_product_scan(p, p->c_ptr));
-    TRY(tl_product_read(p, 1));
-    p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+done:
+    tl_product_rest(p);
+    return status;
+}
+
+static tulle_status count(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    p->c_nnz = 0;
+    if (!empty(p)) {
+        TRY(p->driver->fill(p->b, p->device, p->sum[1], 0, SUM_ALL * 8));
+        TRY(tl_product_scan(p, p->c_ptr));
+        TRY(tl_product_read(p, 1));
+        p->c_nnz = (int64_t)p->note[1][SUM_NNZ];
+    }
     p->known = TL_COUNTED;
-    TRY(tl_product_allocate(p, true));
-    TRY(arrange(p, o));
+done:
+    return status;
+}
+
+/* Copies the entries from C~ and the areas to C. */
+static tulle_status arrange(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    tl_once *o = p->once;
+    if (empty(p)) return TULLE_OK;
+    const tl_caps *caps = &p->gpu->caps;
+    uint32_t threads = caps->cpu ? 8 : 256, team = 1;
+    while (team < (caps->cpu ? 1 : 32) && (int64_t)team * p->rows < p->c_nnz) team *= 2;
+    uint64_t blocks = ((uint64_t)p->rows * team + threads - 1) / threads;
+    tl_arg args[] = {TL_U32(p->rows),        TL_U32(team),     TL_MEM(o->room),  TL_MEM(o->area[0].col),
+                     TL_MEM(o->area[0].val), TL_MEM(p->c_ptr), TL_MEM(p->c_col), TL_MEM(p->c_val)};
+    TRY(tl_product_launch(p, p->types, TL_K_ARRANGE, blocks > 1 << 24 ? 1 << 24 : blocks, threads, 0, 0, args,
+                          TL_COUNT(args)));
+    for (int i = 1; i < o->areas; i++) {
+        const tl_area *a = &o->area[i];
+        if (!a->rows) continue;
+        tl_arg from[] = {TL_U32(a->rows),  TL_MEM(a->waiting), TL_MEM(a->col),  TL_MEM(a->val),
+                         TL_MEM(p->c_ptr), TL_MEM(p->c_col),   TL_MEM(p->c_val)};
+        TRY(tl_product_launch(p, p->types, TL_K_ARRANGE_AREA, a->rows, threads, 0, 0, from, TL_COUNT(from)));
+    }
+    TRY(tl_product_mark(p, "arranging"));
     tl_once_done(p, o);
 done:
     return status;
@@ -424,21 +488,25 @@ done:
 
 /* ---- figures */
 
-static void add_share(tulle_stats *stats, const tl_once *o, const char *name, int from, int to)
+static tulle_status shares(tl_product *p, tulle_stats *stats)
 {
-    tulle_share share = {name, 0, 0};
-    for (int i = from; i < to; i++) {
-        share.rows += (int64_t)o->bin[i];
-        share.products += (int64_t)o->bin[BIN_PRODUCTS + i];
+    static const struct { const char *name; int from, to; } methods[] = {
+        {"direct", 0, 2}, {"heap", 2, BIN_ESC}, {"esc", BIN_ESC, BIN_MERGE}, {"merge", BIN_MERGE, BINS}};
+    const tl_once *o = p->once;
+    stats->shares = 0;
+    for (int k = 0; k < TL_COUNT(methods); k++) {
+        tulle_share share = {methods[k].name, 0, 0};
+        for (int i = methods[k].from; i < methods[k].to; i++) {
+            share.rows += (int64_t)o->bin[i];
+            share.products += (int64_t)o->bin[BIN_PRODUCTS + i];
+        }
+        if (share.rows) stats->share[stats->shares++] = share;
     }
-    if (share.rows) stats->share[stats->shares++] = share;
+    return TULLE_OK;
 }
 
-void tl_once_shares(const tl_once *o, tulle_stats *stats)
-{
-    stats->shares = 0;
-    add_share(stats, o, "direct", 0, 2);
-    add_share(stats, o, "heap", 2, BIN_ESC);
-    add_share(stats, o, "esc", BIN_ESC, BIN_MERGE);
-    add_share(stats, o, "merge", BIN_MERGE, BINS);
-}
+const tl_road tl_road_once = {
+    .before = {tl_product_analyze, bins},
+    .after = {make_room, run_methods, count, tl_product_c, arrange},
+    .shares = shares,
+};

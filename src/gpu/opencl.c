@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl.c - the OpenCL library, its devices in one list, what each can do, and names of error codes.
+ * opencl.c - opens the OpenCL library; lists its devices with their properties; names of error codes.
  *
  * Kernels add doubles and count in 64 bits with atomics, so a device without fp64 or without 64-bit atomics
  * is listed but not used. */
@@ -35,7 +35,7 @@ void tl_cl_close(tl_cl *cl)
 
 static uint64_t number(const tl_cl *cl, cl_device_id id, uint32_t what)
 {
-    uint64_t value = 0;                 /* little endian hosts: a 32-bit answer fills the lower half */
+    uint64_t value = 0;                 /* on little-endian hosts a 32-bit result fills the lower half */
     return cl->GetDeviceInfo(id, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
 }
 
@@ -57,7 +57,8 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     for (uint32_t p = 0; p < platform_count; p++) {
         cl_device_id ids[TL_CL_DEVICES];
         uint32_t n = 0;
-        if (cl->GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TL_CL_DEVICES, ids, &n) != CL_SUCCESS) continue;
+        if (cl->GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TL_CL_DEVICES, ids, &n) != CL_SUCCESS)
+            continue;
         for (uint32_t i = 0; i < n && i < TL_CL_DEVICES && found < TL_CL_DEVICES; i++)
             all[found++] = (tl_cl_device){platforms[p], ids[i]};
     }
@@ -67,8 +68,8 @@ static int ask(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     return count;
 }
 
-/* PoCL makes its devices when it is first asked, and tells a second thread of them before they are ready: threads of
- * one process ask one after the other. */
+/* PoCL creates its devices at the first query, and returns them to a second thread before they are ready, so
+ * queries of the threads of a process are serialized. */
 int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
 {
     static pthread_mutex_t tl_lock_devices = PTHREAD_MUTEX_INITIALIZER;
@@ -78,9 +79,9 @@ int tl_cl_devices(const tl_cl *cl, tl_cl_device devices[TL_CL_DEVICES])
     return count;
 }
 
-/* ---- what a device can do */
+/* ---- properties of a device */
 
-/* Blanks at the ends and doubled ones go. */
+/* Removes leading, trailing and repeated blanks. */
 static char *tidy(char *words)
 {
     char *to = words;
@@ -91,7 +92,7 @@ static char *tidy(char *words)
     return words;
 }
 
-/* A text of the device; what does not fit is cut. */
+/* A string property of the device, truncated if it does not fit. */
 static void text(const tl_cl *cl, cl_device_id id, uint32_t what, char *to, size_t bytes)
 {
     char all[1024] = "";
@@ -138,17 +139,13 @@ static void find_why_not(const tl_cl *cl, cl_device_id id, const char *extension
         snprintf(why, bytes, "it has no double precision (cl_khr_fp64)");
     else if (!has_word(extensions, "cl_khr_int64_base_atomics")
              || !has_word(extensions, "cl_khr_int64_extended_atomics"))
-        snprintf(why, bytes, "it has no 64-bit atomics (cl_khr_int64_base_atomics, cl_khr_int64_extended_atomics)");
+        snprintf(why, bytes,
+                 "it has no 64-bit atomics (cl_khr_int64_base_atomics, cl_khr_int64_extended_atomics)");
     else if (align > TL_ALIGN)
         snprintf(why, bytes, "parts of its memory start at multiples of %llu bytes, %d are needed",
                  (unsigned long long)align, TL_ALIGN);
     else if (caps->shared_block < 16u << 10)
         snprintf(why, bytes, "it has %u bytes of local memory, 16384 are needed", caps->shared_block);
-}
-
-static uint32_t at_most(uint64_t value, uint32_t most)
-{
-    return value < most ? (uint32_t)value : most;
 }
 
 tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_caps *caps)
@@ -162,7 +159,7 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
     text(cl, id, CL_DEVICE_NAME, caps->name, sizeof caps->name);
     text(cl, id, CL_DRIVER_VERSION, driver, sizeof driver);
     cl->GetPlatformInfo(device.platform, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
-    version[strcspn(version, ",")] = 0; /* PoCL goes on with how it was built */
+    version[strcspn(version, ",")] = 0; /* PoCL appends its build options */
     snprintf(caps->driver, sizeof caps->driver, "%.80s, driver %s", tidy(version), driver);
 
     cl->GetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes);
@@ -178,16 +175,18 @@ tulle_status tl_cl_caps(tl_base *b, const tl_cl *cl, tl_cl_device device, tl_cap
 
     caps->cpu = (number(cl, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     caps->memory_bytes = number(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    caps->memory_free = caps->memory_bytes;             /* OpenCL does not tell */
+    caps->memory_free = caps->memory_bytes;             /* OpenCL does not report it */
     if (caps->cpu && tl_memory_free() < caps->memory_free) caps->memory_free = tl_memory_free();
-    caps->shared_block = at_most(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
-    caps->threads_block = at_most(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
-    if (strncmp(caps->arch, "sm_", 3) == 0) {           /* NVIDIA keeps some for itself, and kernels that name no size */
-        caps->shared_block -= 1024;                     /* may be started with 256 threads, whatever the device says   */
-        caps->threads_block = at_most(caps->threads_block, 256);
+    caps->shared_block = tl_least(number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE), 256u << 10);
+    caps->threads_block = tl_least(number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024);
+    if (strncmp(caps->arch, "sm_", 3)
+        == 0) { /* NVIDIA reserves some shared memory; and kernels without a size */
+        caps->shared_block -= 1024;                     /* can only be launched with 256 threads, whatever the
+                                                         * device reports */
+        caps->threads_block = tl_least(caps->threads_block, 256);
     }
     caps->shared_processor = caps->shared_block;
-    caps->processors = at_most(number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS), 1u << 20);
+    caps->processors = tl_least(number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS), 1u << 20);
     caps->threads_processor = caps->cpu ? caps->threads_block : 2048;
     find_why_not(cl, id, extensions, caps, caps->why_not, sizeof caps->why_not);
 done:
@@ -197,25 +196,58 @@ done:
 
 /* ---- error codes */
 
-static const struct { int code; const char *name; } errors[] = {
-    {0, "CL_SUCCESS"}, {-1, "CL_DEVICE_NOT_FOUND"}, {-2, "CL_DEVICE_NOT_AVAILABLE"},
-    {-3, "CL_COMPILER_NOT_AVAILABLE"}, {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"}, {-5, "CL_OUT_OF_RESOURCES"},
-    {-6, "CL_OUT_OF_HOST_MEMORY"}, {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"}, {-8, "CL_MEM_COPY_OVERLAP"},
-    {-11, "CL_BUILD_PROGRAM_FAILURE"}, {-12, "CL_MAP_FAILURE"}, {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
-    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"}, {-15, "CL_COMPILE_PROGRAM_FAILURE"},
-    {-16, "CL_LINKER_NOT_AVAILABLE"}, {-17, "CL_LINK_PROGRAM_FAILURE"},
-    {-30, "CL_INVALID_VALUE"}, {-31, "CL_INVALID_DEVICE_TYPE"}, {-32, "CL_INVALID_PLATFORM"},
-    {-33, "CL_INVALID_DEVICE"}, {-34, "CL_INVALID_CONTEXT"}, {-35, "CL_INVALID_QUEUE_PROPERTIES"},
-    {-36, "CL_INVALID_COMMAND_QUEUE"}, {-37, "CL_INVALID_HOST_PTR"}, {-38, "CL_INVALID_MEM_OBJECT"},
-    {-42, "CL_INVALID_BINARY"}, {-43, "CL_INVALID_BUILD_OPTIONS"}, {-44, "CL_INVALID_PROGRAM"},
-    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"}, {-46, "CL_INVALID_KERNEL_NAME"}, {-47, "CL_INVALID_KERNEL_DEFINITION"},
-    {-48, "CL_INVALID_KERNEL"}, {-49, "CL_INVALID_ARG_INDEX"}, {-50, "CL_INVALID_ARG_VALUE"},
-    {-51, "CL_INVALID_ARG_SIZE"}, {-52, "CL_INVALID_KERNEL_ARGS"}, {-53, "CL_INVALID_WORK_DIMENSION"},
-    {-54, "CL_INVALID_WORK_GROUP_SIZE"}, {-55, "CL_INVALID_WORK_ITEM_SIZE"}, {-56, "CL_INVALID_GLOBAL_OFFSET"},
-    {-57, "CL_INVALID_EVENT_WAIT_LIST"}, {-58, "CL_INVALID_EVENT"}, {-59, "CL_INVALID_OPERATION"},
-    {-61, "CL_INVALID_BUFFER_SIZE"}, {-63, "CL_INVALID_GLOBAL_WORK_SIZE"}, {-64, "CL_INVALID_PROPERTY"},
-    {-66, "CL_INVALID_COMPILER_OPTIONS"}, {-67, "CL_INVALID_LINKER_OPTIONS"},
-    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"}, {-9999, "an illegal read or write in a kernel"},   /* NVIDIA's */
+static const struct { int code; const char *name;
+} errors[] = {
+    {0, "CL_SUCCESS"},
+    {-1, "CL_DEVICE_NOT_FOUND"},
+    {-2, "CL_DEVICE_NOT_AVAILABLE"},
+    {-3, "CL_COMPILER_NOT_AVAILABLE"},
+    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {-5, "CL_OUT_OF_RESOURCES"},
+    {-6, "CL_OUT_OF_HOST_MEMORY"},
+    {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
+    {-8, "CL_MEM_COPY_OVERLAP"},
+    {-11, "CL_BUILD_PROGRAM_FAILURE"},
+    {-12, "CL_MAP_FAILURE"},
+    {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {-15, "CL_COMPILE_PROGRAM_FAILURE"},
+    {-16, "CL_LINKER_NOT_AVAILABLE"},
+    {-17, "CL_LINK_PROGRAM_FAILURE"},
+    {-30, "CL_INVALID_VALUE"},
+    {-31, "CL_INVALID_DEVICE_TYPE"},
+    {-32, "CL_INVALID_PLATFORM"},
+    {-33, "CL_INVALID_DEVICE"},
+    {-34, "CL_INVALID_CONTEXT"},
+    {-35, "CL_INVALID_QUEUE_PROPERTIES"},
+    {-36, "CL_INVALID_COMMAND_QUEUE"},
+    {-37, "CL_INVALID_HOST_PTR"},
+    {-38, "CL_INVALID_MEM_OBJECT"},
+    {-42, "CL_INVALID_BINARY"},
+    {-43, "CL_INVALID_BUILD_OPTIONS"},
+    {-44, "CL_INVALID_PROGRAM"},
+    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"},
+    {-46, "CL_INVALID_KERNEL_NAME"},
+    {-47, "CL_INVALID_KERNEL_DEFINITION"},
+    {-48, "CL_INVALID_KERNEL"},
+    {-49, "CL_INVALID_ARG_INDEX"},
+    {-50, "CL_INVALID_ARG_VALUE"},
+    {-51, "CL_INVALID_ARG_SIZE"},
+    {-52, "CL_INVALID_KERNEL_ARGS"},
+    {-53, "CL_INVALID_WORK_DIMENSION"},
+    {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+    {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+    {-56, "CL_INVALID_GLOBAL_OFFSET"},
+    {-57, "CL_INVALID_EVENT_WAIT_LIST"},
+    {-58, "CL_INVALID_EVENT"},
+    {-59, "CL_INVALID_OPERATION"},
+    {-61, "CL_INVALID_BUFFER_SIZE"},
+    {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+    {-64, "CL_INVALID_PROPERTY"},
+    {-66, "CL_INVALID_COMPILER_OPTIONS"},
+    {-67, "CL_INVALID_LINKER_OPTIONS"},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    {-9999, "an illegal read or write in a kernel"}, /* NVIDIA's */
 };
 
 const char *tl_cl_error(int code)

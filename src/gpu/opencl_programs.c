@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * opencl_programs.c - kernels of the OpenCL driver: from text to an image, from an image to a kernel.
+ * opencl_programs.c - kernels of the OpenCL driver: compiles text to an image, and creates kernels from an
+ * image.
  *
- * An image is eight letters and then the binary, or, where a device gives none, the text itself, which is then
- * compiled again when it is loaded.  PoCL is such a device: asked for a binary it compiles every kernel for any size
- * of a work group, and then again for the size that is started; what it compiled last time it keeps itself. */
+ * An image consists of eight letters and the binary; or of the source text, if a device gives no binary,
+ * which is then compiled again when the image is loaded.  PoCL is treated like that: for a binary it would
+ * compile every kernel for a generic size of work groups, and again for the size that is launched; it has a
+ * cache of its own. */
 #include "gpu/opencl.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@ enum { MARK = 8, CONTEXT_DEVICES = 16 };
 
 static const char binary_mark[MARK + 1] = "TLCLBIN1", source_mark[MARK + 1] = "TLCLSRC1";
 
-/* The first line of a build log that tells of an error, without folders before the file's name. */
+/* The first line of a build log that mentions an error, without the folders of the file's name. */
 static void first_error(char *log, char *line, size_t bytes)
 {
     char *at = strstr(log, "error:");
@@ -51,8 +53,9 @@ done:
     return status;
 }
 
-/* The binary for our device, NULL and 0 bytes where there is none; 8 bytes are left free before it. */
-static tulle_status binary_of(tl_base *b, tl_device *d, cl_program program, unsigned char **data, size_t *bytes)
+/* The binary for our device, NULL and 0 bytes if there is none; 8 bytes before it are left free. */
+static tulle_status binary_of(tl_base *b, tl_device *d, cl_program program, unsigned char **data,
+                              size_t *bytes)
 {
     tulle_status status = TULLE_OK;
     cl_device_id ids[CONTEXT_DEVICES];
@@ -65,11 +68,13 @@ static tulle_status binary_of(tl_base *b, tl_device *d, cl_program program, unsi
     size_t count = got / sizeof *ids, ours = 0;
     while (ours < count && ids[ours] != d->device.id) ours++;
     if (ours == count) goto done;
-    if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL) != CL_SUCCESS) goto done;
+    if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL) != CL_SUCCESS)
+        goto done;
     if (sizes[ours] == 0) goto done;
     TRY(tl_alloc(b, data, (int64_t)sizes[ours] + MARK, 1, "a compiled kernel"));
     places[ours] = *data + MARK;
-    if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *places, places, NULL) != CL_SUCCESS) {
+    if (d->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *places, places, NULL)
+        != CL_SUCCESS) {
         tl_free(b, *data);
         *data = NULL;
         goto done;
@@ -99,7 +104,8 @@ static tulle_status compile(void *self, tl_base *b, const char *name, const char
         memcpy(data + MARK, source, bytes);
     }
     memcpy(data, mark_text, MARK);
-    *image = (tl_image){.data = data, .bytes = bytes + MARK, .origin = TL_COMPILED, .seconds = tl_now() - start};
+    *image =
+        (tl_image){.data = data, .bytes = bytes + MARK, .origin = TL_COMPILED, .seconds = tl_now() - start};
 done:
     if (program) d->cl.ReleaseProgram(program);
     return status;
@@ -135,13 +141,15 @@ tulle_status tl_cl_load(tl_base *b, tl_device *d, const tl_image *image, tl_modu
     *module = NULL;
     bool binary = image->bytes > MARK && memcmp(data, binary_mark, MARK) == 0;
     if (!binary && (image->bytes <= MARK || memcmp(data, source_mark, MARK) != 0))
-        return tl_fail(b, TULLE_EDRIVER, "%s of %" PRIu64 " bytes is not an image for OpenCL", what, image->bytes);
+        return tl_fail(b, TULLE_EDRIVER, "%s of %" PRIu64 " bytes is not an image for OpenCL", what,
+                       image->bytes);
     TRY(tl_calloc(b, &m, 1, sizeof *m, "a loaded kernel"));
     d->modules++;
     data += MARK;
     size_t bytes = (size_t)image->bytes - MARK;
     if (binary) {
-        m->program = d->cl.CreateProgramWithBinary(d->context, 1, &d->device.id, &bytes, &data, &code_of_binary, &code);
+        m->program = d->cl.CreateProgramWithBinary(d->context, 1, &d->device.id, &bytes, &data,
+                                                   &code_of_binary, &code);
         if (code == CL_SUCCESS) code = code_of_binary;
         TRY(tl_cl_check(b, d, code, "clCreateProgramWithBinary", what));
     } else {
@@ -164,7 +172,7 @@ tulle_status tl_cl_kernel(tl_base *b, tl_device *d, tl_module *module, const cha
     *out = NULL;
     TRY(tl_calloc(b, &k, 1, sizeof *k, "a kernel"));
     k->next = module->kernels;
-    module->kernels = k;                /* the module frees it, made or not */
+    module->kernels = k;                /* the module frees it, whether it was created or not */
     snprintf(k->name, sizeof k->name, "%s", name);
     k->kernel = d->cl.CreateKernel(module->program, name, &code);
     TRY(tl_cl_check(b, d, code, "clCreateKernel", name));

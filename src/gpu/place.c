@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * place.c - matrices carried between host and device. */
+ * place.c - copies matrices between host and device. */
 #include "gpu/product.h"
 
 enum { ARRAYS = 3 };
@@ -32,11 +32,15 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     array_bytes(A, bytes);
     if (place == TULLE_HOST && A->place == TULLE_HOST) return tl_csr_convert(b, A, 0, 0, 0, out);
     if (place == TULLE_HOST) {
-        TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type, A->values ? (int)A->val_type : 0, &copy));
+        TRY(tl_matrix_create(b, A->rows, A->cols, A->nnz, A->ptr_type, A->idx_type,
+                             A->values ? (int)A->val_type : 0, &copy));
         copy->view.val_type = A->val_type;
         void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
         for (int i = 0; i < ARRAYS; i++)
-            if (bytes[i]) TRY(d->download(b, gpu->device, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            if (bytes[i]) {
+                tl_gpu_expect(b, gpu, host[i], bytes[i]);
+                TRY(tl_gpu_fetch(b, gpu, 0, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
+            }
         TRY(d->wait(b, gpu->device));
     } else {
         tulle_csr view = *A;
@@ -47,7 +51,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
             if (A->place == TULLE_DEVICE)
                 TRY(d->copy(b, gpu->device, to[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
             else
-                TRY(d->upload(b, gpu->device, to[i], from[i], bytes[i]));
+                TRY(tl_gpu_send(b, gpu, to[i], from[i], (int64_t)bytes[i], 1, 0));
         }
         view.row_ptr = (void *)(uintptr_t)to[0].handle;
         view.col_idx = (void *)(uintptr_t)to[1].handle;
@@ -59,6 +63,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
     *out = copy;
     copy = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);    /* transfers may still be running */
     tl_matrix_free(b, copy);
     for (int i = 0; i < ARRAYS; i++) tl_dmem_free(gpu, to[i]);
     return status;
@@ -71,8 +76,9 @@ static void disown(tulle_dense_matrix *A)
     tl_gpu_release(gpu);
 }
 
-/* Gaps travel with the lines of a view on the host, and are closed there. */
-tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place, tulle_dense_matrix **out)
+/* The lines of a view are copied together with the gaps between them, which are removed on the host. */
+tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tulle_place place,
+                               tulle_dense_matrix **out)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = gpu->driver;
@@ -83,12 +89,14 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
     if (A->place == TULLE_DEVICE) {
         bool by_cols = A->order == TULLE_BY_COLS;
         int64_t lines = by_cols ? A->cols : A->rows;
-        tulle_dense wide = *A;                  /* lines as long as they lie there */
+        tulle_dense wide = *A;                  /* lines including their gaps */
         if (by_cols) wide.rows = A->ld;
         else wide.cols = A->ld;
         uint64_t whole = tl_dense_bytes(A);
         TRY(tl_dense_create(b, wide.rows, wide.cols, A->order, A->val_type, &host));
-        if (lines > 0 && bytes > 0) TRY(d->download(b, gpu->device, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0}, whole));
+        if (lines > 0 && bytes > 0)
+            TRY(tl_gpu_fetch(b, gpu, 0, host->view.values, (tl_dmem){(uint64_t)(uintptr_t)A->values, 0},
+                             whole));
         TRY(d->wait(b, gpu->device));
         host->view.rows = A->rows;
         host->view.cols = A->cols;
@@ -100,7 +108,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
         there = NULL;
         TRY(tl_calloc(b, &there, 1, sizeof *there, "a dense matrix"));
         TRY(tl_dmem_alloc(b, gpu, bytes, "a dense matrix on the device", &mem));
-        if (bytes) TRY(d->upload(b, gpu->device, mem, host->view.values, bytes));
+        if (bytes) TRY(tl_gpu_send(b, gpu, mem, host->view.values, (int64_t)bytes, 1, 0));
         TRY(d->wait(b, gpu->device));
         *there = (tulle_dense_matrix){.view = host->view, .owner = tl_gpu_retain(gpu), .disown = disown};
         there->view.values = (void *)(uintptr_t)mem.handle;
@@ -110,6 +118,7 @@ tulle_status tl_gpu_dense_move(tl_base *b, tl_gpu *gpu, const tulle_dense *A, tu
     *out = there;
     there = NULL;
 done:
+    if (status != TULLE_OK) tl_gpu_rest(b, gpu);
     tl_dense_free(b, host);
     tl_dense_free(b, there);
     tl_dmem_free(gpu, mem);

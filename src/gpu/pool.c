@@ -2,15 +2,15 @@
  *
  * pool.c - device memory that is kept between products, and the limit of a product.
  *
- * A freed block waits for the next request that it fits closely (at most a 64th larger).  No more than a quarter of the
- * device's memory waits: beyond that the blocks longest unused go back to the driver, so that other contexts and
- * processes can have them.  All that wait go back where the driver has no more, before the request is made again, and with
- * tulle_ctx_trim().
+ * A freed block waits for the next request that it fits closely (at most a 64th larger).  No more than a
+ * quarter of the device's memory waits: beyond that the blocks longest unused go back to the driver, so that
+ * other contexts and processes can have them.  All that wait go back where the driver has no more, before the
+ * request is made again, and with tulle_ctx_trim().
  *
- * Every request of a product comes here, so this is where its limit is kept: what would pass it is refused before the driver
- * is asked.  Kept blocks count: those that do not fit beside the product go back first.  Under a limit a kept block serves
- * only a request of exactly its size, so that what a product takes does not depend on what ran before.
- * TULLE_GPU_FAIL=n lets the n-th request to the driver fail, for tests. */
+ * Every request of a product comes here, so this is where its limit is kept: what would pass it is refused
+ * before the driver is asked.  Kept blocks count: those that do not fit beside the product go back first.
+ * Under a limit a kept block serves only a request of exactly its size, so that what a product takes does not
+ * depend on what ran before. TULLE_GPU_FAIL=n lets the n-th request to the driver fail, for tests. */
 #include "gpu/engine.h"
 #include <inttypes.h>
 
@@ -31,7 +31,8 @@ static int find_waiting(const tl_gpu *gpu, uint64_t bytes)
     int best = -1;
     for (int i = 0; i < gpu->blocks; i++) {
         const tl_block *k = &gpu->block[i];
-        if (!k->used && k->bytes >= bytes && k->bytes - bytes <= waste && (best < 0 || k->bytes < gpu->block[best].bytes))
+        if (!k->used && k->bytes >= bytes && k->bytes - bytes <= waste
+            && (best < 0 || k->bytes < gpu->block[best].bytes))
             best = i;
     }
     return best;
@@ -43,7 +44,8 @@ static void give_back(tl_gpu *gpu, uint64_t most)
     while (gpu->waiting > most) {
         int oldest = -1;
         for (int i = 0; i < gpu->blocks; i++)
-            if (!gpu->block[i].used && (oldest < 0 || gpu->block[i].freed < gpu->block[oldest].freed)) oldest = i;
+            if (!gpu->block[i].used && (oldest < 0 || gpu->block[i].freed < gpu->block[oldest].freed))
+                oldest = i;
         gpu->waiting -= gpu->block[oldest].bytes;
         gpu->driver->free(gpu->device, gpu->block[oldest].handle);
         gpu->block[oldest] = gpu->block[--gpu->blocks];
@@ -77,7 +79,8 @@ static tulle_status ask_driver(tl_base *b, tl_gpu *gpu, uint64_t bytes, uint64_t
 {
     gpu->requests++;
     if (gpu->fail_at && gpu->requests == gpu->fail_at)
-        return tl_fail(b, TULLE_ENOMEM, "%" PRIu64 " bytes of device memory: the request was made to fail", bytes);
+        return tl_fail(b, TULLE_ENOMEM, "%" PRIu64 " bytes of device memory: the request was made to fail",
+                       bytes);
     return gpu->driver->alloc(b, gpu->device, bytes, handle);
 }
 
@@ -119,7 +122,8 @@ tulle_status tl_dmem_alloc(tl_base *b, tl_gpu *gpu, uint64_t bytes, const char *
     lock(gpu);
     if (gpu->limit && (gpu->taken > gpu->limit || bytes > gpu->limit - gpu->taken)) {
         gpu->refused = gpu->taken + bytes;
-        status = tl_fail(b, TULLE_ELIMIT, "the product needs %" PRIu64 " bytes on the device (%s), the limit is %" PRIu64,
+        status = tl_fail(b, TULLE_ELIMIT,
+                         "the product needs %" PRIu64 " bytes on the device (%s), the limit is %" PRIu64,
                          gpu->refused, what, gpu->limit);
         goto done;
     }
@@ -188,6 +192,11 @@ uint64_t tl_dmem_refused(const tl_gpu *gpu) { return gpu->refused; }
 void tl_gpu_trim(tl_gpu *gpu)
 {
     if (tl_gpu_lost(gpu)) return;
+    if (gpu->parcel_busy) {             /* after a failure copies may be under way */
+        tl_base b = {.error = ""};
+        tl_gpu_rest(&b, gpu);
+    }
+    gpu->parcel_busy = 0;
     gpu->driver->unpin(gpu->device, gpu->staging);
     gpu->staging = NULL;
     gpu->staging_bytes = 0;

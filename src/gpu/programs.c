@@ -2,8 +2,8 @@
  *
  * programs.c - kernels by number and types, loaded when first needed.
  *
- * A file of src/kernels is one program; which defines it looks at stands in the table, so that a kernel that knows no
- * values is built once for all of them. */
+ * A file of src/kernels is one program.  The table says on which types it depends, so that a kernel that
+ * does not use values is built only once for all value types. */
 #include "gpu/engine.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 typedef struct kernel_file {
     const char *name;
     int         threads;                /* THREADS_MAX                    */
-    bool        key, val;               /* does it know keys, values      */
+    bool        key, val;               /* does it depend on key and value types          */
 } kernel_file;
 
 static const kernel_file files[TL_FILES] = {
@@ -26,7 +26,7 @@ static const struct { int file; const char *name; } kernels[TL_KERNELS] = {
 #undef ROW
 };
 
-/* What the file does not look at is always the same. */
+/* Sets the types on which the file does not depend to fixed values. */
 static tl_types reduce(tl_types t, const kernel_file *f)
 {
     if (!f->key) t.key = 32;
@@ -48,11 +48,11 @@ void tl_program_make(const char *file, int threads, tl_types t, tl_program *p)
 {
     p->file = file;
     snprintf(p->defines, sizeof p->defines,
-             "#define PTR %d\n#define IDX %d\n#define KEY %d\n#define VAL %d\n#define THREADS_MAX %d\n", t.ptr, t.idx,
-             t.key, t.val, threads);
+             "#define PTR %d\n#define IDX %d\n#define KEY %d\n#define VAL %d\n#define THREADS_MAX %d\n",
+             t.ptr, t.idx, t.key, t.val, threads);
 }
 
-/* Double and single precision with 32-bit indices, every file. */
+/* Every file, for double and single precision with 32-bit indices. */
 bool tl_program_ahead(int i, tl_program *p)
 {
     static const int vals[] = {TULLE_F64, TULLE_F32};
@@ -66,7 +66,7 @@ bool tl_program_ahead(int i, tl_program *p)
     return false;
 }
 
-/* What was made before may be newer than the driver, or for another: then there is a compiler. */
+/* An image may be for a newer or different driver, and fail to load; then it is compiled. */
 static tulle_status load(tl_base *b, tl_gpu *gpu, const tl_compiler *compiler, const tl_program *program,
                          tl_image *image, tl_module **module)
 {
@@ -99,7 +99,7 @@ static void want(const tl_gpu *gpu, tl_types types, int file, wanted *w)
     tl_program_make(files[file].name, files[file].threads, t, &w->program[w->count++]);
 }
 
-/* All of them are compiled, or found, and loaded; the time of it is no product's. */
+/* Loads all of them, compiled if they are not in the cache; this time is not counted for any product. */
 static tulle_status get(tl_base *b, tl_gpu *gpu, const wanted *w)
 {
     tulle_status status = TULLE_OK;
@@ -142,7 +142,8 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
 {
     tulle_status status = TULLE_OK;
     const int bits = idx == TULLE_I64 ? 64 : 32;
-    const tl_kernel_id resize = TL_K_NARROW;                    /* wide indices that fit 32 bits; its types are always these */
+    const tl_kernel_id resize = TL_K_NARROW;                    /* 64-bit indices that fit 32 bits; its types
+                                                                 * are fixed */
     const double start = tl_now();
     int64_t before[3];
     wanted w = {.count = 0};
@@ -153,9 +154,11 @@ tulle_status tl_gpu_warm(tl_base *b, tl_gpu *gpu, tulle_type val, tulle_index id
     }
     TRY(get(b, gpu, &w));
     if (bits == 64) TRY(tl_gpu_need(b, gpu, (tl_types){32, 32, 32, 0}, &resize, 1));
-    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64), .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
+    *got = (tulle_kernels){.programs = TL_FILES + (bits == 64),
+                           .compiled = gpu->images[TL_COMPILED] - before[TL_COMPILED],
                            .cached = gpu->images[TL_CACHED] - before[TL_CACHED],
-                           .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED], .seconds = tl_now() - start};
+                           .embedded = gpu->images[TL_EMBEDDED] - before[TL_EMBEDDED],
+                           .seconds = tl_now() - start};
 done:
     return status;
 }

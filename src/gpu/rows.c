@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
- * rows.c - sparse times dense with A in CSR: which rows are cut into pieces, which are bundled, how threads lie over columns
- * and entries, one chunk of columns (kernels/spmm.cl, kernels/pieces.cl, kernels/twins.cl).
+ * rows.c - SpMM with A in CSR: division of rows into pieces, bundles of rows, distribution of threads over
+ * columns and entries, and the product for a chunk of columns (kernels/spmm.cl, pieces.cl, twins.cl).
  *
- * Memory: 24 bytes a piece where rows differ much in length, and for each lane the sums of rows in parts; or 24 bytes a
- * bundle of rows with the same columns. */
+ * Memory: 24 bytes per piece if row lengths differ much, and for each lane the sums of rows in parts; or 24
+ * bytes per bundle of rows with the same columns. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are cut, ...                */
-    PARTS      = 16,                    /* ... of more than 2^8 where the mean is that much          */
-    UNEVEN     = 8,                     /* the longest row against the mean: then rows are sorted    */
-    LONGEST    = 512,                   /* so are longer ones                                        */
-    TWIN_MEAN  = 8,                     /* shorter rows are not looked at for equal columns          */
-    TWIN_LEAST = 2,                     /* strips: narrower chunks read more of A than of X          */
-    SHORTER    = 4, SHORT = 8,          /* rows, by their mean                                       */
+    PART_LOG2  = 7, PARTS_LOG2 = 8,     /* rows of more than 2^7 entries are divided, ...             */
+    PARTS      = 16,                    /* ... of more than 2^8 if the mean length is at least this   */
+    UNEVEN     = 8,                     /* ratio of longest row to mean from which rows are sorted    */
+    LONGEST    = 512,                   /* length of the longest row from which they are sorted, too  */
+    TWIN_MEAN  = 8,                     /* for shorter rows twins are not searched                    */
+    TWIN_LEAST = 2,                     /* strips; narrower chunks read more of A than of X           */
+    SHORTER    = 4, SHORT = 8,          /* of rows, by their mean length                              */
     LONG       = 24, LONGER = 32, LONG_PARTS = 64,
     BLOCKS_MAX = 0x7fffffff
 };
 
-static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, uint32_t shared, int lane,
-                           const tl_arg *args, int count)
+static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads,
+                           uint32_t shared, int lane, const tl_arg *args, int count)
 {
-    tl_launch l = {.blocks = blocks, .threads = threads, .shared = shared, .lane = lane, .count = count, .args = args};
+    tl_launch l = {
+        .blocks = blocks, .threads = threads, .shared = shared, .lane = lane, .count = count, .args = args};
     return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
 }
 
-/* ---- how long rows are */
+/* ---- row lengths */
 
 static uint64_t look_blocks(const tl_gpu_spmm *s)
 {
@@ -46,7 +47,7 @@ static uint64_t twin_blocks(const tl_gpu_spmm *s)
     return ((uint64_t)s->rows + TL_TWIN_ROWS - 1) / TL_TWIN_ROWS;
 }
 
-/* TULLE_SPMM_TWINS=off: rows one by one, for tests and measurements. */
+/* TULLE_SPMM_TWINS=off: no bundles, for tests and measurements. */
 static tulle_status look_for_twins(tl_base *b, tl_gpu_spmm *s, tl_dmem totals)
 {
     tulle_status status = TULLE_OK;
@@ -58,8 +59,10 @@ static tulle_status look_for_twins(tl_base *b, tl_gpu_spmm *s, tl_dmem totals)
     TRY(tl_gpu_need(b, s->gpu, s->types, &id, 1));
     TRY(tl_dmem_alloc(b, s->gpu, blocks * 4, "numbers of bundles of rows", &r->twin_counts));
     TRY(tl_dmem_alloc(b, s->gpu, blocks * TL_TWIN_WORDS * 4, "first rows of bundles", &r->twin_firsts));
-    tl_arg args[] = {TL_U32(s->rows), TL_U32(tl_team_log2(s->gpu, s->nnz, s->rows)), TL_U64(s->nnz), TL_MEM(s->ptr),
-                     TL_MEM(s->col), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(totals)};
+    tl_arg args[] = {TL_U32(s->rows),        TL_U32(tl_team_log2(s->gpu, s->nnz, s->rows)),
+                     TL_U64(s->nnz),         TL_MEM(s->ptr),
+                     TL_MEM(s->col),         TL_MEM(r->twin_firsts),
+                     TL_MEM(r->twin_counts), TL_MEM(totals)};
     TRY(launch(b, s, id, blocks, look_threads(s), 0, 0, args, TL_COUNT(args)));
 done:
     return status;
@@ -84,7 +87,8 @@ tulle_status tl_rows_look(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, bool t
         TRY(d->fill(b, device, bad, 0xff, 8));
         TRY(tl_check_launch(b, s->gpu, A, s->rows, s->ptr, s->col, bad));
     }
-    tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(totals)};
+    tl_arg args[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts),
+                     TL_MEM(totals)};
     TRY(launch(b, s, id, look_blocks(s), look_threads(s), 0, 0, args, TL_COUNT(args)));
     TRY(look_for_twins(b, s, totals));
     TRY(d->download(b, device, s->gpu->note, totals, sizeof r->total));
@@ -117,7 +121,8 @@ static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
     r->parts = r->total[0];
     r->joined = r->total[TL_PIECE_JOINS];
     if (r->pieces > UINT32_MAX) {
-        status = tl_fail(b, TULLE_EOVERFLOW, "%" PRIu64 " pieces of rows: a device takes at most %" PRIu32, r->pieces, UINT32_MAX);
+        status = tl_fail(b, TULLE_EOVERFLOW, "%" PRIu64 " pieces of rows: a device takes at most %" PRIu32,
+                         r->pieces, UINT32_MAX);
         goto done;
     }
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
@@ -125,15 +130,18 @@ static tulle_status make_pieces(tl_base *b, tl_gpu_spmm *s)
     TRY(tl_dmem_alloc(b, s->gpu, r->joined * 12, "rows in parts", &r->join));
     tl_arg place[] = {TL_U32(TL_PIECE_JOINS * blocks), TL_U32(blocks), TL_MEM(r->counts)};
     TRY(launch(b, s, ids[0], 2, look_threads(s), 0, 0, place, TL_COUNT(place)));
-    tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_U32(r->most_log2), TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
+    tl_arg fill[] = {TL_U32(s->rows),   TL_MEM(s->ptr),   TL_U32(r->most_log2),
+                     TL_MEM(r->counts), TL_MEM(r->piece), TL_MEM(r->join)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
-    tl_trace(b, "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64 " pieces, %" PRIu64
-             " rows in %" PRIu64 " parts", s->most, s->mean, r->pieces, r->joined, r->parts);
+    tl_trace(b,
+             "sparse times dense: rows of up to %" PRIu64 " entries, %" PRIu64 " on average, in %" PRIu64
+             " pieces, %" PRIu64 " rows in %" PRIu64 " parts",
+             s->most, s->mean, r->pieces, r->joined, r->parts);
 done:
     return status;
 }
 
-/* Worth it where they are few. */
+/* Bundles are used if there are few of them compared to rows. */
 static bool bundled(const tl_gpu_spmm *s)
 {
     return s->pieces.twin_firsts.handle && s->pieces.total[TL_PIECE_BUNDLES] * 10 <= (uint64_t)s->rows * 6;
@@ -150,10 +158,12 @@ static tulle_status make_bundles(tl_base *b, tl_gpu_spmm *s)
     TRY(tl_dmem_alloc(b, s->gpu, r->pieces * TL_PIECE_BYTES, "bundles of rows", &r->piece));
     tl_arg place[] = {TL_U32(blocks), TL_U32(0), TL_MEM(r->twin_counts)};
     TRY(launch(b, s, ids[0], 1, look_threads(s), 0, 0, place, TL_COUNT(place)));
-    tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts), TL_MEM(r->piece)};
+    tl_arg fill[] = {TL_U32(s->rows), TL_MEM(s->ptr), TL_MEM(r->twin_firsts), TL_MEM(r->twin_counts),
+                     TL_MEM(r->piece)};
     TRY(launch(b, s, ids[1], blocks, look_threads(s), 0, 0, fill, TL_COUNT(fill)));
     r->twins = true;
-    tl_trace(b, "sparse times dense: %" PRId64 " rows, those with the same columns in %" PRIu64 " bundles", s->rows, r->pieces);
+    tl_trace(b, "sparse times dense: %" PRId64 " rows, those with the same columns in %" PRIu64 " bundles",
+             s->rows, r->pieces);
 done:
     return status;
 }
@@ -184,34 +194,27 @@ void tl_rows_done(tl_gpu_spmm *s)
 
 /* ---- shapes */
 
-static uint32_t log2_ceil(uint64_t x)
-{
-    uint32_t l = 0;
-    while ((uint64_t)1 << l < x) l++;
-    return l;
-}
-
 static bool in_pieces(const tl_gpu_spmm *s)
 {
     return s->pieces.piece.handle && !s->pieces.twins;
 }
 
-/* Threads that keep the device busy. */
+/* The number of threads that keeps the device busy. */
 static uint64_t full(const tl_gpu_spmm *s)
 {
     return (uint64_t)s->gpu->caps.processors * s->gpu->caps.threads_processor;
 }
 
-/* Pieces of short rows that the device is soon done with: it is the longest that counts. */
+/* Are there so few pieces that the longest one determines the time? */
 static bool few_pieces(const tl_gpu_spmm *s, uint64_t strips)
 {
     return in_pieces(s) && s->mean < PARTS && s->pieces.pieces * strips < 6 * full(s);
 }
 
-/* All of this as measured on an H200.
+/* All choices below were measured on an H200.
  *
- * Long rows take A by way of shared memory, and so do bundles; the others, and those that few threads read, take eight
- * entries of A at once.  Where a row of Y is 1 KB only rows of LONGER entries are worth shared memory. */
+ * Long rows and bundles stage A in shared memory; other rows, and rows computed by few threads, process eight
+ * entries of A at once.  If a row of Y takes 1 KB, only rows of LONGER entries are staged. */
 static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
 {
     if (s->pieces.twins && strips >= TWIN_LEAST) return TL_IN_BUNDLES;
@@ -222,8 +225,8 @@ static tl_rows_way way_of(const tl_gpu_spmm *s, uint64_t strips)
     return s->mean < LONG || strips <= 4 || (strips > 32 && s->mean < LONGER) ? TL_BY_EIGHTS : TL_STAGED;
 }
 
-/* Two strips a thread, so that more loads of X are under way, where rows are too short to bring enough of them; sooner
- * where values are wide or strips many. */
+/* Two strips per thread if rows are too short to have enough loads of X in flight otherwise; preferred if
+ * values are wide or there are many strips. */
 static bool two_strips(const tl_gpu_spmm *s, uint64_t strips, tl_rows_way way)
 {
     bool narrow = tl_type_size(s->type) == 4;
@@ -235,8 +238,8 @@ static bool two_strips(const tl_gpu_spmm *s, uint64_t strips, tl_rows_way way)
     return in_pieces(s) || s->mean < LONGER || strips > 16;
 }
 
-/* The columns come in tiles, of pieces of long rows and of rows that are neither short nor long: what is often read of X
- * then stays close to a processor. */
+/* The columns are divided into tiles for pieces of long rows, and for rows that are neither short nor long,
+ * so that the part of X in use stays in the cache. */
 static uint32_t tile_log2(const tl_gpu_spmm *s, uint64_t strips)
 {
     bool wide = tl_type_size(s->type) > 4;
@@ -246,7 +249,7 @@ static uint32_t tile_log2(const tl_gpu_spmm *s, uint64_t strips)
     return 5;
 }
 
-/* More threads a row where rows, or the longest of them, are long; a piece until the device is full. */
+/* More threads per row if the rows, or the longest ones, are long; for pieces until the device is full. */
 static bool more_threads(const tl_gpu_spmm *s, const tl_rows_shape *shape, uint64_t strips)
 {
     uint64_t length = s->most / 2 > s->mean ? s->most / 2 : s->mean;
@@ -261,7 +264,8 @@ static bool more_threads(const tl_gpu_spmm *s, const tl_rows_shape *shape, uint6
     return ((shape->way == TL_IN_BUNDLES && strips <= 4 ? 32u : 64u) << shape->k_log2) < length;
 }
 
-/* Threads of a block, and rows that a team takes after each other: a block of few short rows is over before it is worth it. */
+/* Threads per block, and rows that a team computes one after the other, so that a block of short rows has
+ * enough work. */
 static void blocks_of(const tl_gpu_spmm *s, uint64_t strips, tl_rows_shape *shape)
 {
     bool narrow_chunk = strips < 32;
@@ -269,7 +273,8 @@ static void blocks_of(const tl_gpu_spmm *s, uint64_t strips, tl_rows_shape *shap
     if (shape->way == TL_BY_EIGHTS) {
         shape->block = s->mean <= SHORT ? 64 : s->mean < LONG ? 128 : 256;
         shape->turns = s->mean <= SHORTER || (!narrow_chunk && (s->mean <= SHORT || s->mean >= LONG)) ? 4 : 2;
-        while (shape->turns > 1 && (uint64_t)s->rows << shape->c_log2 < 2 * shape->turns * full(s)) shape->turns /= 2;
+        while (shape->turns > 1 && (uint64_t)s->rows << shape->c_log2 < 2 * shape->turns * full(s))
+            shape->turns /= 2;
     }
     if (s->gpu->caps.cpu) shape->block = 32;
 }
@@ -290,7 +295,7 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
     }
     shape.way = whole ? way_of(s, strips) : TL_BY_VALUES;
     if (whole && two_strips(s, strips, shape.way)) shape.strips = 2;
-    shape.c_log2 = log2_ceil(strips / shape.strips);
+    shape.c_log2 = tl_log2_up(strips / shape.strips);
     if (shape.c_log2 > most_log2) shape.c_log2 = most_log2;
     while (shape.strips > 1 && strips % (shape.strips << shape.c_log2)) shape.c_log2--;
     if (!whole && strips % (4u << shape.c_log2) == 0) shape.strips = 4;
@@ -301,7 +306,7 @@ static tl_rows_shape shape_of(const tl_gpu_spmm *s, uint64_t strips, bool whole)
 
 /* ---- one chunk */
 
-/* Strips need X, Y and their rows at multiples of 16 bytes; a cl_mem begins at one. */
+/* Strips require X, Y and their rows to be aligned to 16 bytes, as a cl_mem is. */
 static bool aligned(const tl_gpu_spmm *s, tl_dmem m, uint64_t at, uint64_t ld, uint64_t width)
 {
     bool pointer = s->gpu->driver == &tl_driver_cuda;
@@ -323,15 +328,15 @@ done:
     return status;
 }
 
-/* Of shared memory a thread: four columns, and values of each row. */
+/* Bytes of shared memory per thread: four columns, and four values of each row. */
 static uint32_t quad_bytes(const tl_gpu_spmm *s, uint32_t rows)
 {
     return 4 * ((uint32_t)s->types.idx / 8 + rows * (uint32_t)tl_type_size(s->type));
 }
 
 /* Columns from..from+cols in strips of `width` values; whole: those are 16 bytes. */
-static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols, uint32_t width,
-                                 bool whole, const tl_arg factor[4])
+static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, uint32_t from, uint32_t cols,
+                                 uint32_t width, bool whole, const tl_arg factor[4])
 {
     static const tl_kernel_id kernels[TL_ROWS_WAYS][5] = {
         [TL_BY_VALUES] = {[1] = TL_K_VALUES_1, [4] = TL_K_VALUES_4},
@@ -346,28 +351,57 @@ static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, 
     tl_dmem piece = r->twins && !bundles ? (tl_dmem){0, 0} : r->piece;
     uint64_t count = piece.handle ? r->pieces : (uint64_t)s->rows;
     uint32_t teams = shape.block >> (shape.c_log2 + shape.k_log2), tile = shape.strips << shape.c_log2;
-    uint64_t each = (uint64_t)teams * shape.turns, tile_blocks = (count + each - 1) / each, tiles = (cols / width + tile - 1) / tile;
-    if (tile_blocks * tiles > BLOCKS_MAX) {         /* half of the columns, then the others */
+    uint64_t each = (uint64_t)teams * shape.turns, tile_blocks = (count + each - 1) / each,
+             tiles = (cols / width + tile - 1) / tile;
+    if (tile_blocks * tiles > BLOCKS_MAX) {         /* two launches, each for half of the columns */
         uint32_t half = cols / width / 2 * width;
         TRY(some_columns(b, s, k, from, half, width, whole, factor));
         TRY(some_columns(b, s, k, from + half, cols - half, width, whole, factor));
         goto done;
     }
     tl_kernel_id id = kernels[shape.way][shape.strips];
-    uint32_t shared = staged && s->gpu->caps.warp ? shape.block * quad_bytes(s, bundles ? TL_TWIN_MOST : 1) : 0;
-    const tl_arg args[] = {
-        TL_U32(count), TL_MEM(piece), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_U64(s->nnz),
-        TL_MEM(k->x), TL_U64((k->x_at + from) / width), TL_U32(k->x_ld * tl_type_size(s->type)),
-        TL_MEM(k->y), TL_U64((k->y_at + from) / width), TL_U64(k->y_ld / width),
-        TL_U32(cols / width), TL_U32(shape.c_log2), TL_U32(shape.k_log2), TL_U32(tile_blocks), TL_U32(shape.turns), TL_MEM(r->sums[k->lane]),
-        factor[0], factor[1], factor[2], factor[3]};
+    uint32_t shared =
+        staged && s->gpu->caps.warp ? shape.block * quad_bytes(s, bundles ? TL_TWIN_MOST : 1) : 0;
+    const tl_arg args[] = {TL_U32(count),
+                           TL_MEM(piece),
+                           TL_MEM(s->ptr),
+                           TL_MEM(s->col),
+                           TL_MEM(s->val),
+                           TL_U64(s->nnz),
+                           TL_MEM(k->x),
+                           TL_U64((k->x_at + from) / width),
+                           TL_U32(k->x_ld * tl_type_size(s->type)),
+                           TL_MEM(k->y),
+                           TL_U64((k->y_at + from) / width),
+                           TL_U64(k->y_ld / width),
+                           TL_U32(cols / width),
+                           TL_U32(shape.c_log2),
+                           TL_U32(shape.k_log2),
+                           TL_U32(tile_blocks),
+                           TL_U32(shape.turns),
+                           TL_MEM(r->sums[k->lane]),
+                           factor[0],
+                           factor[1],
+                           factor[2],
+                           factor[3]};
     TRY(launch(b, s, id, tile_blocks * tiles, shape.block, shared, k->lane, args, TL_COUNT(args)));
     if (r->joined) {
-        uint32_t c_log2 = log2_ceil(cols), most = s->gpu->caps.cpu ? 3 : 5, threads = s->gpu->caps.cpu ? 32 : 256;
+        uint32_t c_log2 = tl_log2_up(cols), most = s->gpu->caps.cpu ? 3 : 5,
+                 threads = s->gpu->caps.cpu ? 32 : 256;
         if (c_log2 > most) c_log2 = most;
         uint64_t join_tiles = ((uint64_t)cols + (1u << c_log2) - 1) >> c_log2;
-        const tl_arg join[] = {TL_MEM(r->join), TL_MEM(r->sums[k->lane]), TL_U32(cols), TL_MEM(k->y), TL_U64(k->y_at + from),
-                               TL_U64(k->y_ld), TL_U32(c_log2), TL_U32(r->joined), factor[0], factor[1], factor[2], factor[3]};
+        const tl_arg join[] = {TL_MEM(r->join),
+                               TL_MEM(r->sums[k->lane]),
+                               TL_U32(cols),
+                               TL_MEM(k->y),
+                               TL_U64(k->y_at + from),
+                               TL_U64(k->y_ld),
+                               TL_U32(c_log2),
+                               TL_U32(r->joined),
+                               factor[0],
+                               factor[1],
+                               factor[2],
+                               factor[3]};
         TRY(launch(b, s, TL_K_JOIN, r->joined * join_tiles, threads, 0, k->lane, join, TL_COUNT(join)));
     }
 done:
@@ -376,8 +410,9 @@ done:
 
 tulle_status tl_rows_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *k, tl_c64 alpha, tl_c64 beta)
 {
-    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2, TL_K_EIGHTS_1, TL_K_EIGHTS_2,
-                                       TL_K_TWINS_1, TL_K_TWINS_2, TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
+    static const tl_kernel_id ids[] = {TL_K_STRIPS_1, TL_K_STRIPS_2, TL_K_STAGED_1, TL_K_STAGED_2,
+                                       TL_K_EIGHTS_1, TL_K_EIGHTS_2, TL_K_TWINS_1,  TL_K_TWINS_2,
+                                       TL_K_VALUES_1, TL_K_VALUES_4, TL_K_JOIN};
     tulle_status status = TULLE_OK;
     uint32_t width = (uint32_t)(16 / tl_type_size(s->type));
     const tl_arg factor[4] = {TL_F64(alpha.re), TL_F64(alpha.im), TL_F64(beta.re), TL_F64(beta.im)};

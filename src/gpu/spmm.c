@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * spmm.c - sparse times dense on a device: A is brought there, looked at once, and multiplied as often as wanted.  Where there
- * is no room for it, it stays on the host and bands.c takes over.
+ * spmm.c - SpMM on a device: A is copied to the device and analyzed once, and multiplied any number of
+ * times.  If A does not fit on the device, it stays on the host, and bands.c is used.
  *
- * Memory: A where it came from the host (or where its arrays are not aligned to 16 bytes, which the kernels want), until it is
- * in ELLPACK-R; the values of a plan's A in any case; what rows.c, ellr.c or tf32.c make of it.  New values of an A in ELLPACK-R
- * take A in CSR once more, for as long as they are put there. */
+ * Memory: A, if it is on the host (or if its arrays are not aligned to 16 bytes, which the kernels require),
+ * until it is converted to ELLPACK-R; the values of A for a plan, in any case; the data structures of
+ * rows.c, ellr.c or tf32.c.  Setting new values of an A in ELLPACK-R temporarily takes the memory of A in
+ * CSR again. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 enum { ARRAYS = 3, VALUES = 2 };       /* row_ptr, col_idx, values */
 
-/* At multiples of 16 bytes; where they lie already, or are copied there, there is nothing to send. */
-tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first, tl_parcel parcels[ARRAYS])
+/* Aligned to 16 bytes; arrays that are already on the device are used or copied there, and need no
+ * transfer. */
+tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t first,
+                         tl_parcel parcels[ARRAYS])
 {
     tulle_status status = TULLE_OK;
     const void *from[ARRAYS] = {A->row_ptr, A->col_idx, A->values};
     const int64_t count[ARRAYS] = {A->rows + 1, A->nnz, A->nnz};
-    const size_t size[ARRAYS] = {tl_index_size(A->ptr_type), tl_index_size(A->idx_type), tl_type_size(A->val_type)};
+    const size_t size[ARRAYS] = {tl_index_size(A->ptr_type), tl_index_size(A->idx_type),
+                                 tl_type_size(A->val_type)};
     tl_dmem *to[ARRAYS] = {&s->ptr, &s->col, &s->val};
     const uint64_t before = tl_dmem_held(s->gpu);
     for (int i = 0; i < ARRAYS; i++) {
@@ -32,7 +36,8 @@ tulle_status tl_spmm_ask(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A, int64_t
         }
         TRY(tl_dmem_alloc(b, s->gpu, bytes, "A on the device", &s->own[i]));
         *to[i] = s->own[i];
-        if (A->place == TULLE_HOST) parcels[i] = (tl_parcel){s->own[i], from[i], count[i], size[i], i == 0 ? first : 0, 0};
+        if (A->place == TULLE_HOST)
+            parcels[i] = (tl_parcel){s->own[i], from[i], count[i], size[i], i == 0 ? first : 0, 0};
         else if (bytes) TRY(s->gpu->driver->copy(b, s->gpu->device, s->own[i], there, bytes));
     }
     s->taken = tl_dmem_held(s->gpu) - before;
@@ -61,8 +66,9 @@ static tl_rows_shape forced_shape(void)
     const char *text = tl_env("TULLE_SPMM_SHAPE");
     const char *format = "%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32 ",%" SCNu32;
     if (!text || sscanf(text, format, &f.c_log2, &f.k_log2, &f.strips, &f.block, &way, &f.turns) != 6
-        || f.c_log2 + f.k_log2 > 5 || f.strips < 1 || f.strips > 2 || way < TL_BY_STRIPS || way > TL_BY_EIGHTS || f.block < 32
-        || f.block > 256 || (f.block & (f.block - 1)) || f.turns < 1 || f.turns > 64 || (f.turns & (f.turns - 1)))
+        || f.c_log2 + f.k_log2 > 5 || f.strips < 1 || f.strips > 2 || way < TL_BY_STRIPS || way > TL_BY_EIGHTS
+        || f.block < 32 || f.block > 256 || (f.block & (f.block - 1)) || f.turns < 1 || f.turns > 64
+        || (f.turns & (f.turns - 1)))
         f.block = 0;
     f.way = (tl_rows_way)way;
     return f;
@@ -72,12 +78,15 @@ bool tl_spmm_shape_wrong(char *why, size_t bytes)
 {
     const char *text = tl_env("TULLE_SPMM_SHAPE");
     if (!text || forced_shape().block) return false;
-    snprintf(why, bytes, "the variable TULLE_SPMM_SHAPE is \"%.60s\"; it takes six numbers, c_log2,k_log2,strips,block,way,turns, "
-             "such as 2,0,1,64,1,1", text);
+    snprintf(why, bytes,
+             "the variable TULLE_SPMM_SHAPE is \"%.60s\"; it takes six numbers, "
+             "c_log2,k_log2,strips,block,way,turns, "
+             "such as 2,0,1,64,1,1",
+             text);
     return true;
 }
 
-/* A column of X and one of Y, which ELLPACK-R and blocks must leave room for. */
+/* Bytes of a column of X and one of Y, which ELLPACK-R and blocks must leave free. */
 static uint64_t column_bytes(const tulle_csr *A)
 {
     return ((uint64_t)A->rows + (uint64_t)A->cols) * tl_type_size(A->val_type) + 2 * TL_ALIGN;
@@ -90,7 +99,7 @@ uint64_t tl_spmm_room(const tl_gpu_spmm *s, double need)
     return need < (double)(once / 16) ? once / 2 : tl_dmem_left(s->gpu) / 2;
 }
 
-/* What the pool gave for CSR goes back, in queue order. */
+/* Frees the CSR arrays that were allocated from the pool, in queue order. */
 static void drop_csr(tl_gpu_spmm *s)
 {
     tl_rows_done(s);
@@ -102,7 +111,8 @@ static void drop_csr(tl_gpu_spmm *s)
     s->taken = 0;
 }
 
-tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first, tulle_stats *stats)
+tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request *request, int64_t first,
+                           tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A;
@@ -114,8 +124,9 @@ tulle_status tl_spmm_ready(tl_base *b, tl_gpu_spmm *s, const tl_gpu_spmm_request
     start = tl_gpu_now(s->gpu);
     s->taken = tl_dmem_held(s->gpu) - before + column_bytes(A);
     if (request->ellr)
-        TRY(tl_ellr_make(b, s, (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
-    if (s->ellr.val.handle) drop_csr(s);                /* nobody reads it again */
+        TRY(tl_ellr_make(b, s,
+                         (tl_ellr_shape){request->ellr_threads, request->ellr_columns, request->ellr_block}));
+    if (s->ellr.val.handle) drop_csr(s);                /* not needed any more */
     else TRY(tl_rows_make(b, s));
     if (request->allow_tf32 && !request->ellr) TRY(tl_tf32_make(b, s));
     if (!s->gpu->foreign) TRY(s->gpu->driver->wait(b, s->gpu->device));
@@ -132,25 +143,29 @@ void tl_spmm_leave(tl_gpu_spmm *s)
     tl_tf32_done(s);
 }
 
-tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out, tulle_stats *stats)
+tulle_status tl_gpu_spmm_make(tl_base *b, tl_gpu *gpu, const tl_gpu_spmm_request *request, tl_gpu_spmm **out,
+                              tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     const tulle_csr *A = request->A;
     tl_gpu_spmm *s = NULL;
     *out = NULL;
     if (A->rows >= UINT32_MAX)
-        return tl_fail(b, TULLE_EOVERFLOW, "%" PRId64 " rows of A: a device takes at most %" PRIu32, A->rows, UINT32_MAX - 1);
+        return tl_fail(b, TULLE_EOVERFLOW, "%" PRId64 " rows of A: a device takes at most %" PRIu32, A->rows,
+                       UINT32_MAX - 1);
     TRY(tl_calloc(b, &s, 1, sizeof *s, "A made ready"));
     *s = (tl_gpu_spmm){.gpu = gpu, .rows = A->rows, .cols = A->cols, .nnz = A->nnz, .type = A->val_type,
                        .limit = request->memory_limit, .forced = forced_shape(), .keeps = request->keep};
-    s->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 ? 64 : 32, .idx = A->idx_type == TULLE_I64 ? 64 : 32, .key = 32,
+    s->types = (tl_types){.ptr = A->ptr_type == TULLE_I64 ? 64 : 32,
+                          .idx = A->idx_type == TULLE_I64 ? 64 : 32,
+                          .key = 32,
                           .val = (int)A->val_type};
     tl_gpu_retain(gpu);
     bool in_bands = tl_bands_needed(b, s, A);
     if (!in_bands) {
         status = tl_spmm_ready(b, s, request, 0, stats);
         in_bands = status == TULLE_ENOMEM && A->place == TULLE_HOST;
-        if (in_bands) {                 /* less was free than was thought */
+        if (in_bands) {                 /* less memory was free than expected */
             tl_trace(b, "sparse times dense: %s", b->error);
             b->error[0] = 0;
             tl_spmm_leave(s);
@@ -164,7 +179,7 @@ done:
     return status;
 }
 
-/* ---- other values */
+/* ---- new values */
 
 static tulle_status values_to_csr(tl_base *b, tl_gpu_spmm *s, const tulle_csr *A)
 {
@@ -215,15 +230,17 @@ tulle_status tl_spmm_chunk(tl_base *b, tl_gpu_spmm *s, const tl_chunk *chunk, tl
     return s->ellr.val.handle ? tl_ellr_run(b, s, chunk, alpha, beta) : tl_rows_run(b, s, chunk, alpha, beta);
 }
 
-tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta, tulle_dense *Y,
-                             tulle_stats *stats)
+tulle_status tl_gpu_spmm_run(tl_base *b, tl_gpu_spmm *s, tl_c64 alpha, const tulle_dense *X, tl_c64 beta,
+                             tulle_dense *Y, tulle_stats *stats)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = s->gpu->driver;
     uint64_t waits = d->waits(s->gpu->device), line = (uint64_t)X->ld * tl_type_size(s->type);
     if (X->place == TULLE_DEVICE && X->order == TULLE_BY_ROWS && line > UINT32_MAX) {
-        status = tl_fail(b, TULLE_EOVERFLOW, "from one row of X to the next are %" PRIu64 " bytes: a device takes at most %" PRIu32,
-                         line, UINT32_MAX);
+        status =
+            tl_fail(b, TULLE_EOVERFLOW,
+                    "from one row of X to the next are %" PRIu64 " bytes: a device takes at most %" PRIu32,
+                    line, UINT32_MAX);
         goto done;
     }
     s->tf32.used = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * tf32.c - sparse times dense in float where the caller allows TF32: A in blocks of 8x8 for tensor cores (kernels/tf32.cl),
- * beside CSR, and when that is worth it.
+ * tf32.c - SpMM in float if the caller allows TF32: A in blocks of 8x8 for tensor cores (kernels/tf32.cl), in
+ * addition to CSR; and the decision when to use them.
  *
- * Device memory: 268 bytes and 8 columns for every block, 4 bytes for every 8 rows.  Blocks are counted
- * first, so what they would take is known beforehand. */
+ * Device memory: 268 bytes and 8 columns per block, 4 bytes per 8 rows.  Blocks are counted first, so their
+ * memory is known in advance. */
 #include "gpu/spmm.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,15 +13,16 @@
 enum {
     ROWS = 8, BLOCK_VALUES = 64,                /* as in kernels/tf32.cl                                    */
     WARP = 32, WARPS = 8, SEATS_MOST = 8,
-    LEAST_ARCH = 80,                            /* tensor cores that know TF32                              */
-    LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows: longer ones would take too long  */
-    NARROW = 16, WIDE = 64,                     /* columns: what is not worth it for WIDE never is          */
-    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 240,  /* percent: bytes of the CSR kernels against those of these */
-    SEAT_ROUNDS = 2,                            /* times that a warp should go through its loop at least    */
-    LONG_LEAST = 32,                            /* blocks: all warps of a thread block take longer windows  */
-    LONGEST_FREE = 512,                         /* blocks of a window that are never too many               */
-    LONGEST_SHARE = 8,                          /* times a warp's share of all blocks                       */
-    WARPS_PROCESSOR = 24                        /* that run at once, about                                  */
+    LEAST_ARCH = 80,                            /* tensor cores that support TF32                           */
+    LONGEST_ROW = 1 << 14,                      /* a thread merges 8 rows; longer ones would take too long */
+    NARROW = 16, WIDE = 64,                     /* columns; not worth it for WIDE: never                    */
+    WORTH_NARROW = 160, WORTH = 130, WORTH_WIDE = 240,  /* percent: bytes read by the CSR kernels to those
+                                                         * read by these */
+    SEAT_ROUNDS = 2,                            /* iterations of a warp, at least                           */
+    LONG_LEAST = 32,                            /* blocks; longer windows get all warps of a block          */
+    LONGEST_FREE = 512,                         /* blocks of a window that are always allowed               */
+    LONGEST_SHARE = 8,                          /* times a warp's share: blocks of a window                 */
+    WARPS_PROCESSOR = 24                        /* resident warps per multiprocessor, about                 */
 };
 
 static const tl_kernel_id kernels[] = {TL_K_TF32_1, TL_K_TF32_2, TL_K_TF32_4, TL_K_TF32_8};
@@ -29,7 +30,7 @@ static const uint32_t at_once[] = {4, 4, 2, 1}; /* blocks, as in kernels/tf32.cl
 
 typedef enum wish { NEVER, MAYBE, FORCED } wish;
 
-/* TULLE_SPMM_TF32=on: on any device, whether worth it or not; off: never.  For tests and measurements. */
+/* TULLE_SPMM_TF32=on: always, on any device; off: never.  For tests and measurements. */
 static wish wish_of(const tl_gpu_spmm *s)
 {
     const char *text = tl_env("TULLE_SPMM_TF32");
@@ -39,32 +40,38 @@ static wish wish_of(const tl_gpu_spmm *s)
            && atoi(s->gpu->caps.arch + 3) >= LEAST_ARCH ? MAYBE : NEVER;
 }
 
-static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads, int lane,
-                           const tl_arg *args, int count)
+static tulle_status launch(tl_base *b, tl_gpu_spmm *s, tl_kernel_id id, uint64_t blocks, uint32_t threads,
+                           int lane, const tl_arg *args, int count)
 {
-    tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX, .threads = threads, .lane = lane, .count = count,
+    tl_launch l = {.blocks = blocks < INT32_MAX ? blocks : INT32_MAX,
+                   .threads = threads,
+                   .lane = lane,
+                   .count = count,
                    .args = args};
     return s->gpu->driver->launch(b, s->gpu->device, tl_gpu_kernel(s->gpu, s->types, id), &l);
 }
 
 /* ---- is it worth it?
  *
- * By bytes that come to a processor, those of A twice: they come from memory, X mostly from a cache that is about twice as
- * fast.  CSR: for each entry its value, and for each entry of a bundle of rows with the same columns its column and a row of X.
- * Blocks: for each column of a window 8 values, the column, a byte, a row of X.  With n columns of X and e entries for each
- * column of a window that is 2 * (4 + 4 / bundle) + 4n / bundle against (2 * 37 + 4n) / e for an entry.  How much more the first must be was measured on
- * an H200: at 32 columns blocks win from 1.3 times on, tiles of 8 columns waste most of a fragment, and beyond WIDE columns X goes
- * past the blocks a second time. */
+ * The model counts the bytes read by the kernels.  Those of A count twice, since they come from memory,
+ * while X comes mostly from a cache that is about twice as fast.  CSR: a value per entry, and for each entry
+ * of a bundle of rows with the same columns a column index and a row of X.  Blocks: for each column of a
+ * window 8 values, the column index, a byte and a row of X.  With n columns of X and e entries per column of
+ * a window, that is 2 * (4 + 4 / bundle) + 4n / bundle for CSR against (2 * 37 + 4n) / e for blocks, per
+ * entry.  The ratio from which blocks are faster was measured on an H200: 1.3 at 32 columns; more for tiles
+ * of 8 columns, which waste most of a fragment, and beyond WIDE columns, where the blocks are read more than
+ * once. */
 static bool worth_it(const tl_gpu_spmm *s, uint64_t cols)
 {
     const tl_row_pieces *r = &s->pieces;
-    const double line = 4.0 * (double)cols, bundle = r->twins && r->pieces ? (double)s->rows / (double)r->pieces : 1.0;
+    const double line = 4.0 * (double)cols,
+                 bundle = r->twins && r->pieces ? (double)s->rows / (double)r->pieces : 1.0;
     const double entries = (double)s->nnz / (double)(s->tf32.columns ? s->tf32.columns : 1);
     const double percent = cols < NARROW ? WORTH_NARROW : cols <= WIDE ? WORTH : WORTH_WIDE;
     return 100.0 * (8.0 + (8.0 + line) / bundle) >= percent * (74.0 + line) / entries;
 }
 
-/* The warps of one thread block go through a long window: that should not take much longer than all of A. */
+/* Would the longest window, computed by the warps of one thread block, take much longer than all of A? */
 static bool too_long(const tl_gpu_spmm *s)
 {
     const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR;
@@ -78,7 +85,8 @@ bool tl_tf32_takes(const tl_gpu_spmm *s, uint32_t cols)
 
 /* ---- A in blocks */
 
-/* More blocks than this make a window long: as many as an average one would have if its rows shared nothing. */
+/* A window with more blocks than this is long: as many as an average window would have if its rows shared no
+ * columns. */
 static uint32_t many_of(const tl_gpu_spmm *s)
 {
     const uint64_t mean = (uint64_t)s->nnz / s->tf32.windows / ROWS;
@@ -90,7 +98,7 @@ static uint32_t window_threads(const tl_gpu_spmm *s)
     return s->gpu->caps.cpu ? 32 : 64;
 }
 
-/* How many blocks, of each window those before it in its group, and of each group. */
+/* Counts the blocks: for each window those before it in its group, and for each group. */
 static tulle_status count(tl_base *b, tl_gpu_spmm *s, tl_dmem *sums)
 {
     enum { TOTALS = 4 };
@@ -105,8 +113,8 @@ static tulle_status count(tl_base *b, tl_gpu_spmm *s, tl_dmem *sums)
     TRY(tl_dmem_alloc(b, s->gpu, (t->windows + 1) * 4, "blocks of windows", &t->at));
     TRY(tl_dmem_alloc(b, s->gpu, groups * 4, "numbers of blocks", sums));
     TRY(d->fill(b, s->gpu->device, totals, 0, TOTALS * 8));
-    const tl_arg args[] = {TL_U32(s->rows), TL_U32(t->many), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at), TL_MEM(*sums),
-                           TL_MEM(totals)};
+    const tl_arg args[] = {TL_U32(s->rows), TL_U32(t->many), TL_MEM(s->ptr), TL_MEM(s->col),
+                           TL_MEM(t->at),   TL_MEM(*sums),   TL_MEM(totals)};
     TRY(launch(b, s, TL_K_TF32_COUNT, groups, threads, 0, args, TL_COUNT(args)));
     TRY(d->download(b, s->gpu->device, s->gpu->note, totals, TOTALS * 8));
     TRY(d->wait(b, s->gpu->device));
@@ -124,33 +132,38 @@ tulle_status tl_tf32_fill(tl_base *b, tl_gpu_spmm *s)
 {
     const tl_tf32 *t = &s->tf32;
     const uint32_t threads = s->gpu->caps.cpu ? 32 : 256;
-    const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val), TL_MEM(t->col),
-                           TL_MEM(t->window), TL_MEM(t->val), TL_MEM(t->has)};
-    return launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + threads - 1) / threads, threads, 0, fill, TL_COUNT(fill));
+    const tl_arg fill[] = {TL_U32(s->rows), TL_U64(t->blocks), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(s->val),
+                           TL_MEM(t->col),  TL_MEM(t->window), TL_MEM(t->val), TL_MEM(t->has)};
+    return launch(b, s, TL_K_TF32_FILL, (t->blocks * ROWS + threads - 1) / threads, threads, 0, fill,
+                  TL_COUNT(fill));
 }
 
 static tulle_status build(tl_base *b, tl_gpu_spmm *s, tl_dmem sums)
 {
     tulle_status status = TULLE_OK;
     tl_tf32 *t = &s->tf32;
-    const tl_kernel_id ids[] = {TL_K_TF32_COLUMNS, TL_K_TF32_FILL, TL_K_TF32_1, TL_K_TF32_2, TL_K_TF32_4, TL_K_TF32_8};
+    const tl_kernel_id ids[] = {TL_K_TF32_COLUMNS, TL_K_TF32_FILL, TL_K_TF32_1,
+                                TL_K_TF32_2,       TL_K_TF32_4,    TL_K_TF32_8};
     const uint32_t threads = window_threads(s);
     TRY(tl_gpu_need(b, s->gpu, s->types, ids, TL_COUNT(ids)));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * 4, "windows of blocks", &t->window));
     TRY(tl_dmem_alloc(b, s->gpu, (t->longs + 1) * 4, "long windows", &t->list));
     TRY(s->gpu->driver->fill(b, s->gpu->device, t->list, 0, (t->longs + 1) * 4));
-    TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS * (uint64_t)(s->types.idx / 8), "columns of blocks", &t->col));
+    TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS * (uint64_t)(s->types.idx / 8), "columns of blocks",
+                      &t->col));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * ROWS, "entries of blocks", &t->has));
     TRY(tl_dmem_alloc(b, s->gpu, t->blocks * BLOCK_VALUES * 4, "values of blocks", &t->val));
-    const tl_arg columns[] = {TL_U32(s->rows), TL_U32(t->many), TL_U32(t->longs), TL_MEM(s->ptr), TL_MEM(s->col), TL_MEM(t->at),
-                              TL_MEM(sums), TL_MEM(t->col), TL_MEM(t->window), TL_MEM(t->list)};
-    TRY(launch(b, s, TL_K_TF32_COLUMNS, (t->windows + threads - 1) / threads, threads, 0, columns, TL_COUNT(columns)));
+    const tl_arg columns[] = {TL_U32(s->rows),   TL_U32(t->many), TL_U32(t->longs), TL_MEM(s->ptr),
+                              TL_MEM(s->col),    TL_MEM(t->at),   TL_MEM(sums),     TL_MEM(t->col),
+                              TL_MEM(t->window), TL_MEM(t->list)};
+    TRY(launch(b, s, TL_K_TF32_COLUMNS, (t->windows + threads - 1) / threads, threads, 0, columns,
+               TL_COUNT(columns)));
     TRY(tl_tf32_fill(b, s));
 done:
     return status;
 }
 
-/* False, and a sentence, where blocks are not made. */
+/* Are blocks to be made?  If not, the reason is traced. */
 static bool chosen(tl_base *b, const tl_gpu_spmm *s)
 {
     const tl_tf32 *t = &s->tf32;
@@ -158,13 +171,18 @@ static bool chosen(tl_base *b, const tl_gpu_spmm *s)
     const double entries = (double)s->nnz / (double)(t->columns ? t->columns : 1);
     if (t->blocks == 0) return false;
     if (t->blocks > UINT32_MAX || t->bytes > has)
-        tl_trace(b, "spmm: no TF32: %" PRIu64 " blocks would take %" PRIu64 " bytes of device memory, %" PRIu64 " %s", t->blocks,
-                 t->bytes, has, s->limit ? "are allowed" : "can be had");
+        tl_trace(b,
+                 "spmm: no TF32: %" PRIu64 " blocks would take %" PRIu64 " bytes of device memory, %" PRIu64
+                 " %s",
+                 t->blocks, t->bytes, has, s->limit ? "are allowed" : "can be had");
     else if (!t->forced && too_long(s))
-        tl_trace(b, "spmm: no TF32: %" PRIu64 " of %" PRIu64 " blocks are in one window of rows", t->longest, t->blocks);
+        tl_trace(b, "spmm: no TF32: %" PRIu64 " of %" PRIu64 " blocks are in one window of rows", t->longest,
+                 t->blocks);
     else if (!t->forced && !worth_it(s, WIDE))
-        tl_trace(b, "spmm: no TF32: 8 rows share too little: %.2f entries for each of their columns, %.0f%% of %" PRIu64
-                 " blocks of 8x8", entries, 100.0 * (double)s->nnz / (double)(t->blocks * BLOCK_VALUES), t->blocks);
+        tl_trace(b,
+                 "spmm: no TF32: 8 rows share too little: %.2f entries for each of their columns, %.0f%% of "
+                 "%" PRIu64 " blocks of 8x8",
+                 entries, 100.0 * (double)s->nnz / (double)(t->blocks * BLOCK_VALUES), t->blocks);
     else
         return true;
     return false;
@@ -179,8 +197,9 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     *t = (tl_tf32){.windows = ((uint64_t)s->rows + ROWS - 1) / ROWS, .forced = wanted == FORCED};
     if (s->type != TULLE_F32 || s->nnz == 0) return TULLE_OK;
     if (wanted == NEVER) {
-        tl_trace(b, "spmm: no TF32: %s", tl_env("TULLE_SPMM_TF32") ? "TULLE_SPMM_TF32 says so"
-                                                                   : "it needs tensor cores, through CUDA (sm_80)");
+        tl_trace(b, "spmm: no TF32: %s",
+                 tl_env("TULLE_SPMM_TF32") ? "TULLE_SPMM_TF32 says so"
+                                           : "it needs tensor cores, through CUDA (sm_80)");
         return TULLE_OK;
     }
     if (!t->forced && s->most > LONGEST_ROW) {
@@ -189,7 +208,8 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     }
     t->many = many_of(s);
     status = count(b, s, &sums);
-    t->bytes = t->blocks * (BLOCK_VALUES * 4 + ROWS + 4 + ROWS * (uint64_t)(s->types.idx / 8)) + (t->windows + 1) * 4;
+    t->bytes = t->blocks * (BLOCK_VALUES * 4 + ROWS + 4 + ROWS * (uint64_t)(s->types.idx / 8))
+               + (t->windows + 1) * 4;
     if (status == TULLE_OK && chosen(b, s)) status = build(b, s, sums);
     if (status == TULLE_ENOMEM) {
         tl_trace(b, "spmm: no TF32: %s", b->error);
@@ -198,8 +218,11 @@ tulle_status tl_tf32_make(tl_base *b, tl_gpu_spmm *s)
     }
     if (status != TULLE_OK || !t->val.handle) tl_tf32_done(s);
     else
-        tl_trace(b, "spmm: TF32 in %" PRIu64 " blocks of 8x8, %.0f%% full, %.2f entries for each column of 8 rows, at most %" PRIu64
-                 " blocks for these, %" PRIu64 " bytes", t->blocks, 100.0 * (double)s->nnz / (double)(t->blocks * BLOCK_VALUES),
+        tl_trace(b,
+                 "spmm: TF32 in %" PRIu64
+                 " blocks of 8x8, %.0f%% full, %.2f entries for each column of 8 rows, at most %" PRIu64
+                 " blocks for these, %" PRIu64 " bytes",
+                 t->blocks, 100.0 * (double)s->nnz / (double)(t->blocks * BLOCK_VALUES),
                  (double)s->nnz / (double)t->columns, t->longest, t->bytes);
     tl_dmem_free(s->gpu, sums);
     return status;
@@ -215,23 +238,28 @@ void tl_tf32_done(tl_gpu_spmm *s)
 
 /* ---- Y = alpha*A*X + beta*Y */
 
-/* Which kernel: the narrowest that takes all columns at once; of many, 64 at once unless the last would be half empty. */
+/* The kernel: the narrowest that computes all columns at once; for many columns 64 at once, unless the last
+ * tile would be half empty. */
 static int kernel_of(uint32_t cols)
 {
     int k = 0;
     while (k < TL_COUNT(kernels) - 1 && (ROWS << k) < (int64_t)cols) k++;
-    return k == TL_COUNT(kernels) - 1 && (cols - 1) % (uint32_t)(ROWS << k) < (uint32_t)(ROWS << k) / 2 ? k - 1 : k;
+    return k == TL_COUNT(kernels) - 1 && (cols - 1) % (uint32_t)(ROWS << k) < (uint32_t)(ROWS << k) / 2
+               ? k - 1
+               : k;
 }
 
-/* More than one warp for every window where windows are too few to fill the device, and long enough. */
+/* Several warps per window, if there are too few windows to fill the device, and they are long enough. */
 static uint32_t seats_of(const tl_gpu_spmm *s, uint64_t works, uint32_t u)
 {
     const char *text = tl_env("TULLE_SPMM_TF32_WARPS");
     const uint32_t forced = text ? (uint32_t)atoi(text) : 0;
-    const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR, mean = s->tf32.blocks / s->tf32.windows;
+    const uint64_t warps = (uint64_t)s->gpu->caps.processors * WARPS_PROCESSOR,
+                   mean = s->tf32.blocks / s->tf32.windows;
     uint32_t seats = 1;
     if (forced >= 1 && forced <= SEATS_MOST) return forced;
-    while (2 * seats <= SEATS_MOST && works * seats < warps && mean >= 2 * (uint64_t)seats * u * SEAT_ROUNDS) seats *= 2;
+    while (2 * seats <= SEATS_MOST && works * seats < warps && mean >= 2 * (uint64_t)seats * u * SEAT_ROUNDS)
+        seats *= 2;
     return seats;
 }
 
@@ -242,23 +270,28 @@ static bool aligned(const tl_gpu *gpu, tl_dmem mem, uint64_t at, uint64_t ld, ui
 }
 
 /* Columns from..from+cols of a chunk. */
-static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, uint32_t from, uint32_t cols, int k, double alpha,
-                                 double beta)
+static tulle_status some_columns(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, uint32_t from, uint32_t cols,
+                                 int k, double alpha, double beta)
 {
     const tl_tf32 *t = &s->tf32;
     const uint64_t x_at = c->x_at + from, y_at = c->y_at + from, bytes = k < 2 ? 4u << k : 16;
-    const uint32_t tile = (uint32_t)ROWS << k, tiles = (cols - 1) / tile + 1, works = (uint32_t)(t->windows * tiles);
-    const uint32_t seats = seats_of(s, works, at_once[k]), warps = seats > 1 ? seats : s->gpu->caps.warp ? WARPS : 1;
-    const bool wide = aligned(s->gpu, c->x, x_at, c->x_ld, bytes) && aligned(s->gpu, c->y, y_at, c->y_ld, bytes);
+    const uint32_t tile = (uint32_t)ROWS << k, tiles = (cols - 1) / tile + 1,
+                   works = (uint32_t)(t->windows * tiles);
+    const uint32_t seats = seats_of(s, works, at_once[k]), warps = seats > 1           ? seats
+                                                                   : s->gpu->caps.warp ? WARPS
+                                                                                       : 1;
+    const bool wide =
+        aligned(s->gpu, c->x, x_at, c->x_ld, bytes) && aligned(s->gpu, c->y, y_at, c->y_ld, bytes);
     const uint32_t longs = seats > 1 ? 0 : (uint32_t)t->longs;
     const uint64_t blocks = (uint64_t)longs * tiles + (seats > 1 ? works : (works - 1) / warps + 1);
-    const tl_arg args[] = {TL_U32(s->rows), TL_U32(seats), TL_U32(cols), TL_U32(tiles), TL_U32(works), TL_U32(wide), TL_U32(t->many),
-                           TL_U32(longs), TL_MEM(t->list), TL_MEM(t->at), TL_MEM(t->col), TL_MEM(t->val), TL_MEM(t->has),
-                           TL_MEM(c->x), TL_U64(x_at), TL_U32(c->x_ld * 4), TL_MEM(c->y), TL_U64(y_at),
-                           TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
+    const tl_arg args[] = {
+        TL_U32(s->rows), TL_U32(seats), TL_U32(cols),    TL_U32(tiles),       TL_U32(works),  TL_U32(wide),
+        TL_U32(t->many), TL_U32(longs), TL_MEM(t->list), TL_MEM(t->at),       TL_MEM(t->col), TL_MEM(t->val),
+        TL_MEM(t->has),  TL_MEM(c->x),  TL_U64(x_at),    TL_U32(c->x_ld * 4), TL_MEM(c->y),   TL_U64(y_at),
+        TL_U64(c->y_ld), TL_F64(alpha), TL_F64(beta)};
     if (t->told != c->cols && from == 0)
-        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows, %u for %u long windows", c->cols, tile, seats,
-                 seats == 1 ? "" : "s", warps, longs);
+        tl_trace(b, "spmm: TF32 for %u columns, %u at a time, %u warp%s for 8 rows, %u for %u long windows",
+                 c->cols, tile, seats, seats == 1 ? "" : "s", warps, longs);
     return launch(b, s, kernels[k], blocks, warps * WARP, c->lane, args, TL_COUNT(args));
 }
 
@@ -266,9 +299,11 @@ tulle_status tl_tf32_run(tl_base *b, tl_gpu_spmm *s, const tl_chunk *c, double a
 {
     tulle_status status = TULLE_OK;
     const int k = kernel_of(c->cols);
-    const uint64_t once = (uint64_t)(INT32_MAX / 2) / s->tf32.windows * (uint64_t)(ROWS << k);    /* columns of one launch */
+    const uint64_t once =
+        (uint64_t)(INT32_MAX / 2) / s->tf32.windows * (uint64_t)(ROWS << k); /* columns of one launch */
     for (uint64_t from = 0; from < c->cols; from += once)
-        TRY(some_columns(b, s, c, (uint32_t)from, (uint32_t)(c->cols - from < once ? c->cols - from : once), k, alpha, beta));
+        TRY(some_columns(b, s, c, (uint32_t)from, (uint32_t)(c->cols - from < once ? c->cols - from : once),
+                         k, alpha, beta));
     s->tf32.told = c->cols;
     s->tf32.used = true;
 done:

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * trial.c - the merge algorithms of kernels/merges.cl tried on a device: Figure 4 of bhSPARSE (Liu and Vinter, IPDPS 2014).
+ * trial.c - checks and times the merge algorithms of kernels/merges.cl on a device: Figure 4 of bhSPARSE
+ * (Liu and Vinter, IPDPS 2014).
  *
- * Every block merges two sorted sequences of its own.  The host makes at most PERIOD entries, and the device repeats them
- * until there are as many as asked for; so the first and the last PERIOD entries of the result tell whether it is
- * right, and they are looked at after every block size.  The time of a block size is the median of its runs by the
- * device's clock; the fastest block size wins.
+ * Each block merges two sorted sequences of its own.  The host generates at most PERIOD entries, which the
+ * device repeats up to the requested number; so it suffices to check the first and the last PERIOD entries of
+ * the result, which is done after every block size.  The time of a block size is the median of its runs by
+ * the device's clock; the fastest block size is reported.
  *
- * Device memory: twice the entries, 4 bytes for the key and those of the value each.  Host memory: the same for PERIOD. */
+ * Device memory: twice the entries, each with a key of 4 bytes and its value.  Host memory: the same for
+ * PERIOD entries. */
 #include "gpu/engine.h"
 #include "gpu/product.h"
 #include <inttypes.h>
@@ -18,7 +20,7 @@ enum { PERIOD = 1 << 20, MOST_PAIR = 2 * TL_MERGE_MOST };
 static const struct {
     const char  *name;
     tl_kernel_id kernel;
-    uint32_t     copies;                /* of the entries in shared memory           */
+    uint32_t     copies;                /* copies of the entries in shared memory      */
 } algorithms[] = {
     {"ranking",          TL_K_MERGE_RANKING,          2},
     {"merge-path",       TL_K_MERGE_PATH,             1},
@@ -32,7 +34,8 @@ const char *tulle_merge_name(int i)
     return i >= 0 && i < TL_COUNT(algorithms) ? algorithms[i].name : NULL;
 }
 
-/* ---- entries.  The value of one is its place in its pair of sequences, so that no two of a pair are equal. */
+/* ---- entries.  The value of an entry is its position in its pair of sequences, so that all values
+ * differ. */
 
 static uint32_t next(uint64_t *state)   /* splitmix64 */
 {
@@ -55,7 +58,8 @@ static uint32_t key_of(tl_merge_input input, uint32_t i, uint32_t length, uint32
     return at == 0 ? next(state) % length : before + next(state) % 4;
 }
 
-void tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint64_t count, uint32_t *key, void *val)
+void tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint64_t count, uint32_t *key,
+                   void *val)
 {
     uint64_t state = 2014 + length;
     uint32_t k = 0;
@@ -67,16 +71,16 @@ void tl_merge_fill(tl_merge_input input, uint32_t length, int value_bytes, uint6
     }
 }
 
-/* The place that a value names; `most` where it is none. */
+/* The position given by a value; `most` if it is invalid. */
 static uint32_t place_of(const void *val, int value_bytes, uint64_t at, uint32_t most)
 {
     double x = value_bytes == 4 ? (double)((const float *)val)[at] : ((const double *)val)[at];
     return x >= 0 && x < most && x == (uint32_t)x ? (uint32_t)x : most;
 }
 
-/* One pair; the first entry of the result that is wrong, -1 where there is none. */
-static int64_t check_pair(uint32_t length, int value_bytes, const uint32_t *key, const uint32_t *key_to, const void *val_to,
-                          uint64_t first)
+/* Checks one pair; returns the first wrong entry of the result, -1 if there is none. */
+static int64_t check_pair(uint32_t length, int value_bytes, const uint32_t *key, const uint32_t *key_to,
+                          const void *val_to, uint64_t first)
 {
     uint8_t seen[MOST_PAIR];
     uint32_t a = 0, b = length, both = 2 * length;
@@ -92,15 +96,17 @@ static int64_t check_pair(uint32_t length, int value_bytes, const uint32_t *key,
     return -1;
 }
 
-tulle_status tl_merge_check(tl_base *b, const tl_merge_request *r, uint64_t count, const uint32_t *key, const uint32_t *key_to,
-                            const void *val_to)
+tulle_status tl_merge_check(tl_base *b, const tl_merge_request *r, uint64_t count, const uint32_t *key,
+                            const uint32_t *key_to, const void *val_to)
 {
     for (uint64_t first = 0; first < count; first += 2 * r->length) {
         int64_t i = check_pair(r->length, r->value_bytes, key + first, key_to + first, val_to, first);
         if (i < 0) continue;
-        return tl_fail(b, TULLE_ECHECK, "%s, two sequences of %u keys with values of %d bytes, %u threads: entry %" PRId64
-                       " of pair %" PRIu64 " is wrong (key %u)", algorithms[r->algorithm].name, r->length, r->value_bytes,
-                       r->threads, i, first / (2 * r->length), key_to[first + (uint64_t)i]);
+        return tl_fail(b, TULLE_ECHECK,
+                       "%s, two sequences of %u keys with values of %d bytes, %u threads: entry %" PRId64
+                       " of pair %" PRIu64 " is wrong (key %u)",
+                       algorithms[r->algorithm].name, r->length, r->value_bytes, r->threads, i,
+                       first / (2 * r->length), key_to[first + (uint64_t)i]);
     }
     return TULLE_OK;
 }
@@ -110,16 +116,16 @@ tulle_status tl_merge_check(tl_base *b, const tl_merge_request *r, uint64_t coun
 typedef struct trial {
     tl_base                *b;
     tl_gpu                 *gpu;
-    tl_merge_request        r;          /* threads: those of the block size under way */
+    tl_merge_request        r;          /* threads: the current block size            */
     tl_types                types;
     uint32_t                shared;
-    uint64_t                period;     /* entries that the host knows               */
+    uint64_t                period;     /* entries generated by the host              */
     uint32_t               *key, *key_to;
     void                   *val, *val_to;
     tl_dmem                 from_key, from_val, to_key, to_val;
 } trial;
 
-/* Entries a thread: what merge_path can hold in registers (MERGE_ITEMS) is the limit for all. */
+/* Entries per thread; for all algorithms limited by the registers of merge_path (MERGE_ITEMS). */
 static uint32_t items_most(const tl_merge_request *r)
 {
     return r->value_bytes ? 16 : 32;
@@ -131,7 +137,7 @@ static bool possible(const trial *t, uint32_t threads)
     return threads <= t->gpu->caps.threads_block && items >= 1 && items <= items_most(&t->r);
 }
 
-/* On a processor threads are a loop: two block sizes that will do for every length are enough. */
+/* On a CPU threads are a loop, so two block sizes that work for every length are sufficient. */
 static bool worth_it(const trial *t, uint32_t threads)
 {
     return possible(t, threads) && (!t->gpu->caps.cpu || threads == 64 || threads == 512);
@@ -161,7 +167,9 @@ static tulle_status begin(trial *t)
     for (uint64_t have = period; have < entries; have *= 2) {
         uint64_t more = entries - have < have ? entries - have : have;
         TRY(d->copy(b, t->gpu->device, (tl_dmem){t->from_key.handle, have * 4}, t->from_key, more * 4));
-        if (value) TRY(d->copy(b, t->gpu->device, (tl_dmem){t->from_val.handle, have * value}, t->from_val, more * value));
+        if (value)
+            TRY(d->copy(b, t->gpu->device, (tl_dmem){t->from_val.handle, have * value}, t->from_val,
+                        more * value));
     }
 done:
     return status;
@@ -172,19 +180,26 @@ static tulle_status launch(trial *t)
     const tl_arg keys[] = {TL_U32(t->r.length), TL_MEM(t->from_key), TL_MEM(t->to_key)};
     const tl_arg pairs[] = {TL_U32(t->r.length), TL_MEM(t->from_key), TL_MEM(t->from_val), TL_MEM(t->to_key),
                             TL_MEM(t->to_val)};
-    tl_launch l = {.blocks = t->r.entries / (2 * t->r.length), .threads = t->r.threads, .shared = t->shared,
-                   .count = t->r.value_bytes ? TL_COUNT(pairs) : TL_COUNT(keys), .args = t->r.value_bytes ? pairs : keys};
-    return t->gpu->driver->launch(t->b, t->gpu->device, tl_gpu_kernel(t->gpu, t->types, algorithms[t->r.algorithm].kernel), &l);
+    tl_launch l = {.blocks = t->r.entries / (2 * t->r.length),
+                   .threads = t->r.threads,
+                   .shared = t->shared,
+                   .count = t->r.value_bytes ? TL_COUNT(pairs) : TL_COUNT(keys),
+                   .args = t->r.value_bytes ? pairs : keys};
+    return t->gpu->driver->launch(t->b, t->gpu->device,
+                                  tl_gpu_kernel(t->gpu, t->types, algorithms[t->r.algorithm].kernel), &l);
 }
 
-/* A stretch of the result, `at` a multiple of the period. */
+/* Checks PERIOD entries of the result from `at` on, a multiple of the period. */
 static tulle_status check_at(trial *t, uint64_t at)
 {
     tulle_status status = TULLE_OK;
     const tl_driver *d = t->gpu->driver;
-    uint64_t left = t->r.entries - at, count = left < t->period ? left : t->period, value = (uint64_t)t->r.value_bytes;
+    uint64_t left = t->r.entries - at, count = left < t->period ? left : t->period,
+             value = (uint64_t)t->r.value_bytes;
     TRY(d->download(t->b, t->gpu->device, t->key_to, (tl_dmem){t->to_key.handle, at * 4}, count * 4));
-    if (value) TRY(d->download(t->b, t->gpu->device, t->val_to, (tl_dmem){t->to_val.handle, at * value}, count * value));
+    if (value)
+        TRY(d->download(t->b, t->gpu->device, t->val_to, (tl_dmem){t->to_val.handle, at * value},
+                        count * value));
     TRY(d->wait(t->b, t->gpu->device));
     TRY(tl_merge_check(t->b, &t->r, count, t->key, t->key_to, t->val_to));
 done:
@@ -202,7 +217,7 @@ static double median(double *sec, int count)
     return count % 2 ? sec[count / 2] : 0.5 * (sec[count / 2 - 1] + sec[count / 2]);
 }
 
-/* One block size: a run to warm up, then those that count, then the check. */
+/* Measures one block size: a warm-up run, the timed runs, and the check. */
 static tulle_status measure(trial *t, double *seconds)
 {
     tulle_status status = TULLE_OK;
@@ -211,7 +226,8 @@ static tulle_status measure(trial *t, double *seconds)
     double sec[TL_MERGE_RUNS];
     uint64_t last = (t->r.entries - 1) / t->period * t->period;
     TRY(d->fill(t->b, device, t->to_key, 0xff, t->r.entries * 4));
-    if (t->r.value_bytes) TRY(d->fill(t->b, device, t->to_val, 0xff, t->r.entries * (uint64_t)t->r.value_bytes));
+    if (t->r.value_bytes)
+        TRY(d->fill(t->b, device, t->to_val, 0xff, t->r.entries * (uint64_t)t->r.value_bytes));
     TRY(launch(t));
     for (int i = 0; i < t->r.runs; i++) {
         TRY(d->mark(t->b, device, 0));
@@ -233,17 +249,22 @@ static tulle_status fits(tl_base *b, trial *t)
     uint32_t has = tl_dynamic_bytes(&t->gpu->caps);
     t->shared = algorithms[r->algorithm].copies * 2 * r->length * (4 + (uint32_t)r->value_bytes);
     if (t->shared > has)
-        return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: %u bytes of shared memory "
-                       "are needed, a block of %s has %u", algorithms[r->algorithm].name, r->length, r->value_bytes, t->shared,
-                       t->gpu->name, has);
+        return tl_fail(b, TULLE_ELIMIT,
+                       "%s, two sequences of %u keys with values of %d bytes: %u bytes of shared memory "
+                       "are needed, a block of %s has %u",
+                       algorithms[r->algorithm].name, r->length, r->value_bytes, t->shared, t->gpu->name,
+                       has);
     for (uint32_t n = TL_MERGE_THREADS_MIN; n <= TL_MERGE_THREADS_MAX; n *= 2)
         if ((!r->threads || r->threads == n) && possible(t, n)) return TULLE_OK;
-    return tl_fail(b, TULLE_ELIMIT, "%s, two sequences of %u keys with values of %d bytes: a block would need %u to %u "
-                   "threads; %s has %u at most", algorithms[r->algorithm].name, r->length, r->value_bytes,
-                   2 * r->length / items_most(r), 2 * r->length, t->gpu->name, t->gpu->caps.threads_block);
+    return tl_fail(b, TULLE_ELIMIT,
+                   "%s, two sequences of %u keys with values of %d bytes: a block would need %u to %u "
+                   "threads; %s has %u at most",
+                   algorithms[r->algorithm].name, r->length, r->value_bytes, 2 * r->length / items_most(r),
+                   2 * r->length, t->gpu->name, t->gpu->caps.threads_block);
 }
 
-tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *request, tulle_merge_result *result)
+tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *request,
+                          tulle_merge_result *result)
 {
     static const int types[] = {[0] = 0, [4] = TULLE_F32, [8] = TULLE_F64};
     tulle_status status = TULLE_OK;
@@ -263,7 +284,9 @@ tulle_status tl_gpu_merge(tl_base *b, tl_gpu *gpu, const tl_merge_request *reque
         t.r.threads = n;
         TRY(measure(&t, &seconds));
         if (result->threads && result->seconds <= seconds) continue;
-        *result = (tulle_merge_result){.seconds = seconds, .entries = (int64_t)request->entries, .threads = (int)n,
+        *result = (tulle_merge_result){.seconds = seconds,
+                                       .entries = (int64_t)request->entries,
+                                       .threads = (int)n,
                                        .shared_bytes = t.shared};
     }
     if (result->seconds > 0) result->rate = (double)request->entries / result->seconds;

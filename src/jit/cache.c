@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c - images on disk, one file each, named by its key.
+ * cache.c - the cache of images on disk: one file per image, named by its key.
  *
- * An entry is a head (magic, format, key, length, hash) and the image.  The hash is over all the rest: an entry that
- * is cut, damaged, of another format or of another key is as good as none and is written again.  It is
- * written under another name in the same folder and renamed, so that nobody ever sees half of one; nothing is
- * flushed to the disk for it, because a hash that does not match after a power cut is noticed.
- * Several processes may do all of this at once: the last rename wins, and both were right.
+ * An entry is a header (magic, format, key, length, hash) and the image.  The hash covers everything else: an
+ * entry that is truncated, damaged, of another format or of another key counts as missing and is written
+ * again.  Entries are written under another name in the same folder and then renamed, so that a partial
+ * entry is never visible.  They are not flushed to the disk, since damage by a power failure is detected by
+ * the hash.  Several processes may use the cache concurrently: the last rename wins, and all of them wrote
+ * the same.
  *
- * An image is code that this process will run, so it comes only from where nobody else could have put it: the folder and
- * the entry must belong to the user the process runs as and be writable by nobody else, which is asked of the opened
- * descriptors, and an entry is never reached through a link.  A hash proves that an entry is whole, not who wrote it.
+ * An image is code that this process will run, so it is read only from files that nobody else can have
+ * written: folder and entry must belong to the effective user and must not be writable by others, which is
+ * checked on the opened descriptors, and links to entries are not followed.  The hash shows that an entry is
+ * complete, not who wrote it.
  *
- * No failure here is an error: what cannot be kept is compiled again.  The folder is kept below a limit; an entry
- * that is used gets the time of its use, and the ones longest unused go first.  Only files named as ours are ever
- * counted or removed, so that a folder of something else may be given by mistake. */
+ * No failure here is an error: an image that cannot be stored is compiled again.  The size of the folder is
+ * limited; the modification time of an entry is the time of its last use, and the least recently used
+ * entries are removed first.  Only files with names of entries are counted or removed, so that it does no
+ * harm if another folder is given by mistake. */
 #define _POSIX_C_SOURCE 200809L
 #include "jit/parts.h"
 #include <dirent.h>
@@ -27,7 +30,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME = 64, HALF = 6, FORMAT = 1, STALE = 3600 };   /* STALE: seconds after which nobody writes any more */
+enum {
+    NAME = 64,
+    HALF = 6,
+    FORMAT = 1,
+    STALE = 3600
+}; /* STALE: seconds after which an unfinished file is removed */
 static const char magic[8] = {'t', 'u', 'l', 'l', 'e', 'j', 'i', 't'};
 static const char ending[] = ".image", half[] = "half-";
 
@@ -53,11 +61,12 @@ void tl_cache_open(tl_cache *cache)
     if (n >= 0 && n < (int)sizeof cache->path - NAME - 16) return;
     cache->path[0] = 0;
     snprintf(cache->trouble, sizeof cache->trouble,
-             n < 0 ? "none of TULLE_CACHE, XDG_CACHE_HOME and HOME is set" : "the name of its folder is too long");
+             n < 0 ? "none of TULLE_CACHE, XDG_CACHE_HOME and HOME is set"
+                   : "the name of its folder is too long");
 }
 
-/* The first trouble is told; those that follow from it need not be. */
-static void note(tl_cache *cache, const char *what, int error)
+/* Records the first problem; later ones usually follow from it. */
+static void record_problem(tl_cache *cache, const char *what, int error)
 {
     if (!cache->trouble[0])
         snprintf(cache->trouble, sizeof cache->trouble, "%.160s: %.80s", what, strerror(error));
@@ -131,13 +140,14 @@ static bool write_all(int file, const void *from, uint64_t bytes)
     return true;
 }
 
-/* ---- who else could have written it? */
+/* ---- ownership and permissions */
 
 static bool only_ours(const char *what, const struct stat *st, char *why, size_t bytes)
 {
     const unsigned long long owner = st->st_uid, we = geteuid();
     if (owner != we)
-        snprintf(why, bytes, "%.130s belongs to user %llu, and this process runs as user %llu", what, owner, we);
+        snprintf(why, bytes, "%.130s belongs to user %llu, and this process runs as user %llu", what, owner,
+                 we);
     else if (st->st_mode & (S_IWGRP | S_IWOTH))
         snprintf(why, bytes, "%.130s can be written by others (mode %04o; chmod go-w changes that)", what,
                  (unsigned)(st->st_mode & 07777));
@@ -146,7 +156,7 @@ static bool only_ours(const char *what, const struct stat *st, char *why, size_t
     return false;
 }
 
-/* A user's folder is no place for what root makes there, which that user could not remove. */
+/* Root must not create entries in another user's folder, who could not remove them. */
 static bool is_elsewhere(tl_cache *cache, const char *path)
 {
     struct stat st;
@@ -154,10 +164,10 @@ static bool is_elsewhere(tl_cache *cache, const char *path)
         && !only_ours(path, &st, cache->trouble, sizeof cache->trouble);
 }
 
-/* The folder and those above it that are not there. */
+/* Creates the folder and missing folders above it. */
 static bool make_folder(tl_cache *cache)
 {
-    path_text part, there;                      /* there: the last one that is */
+    path_text part, there;                      /* there: the last one that exists */
     bool begun = false;
     snprintf(part, sizeof part, "%s", cache->path);
     snprintf(there, sizeof there, "%s", part[0] == '/' ? "/" : ".");
@@ -177,7 +187,7 @@ static bool make_folder(tl_cache *cache)
     }
 }
 
-/* The folder, opened, if it may be used; -1: it may not, or is not there. */
+/* Opens the folder; -1: it must not be used, or does not exist. */
 static int open_folder(tl_cache *cache, bool make)
 {
     const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -186,10 +196,11 @@ static int open_folder(tl_cache *cache, bool make)
     int folder = open(cache->path, how);
     if (folder < 0 && errno == ENOENT && make && make_folder(cache)) folder = open(cache->path, how);
     if (folder < 0) {
-        if (errno != ENOENT || make) note(cache, cache->path, errno);   /* not there yet is no trouble */
+        if (errno != ENOENT || make) record_problem(cache, cache->path, errno);   /* it may not exist yet */
         return -1;
     }
-    if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble)) return folder;
+    if (fstat(folder, &st) == 0 && only_ours(cache->path, &st, cache->trouble, sizeof cache->trouble))
+        return folder;
     close(folder);
     return -1;
 }
@@ -201,7 +212,7 @@ bool tl_cache_usable(tl_cache *cache)
     return !cache->trouble[0];
 }
 
-/* ---- one entry, read and written */
+/* ---- reading and writing an entry */
 
 bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image)
 {
@@ -216,7 +227,7 @@ bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *ima
     entry_name(key, name);
     file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file < 0) {
-        if (errno != ENOENT && errno != ELOOP) note(cache, cache->path, errno);
+        if (errno != ENOENT && errno != ELOOP) record_problem(cache, cache->path, errno);
         goto done;
     }
     if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof h) goto done;
@@ -232,7 +243,7 @@ bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *ima
     tl_hash hash = hash_of(&h, data);
     whole = memcmp(&hash, &h.hash, sizeof hash) == 0;
     if (!whole) goto done;
-    (void)futimens(file, NULL);                 /* used now */
+    (void)futimens(file, NULL);                 /* time of last use */
     image->data = data;
     image->bytes = h.bytes;
     data = NULL;
@@ -243,14 +254,15 @@ done:
     return whole;
 }
 
-/* A file under a name that nobody has; -1: there is none to be had. */
+/* Creates a file with an unused name; -1: that failed. */
 static int open_half(int folder, char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     for (int tries = 0; tries < 100; tries++) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        const uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)getpid(), (uint64_t)(uintptr_t)name};  /* a thread's own */
+        const uint64_t parts[3] = {(uint64_t)now.tv_nsec, (uint64_t)getpid(),
+                                   (uint64_t)(uintptr_t)name}; /* differs between threads */
         const tl_hash random = tl_sha256_of(parts, sizeof parts);
         char *p = name + sprintf(name, "%s", half);
         for (int i = 0; i < HALF; i++) *p++ = letters[random.byte[i] % (sizeof letters - 1)];
@@ -272,7 +284,7 @@ void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
     if (folder < 0) return;
     file = open_half(folder, other);
     if (file < 0) {
-        note(cache, cache->path, errno);
+        record_problem(cache, cache->path, errno);
         goto done;
     }
     memcpy(h.magic, magic, sizeof magic);
@@ -290,7 +302,7 @@ void tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image)
     }
     if (!written) {
         unlinkat(folder, other, 0);
-        note(cache, cache->path, error);
+        record_problem(cache, cache->path, error);
     }
 done:
     close(folder);
@@ -329,7 +341,7 @@ done:
     return status;
 }
 
-/* Calls for every file of ours; one that goes away meanwhile is no trouble. */
+/* Calls a function for every file of the cache; a file removed meanwhile is skipped. */
 typedef tulle_status (*file_fn)(tl_base *b, void *arg, int folder, const char *name, const struct stat *st);
 
 static tulle_status for_files(tl_base *b, const char *path, file_fn fn, void *arg)
@@ -343,7 +355,8 @@ static tulle_status for_files(tl_base *b, const char *path, file_fn fn, void *ar
     if (!folder) return TULLE_OK;
     while ((d = readdir(folder)) != NULL) {
         if (!is_entry(d->d_name) && !is_half(d->d_name)) continue;
-        if (fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        if (fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
         TRY(fn(b, arg, dirfd(folder), d->d_name, &st));
     }
 done:
@@ -354,7 +367,7 @@ done:
 static tulle_status collect(tl_base *b, void *arg, int folder, const char *name, const struct stat *st)
 {
     if (is_entry(name)) return list_add(b, arg, name, st);
-    if (time(NULL) - st->st_mtime > STALE) (void)unlinkat(folder, name, 0);    /* its writer was stopped */
+    if (time(NULL) - st->st_mtime > STALE) (void)unlinkat(folder, name, 0);    /* its writer was killed */
     return TULLE_OK;
 }
 
@@ -377,7 +390,8 @@ void tl_cache_trim(tl_base *b, tl_cache *cache, uint64_t limit)
     if (status == TULLE_OK && bytes > limit) {
         qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_age);
         for (int64_t i = 0; i < l.count && bytes > limit; i++) {
-            if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT) note(cache, l.entries[i].name, errno);
+            if (unlinkat(folder, l.entries[i].name, 0) != 0 && errno != ENOENT)
+                record_problem(cache, l.entries[i].name, errno);
             bytes -= l.entries[i].bytes;
         }
     }

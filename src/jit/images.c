@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * images.c - images that were made while the library was built.
+ * images.c - images that were compiled when the library was built.
  *
- * A machine code image runs on devices of its own major number with the same or a higher minor one (sm_80 on
- * sm_86; not on sm_90), and not across to NVIDIA's embedded chips, which are families of their own; PTX
- * runs on everything that is newer.  Machine code is preferred, then what is nearest to the device. */
+ * Machine code runs on devices with the same major version and the same or a higher minor one (sm_80 on
+ * sm_86; not on sm_90), but not on NVIDIA's embedded chips, which are families of their own; PTX runs on all
+ * newer devices.  Machine code is preferred, then the version nearest to that of the device. */
 #include "jit/parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool alone(int arch)
     return false;
 }
 
-/* The number behind the prefix; 0 where the name is another kind or has more to it ("sm_90a"). */
+/* The number after the prefix; 0 if the name has another prefix, or more than a number ("sm_90a"). */
 static int number(const char *arch, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -27,7 +27,7 @@ static int number(const char *arch, const char *prefix)
     return end > arch + n && *end == 0 && value > 0 && value < 10000 ? (int)value : 0;
 }
 
-/* How well it fits, 0: not at all. */
+/* The rank of an image for a device; 0: it does not run there. */
 static int fit(const char *image, const char *device)
 {
     int of = number(device, "sm_"), code = number(image, "sm_"), ptx = number(image, "compute_");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * jit.c - where an image comes from: embedded, else from the cache, else compiled.
+ * jit.c - gets an image: embedded, else from the cache, else compiled.
  *
- * What must be compiled is compiled at once, a program a thread of the team, in the order of the list.  A compiler
- * gets a base of its own, because two that fail must not write one sentence; its memory is the library's own
- * even where the caller has hooks, which are called from the caller's thread only.  After a failure nothing
- * new is begun; the failure told is that of the first program in the list, however the threads ran. */
+ * Programs are compiled in parallel, one per thread of the team, in the order of the list.  Each compiler
+ * has a base of its own, since failures must not overwrite each other's message; its memory is allocated by
+ * the library even if the caller has allocation hooks, which are called only from the caller's thread.
+ * After a failure no further program is started; the error reported is that of the first failed program in
+ * the list, independent of the timing of threads. */
 #include "jit/parts.h"
 #include <string.h>
 
@@ -24,7 +25,7 @@ typedef struct job {
     tl_image          *images;
     task              *tasks;
     int                count;
-    tl_origin          best;            /* embedded, or no better than cached, or compiled */
+    tl_origin          best;            /* the best origin that is allowed */
     atomic_int         next;
     atomic_bool        stop;
 } job;
@@ -52,7 +53,7 @@ done:
     return status;
 }
 
-/* The text, and the image where it need not be compiled. */
+/* Gets the source text, and the image if it need not be compiled. */
 static tulle_status look(tl_base *b, const job *j, int i, tl_cache *cache)
 {
     tulle_status status = TULLE_OK;
@@ -104,7 +105,7 @@ static void work(void *arg, int thread, int threads)
     }
 }
 
-/* What a compiler made lies in the library's own memory; with hooks it is to lie in the caller's. */
+/* Copies an image from the library's own memory to that of the caller's hooks, if there are any. */
 static tulle_status rehouse(tl_base *b, tl_image *image)
 {
     tulle_status status = TULLE_OK;
@@ -151,7 +152,8 @@ static tulle_status images_of(tl_base *b, const tl_compiler *compiler, const tl_
 {
     tulle_status status = TULLE_OK;
     tl_cache cache;
-    job j = {.b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .best = best};
+    job j = {
+        .b = b, .compiler = compiler, .programs = programs, .images = images, .count = number, .best = best};
     memset(images, 0, (size_t)number * sizeof *images);
     tl_cache_open(&cache);
     TRY(tl_calloc(b, &j.tasks, number, sizeof *j.tasks, "a list of kernels"));
@@ -170,7 +172,8 @@ tulle_status tl_jit_images(tl_base *b, const tl_compiler *compiler, const tl_pro
                            tl_image *images)
 {
     const char *wanted = tl_env("TULLE_IMAGES");
-    return images_of(b, compiler, programs, count, wanted && strcmp(wanted, "off") == 0 ? TL_CACHED : TL_EMBEDDED, images);
+    return images_of(b, compiler, programs, count,
+                     wanted && strcmp(wanted, "off") == 0 ? TL_CACHED : TL_EMBEDDED, images);
 }
 
 tulle_status tl_jit_compiled(tl_base *b, const tl_compiler *compiler, const tl_program *programs, int count,

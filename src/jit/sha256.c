@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * sha256.c - SHA-256 (FIPS 180-4), for names that tell two texts apart and for data that may be damaged. */
+ * sha256.c - SHA-256 (FIPS 180-4), for cache keys and for detecting damaged data. */
 #include "jit/parts.h"
 #include <string.h>
 
@@ -23,17 +23,20 @@ static void mix(uint32_t state[8], const unsigned char *p)
 {
     uint32_t w[64], s[8];
     for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+        w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8
+               | p[4 * i + 3];
     for (int i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7]
+               + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
     }
     for (int i = 0; i < 8; i++) s[i] = state[i];
     for (int i = 0; i < 64; i++) {
         uint32_t e = s[4], a = s[0];
-        uint32_t t1 = s[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
+        uint32_t t1 =
+            s[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
         uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        for (int j = 7; j > 0; j--) s[j] = s[j - 1];           /* no call: a sanitizer would watch each */
+        for (int j = 7; j > 0; j--) s[j] = s[j - 1];           /* a sanitizer would check each call */
         s[4] += t1;
         s[0] = t1 + t2;
     }

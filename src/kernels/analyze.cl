@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze.cl - spECK's row analysis (Algorithm 1): one pass over the entries of A that looks at the bounds of each
- * row of B and at its first and last column, never at its entries.
+ * analyze.cl - spECK's row analysis (Algorithm 1): one pass over the entries of A.  Of each row of B it reads
+ * only the row pointers and the first and the last column.
  *
- *   products   of each row of C before they are added up, saturated
- *   longest    row of B among them, saturated at 16 bits
- *   lo, span   smallest column, and how many columns up to the largest (saturated)
+ *   products   number of products of each row of C, saturated at 32 bits
+ *   longest    length of the longest row of B that the row needs, saturated at 16 bits
+ *   lo, span   smallest column, and number of columns from there to the largest (saturated)
  *
- * A team of 2^team_log2 threads takes a row; rows longer than LONG entries are left to the whole block.  The
- * summary (one u64 each) is what the host decides by: see the SUM_ words, then rows and products of
- * every class of the symbolic step. */
+ * A team of 2^team_log2 threads computes a row; rows with more than LONG entries are left to the whole block.
+ * The host decides by the summary, words of 64 bits: first the SUM_ words, then rows and products of every
+ * class of the symbolic step (classes.cl). */
 
 #define LONG 1024u
 
-INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, u64 *sum, u32 *most, idx_t *least,
-                 idx_t *last)
+INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, u64 *sum, u32 *most,
+                 idx_t *least, idx_t *last)
 {
     ptr_t begin = b_ptr[k], end = b_ptr[k + 1];
     u64 n = (u64)(end - begin);
@@ -27,9 +27,10 @@ INLINE void take(GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, idx_t k, 
     if (final > *last) *last = final;
 }
 
-KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *limits,
-                GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL u64 *summary)
+KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr,
+                GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                GLOBAL const u32 *limits, GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo,
+                GLOBAL u32 *span, GLOBAL u64 *summary)
 {
     STATIC_SHARED u64 sums[256];
     STATIC_SHARED u32 mosts[256];
@@ -37,13 +38,13 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     STATIC_SHARED u32 waiting[256];             /* rows for the whole block          */
     STATIC_SHARED u32 waiting_count;
     STATIC_SHARED u32 class_rows[CLASSES];
-    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];      /* of their products */
+    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES];      /* products of the class */
     STATIC_SHARED u32 class_most[CLASSES];
     STATIC_SHARED u32 most_of[SUM_WORDS];
     const u32 t = thread_id(), threads = thread_count();
     const u32 team = 1u << team_log2;
 
-    if (bad[0] != NOTHING32) return;     /* the views did not pass their check */
+    if (bad[0] != NOTHING32) return;     /* a view failed its check */
     class_clear(class_rows, class_low, class_high, class_most);
     if (t < SUM_WORDS) most_of[t] = 0;
     if (t == 0) waiting_count = 0;
@@ -53,11 +54,11 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
     u32 my_max = 0, my_entries = 0, my_span = 0, my_longest = 0;
     u64 my_need = 0;
     u32 my_need_max = 0;
-    /* A block takes a stretch of rows, at most as many as it has threads. */
+    /* A block takes `stretch` consecutive rows at a time, at most as many as it has threads. */
     for (u32 base = block_id() * stretch; base < rows; base += block_count() * stretch) {
         for (u32 phase = 0; phase < 2u; phase++) {
             u32 count = rows - base < stretch ? rows - base : stretch;
-            if (phase == 1u) count = PEEK32(&waiting_count);       /* not to be read before its time */
+            if (phase == 1u) count = PEEK32(&waiting_count);       /* complete only after phase 0 */
             const u32 width_log2 = phase == 0 ? team_log2 : log2_floor(threads);
             const u32 width = 1u << width_log2;
             const u32 steps = (count + (threads >> width_log2) - 1u) / (threads >> width_log2);
@@ -132,14 +133,15 @@ KERNEL(analyze)(u32 rows, u32 stretch, u32 team_log2, GLOBAL const u32 *bad, GLO
                     my_need += need;
                     if (need > my_need_max) my_need_max = need;
                 }
-                class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum, measure);
+                class_count(class_rows, class_low, class_high, class_most, c, c == NOTHING32 ? 0 : sum,
+                            measure);
             }
-            BARRIER();                          /* waiting is complete, or done with */
+            BARRIER();                          /* `waiting` is complete, or processed */
             if (phase == 1u && t == 0) waiting_count = 0;
             BARRIER();
         }
     }
-    /* Sums leave warp by warp, maxima by way of the block. */
+    /* Sums are added to global memory once per warp, maxima are first combined in the block. */
     const u64 all = lanes_sum64(my_total), need = lanes_sum64(my_need);
     const u32 lane_id = t & (LANES - 1u);
     if (lane_id == 0u && all) {

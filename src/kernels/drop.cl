@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * drop.cl - the matrix without entries that are zero.
+ * drop.cl - removes the entries whose value is zero.
  *
- *   drop_count   how many entries of each row stay
+ *   drop_count   the number of nonzero entries of each row
  *   drop_copy    copies them, in order
  *
- * A warp a row on CUDA, which votes on each stretch of entries; elsewhere a thread a row. */
+ * On CUDA a warp per row, which compacts 32 entries at a time by a ballot; on OpenCL a thread per row. */
 
 #if VAL == 1 || VAL == 2
 #define STAYS(v) ((v) != (real_t)0)
@@ -27,8 +27,8 @@ KERNEL(drop_count)(u32 rows, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL const va
 }
 
 KERNEL(drop_copy)(u32 rows, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL const idx_t *RESTRICT c_col,
-                  GLOBAL const val_t *RESTRICT c_val, GLOBAL const ptr_t *RESTRICT to_ptr, GLOBAL idx_t *RESTRICT to_col,
-                  GLOBAL val_t *RESTRICT to_val)
+                  GLOBAL const val_t *RESTRICT c_val, GLOBAL const ptr_t *RESTRICT to_ptr,
+                  GLOBAL idx_t *RESTRICT to_col, GLOBAL val_t *RESTRICT to_val)
 {
     const u32 teams = thread_count() / LANES, lane = thread_id() & (LANES - 1u);
     for (u64 r = (u64)block_id() * teams + thread_id() / LANES; r < rows; r += (u64)block_count() * teams) {

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * ellr.cl - FastSpMM (Ortega, Vazquez, Garcia and Garzon, The Computer Journal 2014): a matrix in ELLPACK-R times a dense one.
+ * ellr.cl - FastSpMM (Ortega, Vazquez, Garcia and Garzon, The Computer Journal 2014): a matrix in ELLPACK-R
+ * times a dense one.
  *
- * ELLPACK-R is rl[], the lengths of the rows, and E[] and J[], values and columns of their entries.  Rows are padded to
- * one length and to N' in number, so that T neighbouring threads, which share a row, and the teams beside them, read
- * memory that is whole and aligned: entry k of row i lies at T*(j*N' + i) + idp, with j = k/T and idp = k%T (Algorithm 1,
- * line 9).  Padding is column 0 and value 0, and no thread looks at it: rl bounds the loops, where the paper multiplies
- * zeros, which would not be zero for an infinity in X.
+ * ELLPACK-R consists of rl[], the lengths of the rows, and E[] and J[], the values and columns of the
+ * entries.  Rows are padded to the same length, and their number to N'.  T consecutive threads share a row,
+ * and they and the neighbouring teams read contiguous, aligned memory: entry k of row i is stored at T*(j*N'
+ * + i) + idp, with j = k/T and idp = k%T (Algorithm 1, line 9).  Padding has column 0 and value 0 but is
+ * never read, since the loops end at rl; the paper multiplies the zeros, which gives NaN where X is
+ * infinite.
  *
- * A team has Lc columns of Y at a time, each thread Lc sums in registers for its entries of the row.  Then these are added
- * up over the team.  Step by step a thread gives half of its columns to the thread opposite and takes the other half of
- * that one's: Lc - 1 exchanges in all instead of Lc*log2(T), after which the columns of a row lie spread over the team, as
- * they are stored.  Exchanges are shuffles on CUDA and go by way of shared memory, as in the paper, on OpenCL.
+ * A team computes Lc columns of Y at a time; each thread has Lc sums in registers for its entries of the row.
+ * The sums are then reduced over the team by recursive halving: in each step a thread sends half of its
+ * columns to its partner and receives the other half of the partner's.  That is Lc - 1 exchanges instead of
+ * Lc*log2(T), and afterwards the columns of a row are distributed over the team in the order in which they
+ * are stored.  Exchanges are shuffles on CUDA, and go through shared memory on OpenCL, as in the paper.
  *
- * A block has its rows for one tile of Lc columns; blocks side by side have the tiles of the same rows, so that E and J
- * come from the cache for all but one of them.  Shared memory: none on CUDA, 8 bytes a thread on OpenCL. */
+ * A block computes its rows for one tile of Lc columns; consecutive blocks compute the other tiles of the
+ * same rows, so that all but one of them find E and J in the cache.  Shared memory: none on CUDA, 8 bytes
+ * per thread on OpenCL. */
 
-/* ---- 16 bytes at once, where a row of the tile is aligned */
+/* ---- vector loads of 16 bytes, for tiles whose rows are aligned */
 #if VAL == 1 || VAL == 3
 typedef float4 vec_t;
 typedef float2 duo_t;
@@ -39,7 +43,13 @@ INLINE void duo_split(duo_t v, val_t *x) { x[0] = v.x; x[1] = v.y; }
 #elif VAL == 3
 #define VEC_VALUES  2u
 INLINE void vec_split(vec_t v, val_t *x) { x[0] = val_make(v.x, v.y); x[1] = val_make(v.z, v.w); }
-INLINE void vec_join(vec_t *v, const val_t *x) { v->x = x[0].re; v->y = x[0].im; v->z = x[1].re; v->w = x[1].im; }
+INLINE void vec_join(vec_t *v, const val_t *x)
+{
+    v->x = x[0].re;
+    v->y = x[0].im;
+    v->z = x[1].re;
+    v->w = x[1].im;
+}
 INLINE void duo_split(duo_t v, val_t *x) { x[0] = val_make(v.x, v.y); }
 #else
 #define VEC_VALUES  1u
@@ -49,12 +59,13 @@ INLINE void duo_split(duo_t v, val_t *x) { x[0] = val_make(v.x, v.y); }
 #endif
 #define VAL_REALS   (VEC_REALS / VEC_VALUES)
 
-/* lc values from an address that is a multiple of their bytes, or of 16 if these are more. */
+/* Loads lc values from an address aligned to their size, or to 16 bytes if they take more. */
 INLINE void load_wide(const u32 lc, GLOBAL const val_t *from, val_t *x)
 {
     const u32 reals = lc * VAL_REALS;
     if (reals >= VEC_REALS) {
-        UNROLL for (u32 k = 0; k < lc / VEC_VALUES; k++) vec_split(((GLOBAL const vec_t *)from)[k], x + k * VEC_VALUES);
+        UNROLL for (u32 k = 0; k < lc / VEC_VALUES; k++)
+            vec_split(((GLOBAL const vec_t *)from)[k], x + k * VEC_VALUES);
     } else if (reals == 2u) {
         duo_split(*(GLOBAL const duo_t *)from, x);
     } else {
@@ -62,7 +73,7 @@ INLINE void load_wide(const u32 lc, GLOBAL const val_t *from, val_t *x)
     }
 }
 
-/* The first `here` of lc; the others are zero. */
+/* Loads the first `here` of lc values, and sets the others to zero. */
 INLINE void load_each(const u32 lc, u32 here, GLOBAL const val_t *from, val_t *x)
 {
     UNROLL for (u32 c = 0; c < lc; c++) x[c] = c < here ? from[c] : VAL_ZERO;
@@ -70,15 +81,17 @@ INLINE void load_each(const u32 lc, u32 here, GLOBAL const val_t *from, val_t *x
 
 /* ---- ELLPACK-R from CSR
  *
- * A team of `team` threads has a row and SPAN of its `groups` groups of so many entries: it reads CSR in the order of the
- * row, and what it writes at a time lies beside what the next rows' teams write. */
+ * The entries of a row form `groups` groups of `team` entries; a team of `team` threads converts SPAN groups
+ * of a row.  It reads CSR in the order of the row, and its writes are adjacent to those of the teams of the
+ * next rows. */
 #define SPAN 64u
 KERNEL(ellr_build)(u64 rows, u64 pitch, u32 team, u32 groups, u64 spans, GLOBAL const ptr_t *RESTRICT a_ptr,
-                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val, GLOBAL u32 *RESTRICT rl,
-                   GLOBAL idx_t *RESTRICT J, GLOBAL val_t *RESTRICT E)
+                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                   GLOBAL u32 *RESTRICT rl, GLOBAL idx_t *RESTRICT J, GLOBAL val_t *RESTRICT E)
 {
     const u32 teams = thread_count() / team, idp = thread_id() & (team - 1u);
-    for (u64 q = (u64)block_id() * teams + thread_id() / team; q < pitch * spans; q += (u64)block_count() * teams) {
+    for (u64 q = (u64)block_id() * teams + thread_id() / team; q < pitch * spans;
+         q += (u64)block_count() * teams) {
         const u64 span = q / pitch, i = q - span * pitch;
         ptr_t begin = 0;
         u32 length = 0;
@@ -105,26 +118,28 @@ KERNEL(ellr_build)(u64 rows, u64 pitch, u32 team, u32 groups, u64 spans, GLOBAL 
 /* ---- the product: Algorithm 1
  *
  *   rows, pitch   N and N'
- *   team_log2     of T
- *   cols, tiles   columns of X and Y, and how many times Lc that is
- *   works         tiles, for each block of rows
+ *   team_log2     log2(T)
+ *   cols, tiles   columns of X and Y; number of tiles of Lc columns
+ *   works         tiles times blocks of rows
  *   wide          1: rows of a tile of X are aligned; 2: those of Y, to 16 bytes
- *   x_at, x_ld    values before the first of X, and from one row to the next
+ *   x_at, x_ld    offset of X and its leading dimension, in values
  *   factors       alpha and beta, real and imaginary parts */
-#define ELLR_ARGS                                                                                                   \
-    u64 rows, u64 pitch, u32 team_log2, u32 cols, u32 tiles, u64 works, u32 wide, GLOBAL const u32 *RESTRICT rl,    \
-    GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x, u64 x_at,       \
-    u64 x_ld, GLOBAL val_t *RESTRICT y, u64 y_at, u64 y_ld, double alpha_re, double alpha_im, double beta_re, double beta_im
+#define ELLR_ARGS \
+    u64 rows, u64 pitch, u32 team_log2, u32 cols, u32 tiles, u64 works, u32 wide, \
+        GLOBAL const u32 *RESTRICT rl, GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E, \
+        GLOBAL const val_t *RESTRICT x, u64 x_at, u64 x_ld, GLOBAL val_t *RESTRICT y, u64 y_at, u64 y_ld, \
+        double alpha_re, double alpha_im, double beta_re, double beta_im
 
 #define LC_MOST 32u
-#if TULLE_CUDA                          /* registers are for threads, not for more turns of a loop at once */
+#if TULLE_CUDA                          /* unrolling would take too many registers */
 #define AS_IT_IS _Pragma("unroll 1")
 #else
 #define AS_IT_IS
 #endif
 
 /* One entry of A, in all columns of the tile. */
-INLINE void add_entry(const u32 lc, const bool whole, u32 here, val_t v, GLOBAL const val_t *RESTRICT from, val_t *sv)
+INLINE void add_entry(const u32 lc, const bool whole, u32 here, val_t v, GLOBAL const val_t *RESTRICT from,
+                      val_t *sv)
 {
     val_t b[LC_MOST];
     if (whole) load_wide(lc, from, b);
@@ -132,11 +147,11 @@ INLINE void add_entry(const u32 lc, const bool whole, u32 here, val_t v, GLOBAL 
     UNROLL for (u32 c = 0; c < lc; c++) sv[c] = VAL_ADD(sv[c], VAL_MUL(v, b[c]));
 }
 
-/* What thread idp of a team adds up for its row.  index: of its first entry; step: to its next one; ahead: so many are
- * fetched at once, that their rows of X may come at once. */
-INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp, u32 team_log2,
-                    u64 index, u64 step, GLOBAL const idx_t *RESTRICT J, GLOBAL const val_t *RESTRICT E,
-                    GLOBAL const val_t *RESTRICT x, u64 x_ld, val_t *sv)
+/* The sums of thread idp of a team over its entries of the row.  index: of its first entry; step: distance to
+ * the next; ahead: number of entries fetched at once, so that the loads of their rows of X overlap. */
+INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u32 length, u32 idp,
+                    u32 team_log2, u64 index, u64 step, GLOBAL const idx_t *RESTRICT J,
+                    GLOBAL const val_t *RESTRICT E, GLOBAL const val_t *RESTRICT x, u64 x_ld, val_t *sv)
 {
     u32 left = length > idp ? ((length - 1u - idp) >> team_log2) + 1u : 0u;
     AS_IT_IS for (; left >= ahead; left -= ahead) {
@@ -155,8 +170,8 @@ INLINE void add_row(const u32 lc, const u32 ahead, const bool whole, u32 here, u
     }
 }
 
-/* Sums of the team: of its lc columns each thread ends with lc/T, or T/lc threads with one.  A step of that: the thread
- * opposite is d away, `less` columns stay; 0: the one there is. */
+/* Reduction over the team: each thread ends with lc/T of the lc columns, or T/lc threads with the same one.
+ * One step: the partner is at distance d, and `less` columns remain; 0: the single column remains. */
 INLINE void add_opposite(const u32 less, u32 d, u32 idp, u32 team, val_t *sv, SHARED u64 *pass)
 {
     const u32 stay = less ? less : 1u;
@@ -171,13 +186,13 @@ INLINE void add_opposite(const u32 less, u32 d, u32 idp, u32 team, val_t *sv, SH
 
 INLINE void add_team(const u32 lc, u32 idp, u32 team, val_t *sv, SHARED u64 *pass)
 {
-#if TULLE_CUDA                          /* numbers of registers are constants */
+#if TULLE_CUDA                          /* register indices must be constants */
     if (team > 1u) add_opposite(lc >> 1, team >> 1, idp, team, sv, pass);
     if (team > 2u) add_opposite(lc >> 2, team >> 2, idp, team, sv, pass);
     if (team > 4u) add_opposite(lc >> 3, team >> 3, idp, team, sv, pass);
     if (team > 8u) add_opposite(lc >> 4, team >> 4, idp, team, sv, pass);
     if (team > 16u) add_opposite(lc >> 5, team >> 5, idp, team, sv, pass);
-#else                                   /* PoCL copies all that follows an if with a barrier */
+#else                                   /* PoCL duplicates all code after an if with a barrier */
     u32 less = lc >> 1;
     for (u32 d = team >> 1; d > 0u; d >>= 1) {
         add_opposite(less, d, idp, team, sv, pass);
@@ -186,7 +201,7 @@ INLINE void add_team(const u32 lc, u32 idp, u32 team, val_t *sv, SHARED u64 *pas
 #endif
 }
 
-/* n of at most lc sums go to memory; of these `here` columns exist. */
+/* Stores n <= lc sums, except for columns beyond the first `here`, which do not exist. */
 INLINE void put(const u32 lc, bool wide, u32 n, u32 here, const val_t *sv, GLOBAL val_t *to, double alpha_re,
                 double alpha_im, double beta_re, double beta_im)
 {
@@ -214,10 +229,12 @@ INLINE void put(const u32 lc, bool wide, u32 n, u32 here, const val_t *sv, GLOBA
 INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass)
 {
     const u32 team = 1u << team_log2, idp = thread_id() & (team - 1u), teams = thread_count() >> team_log2;
-    const u32 n = lc > team ? lc >> team_log2 : 1u, same = team > lc ? team / lc : 1u;  /* threads that end with one column */
+    const u32 n = lc > team ? lc >> team_log2 : 1u,
+              same = team > lc ? team / lc : 1u; /* threads with the same column */
     const u32 first = (idp * lc) >> team_log2;
     AS_IT_IS for (u64 w = block_id(); w < works; w += block_count()) {
-        const u64 group = w >> 32 ? w / tiles : (u32)w / tiles, i = group * teams + (thread_id() >> team_log2);
+        const u64 group = w >> 32 ? w / tiles : (u32)w / tiles,
+                  i = group * teams + (thread_id() >> team_log2);
         const u32 begin = (u32)(w - group * tiles) * lc, here = cols - begin < lc ? cols - begin : lc;
         const u32 length = i < rows ? rl[i] : 0u;
         GLOBAL const val_t *const from = x + x_at + begin;
@@ -230,23 +247,24 @@ INLINE void fast_spmm(const u32 lc, const u32 ahead, ELLR_ARGS, SHARED u64 *pass
             add_row(lc, 1u, false, here, length, idp, team_log2, index, step, J, E, from, x_ld, sv);
         add_team(lc, idp, team, sv, pass);
         if (i < rows && (idp & (same - 1u)) == 0u && first < here)
-            put(lc, (wide & 2u) != 0u, n, here - first, sv, y + y_at + i * y_ld + begin + first, alpha_re, alpha_im, beta_re,
-                beta_im);
+            put(lc, (wide & 2u) != 0u, n, here - first, sv, y + y_at + i * y_ld + begin + first, alpha_re,
+                alpha_im, beta_re, beta_im);
     }
 }
 
-/* Entries fetched at once, and blocks of 256 threads that a processor of CUDA should have registers for, by the bytes of
- * the sums: 16, 32, 64, 128, more. */
+/* Entries fetched at once, and blocks of 256 threads per multiprocessor that the registers should allow, by
+ * the size of the sums in bytes: 16, 32, 64, 128, more. */
 #define BY_BYTES(lc, a, b, c, d, e) ((lc) <= VEC_VALUES ? (a) : (lc) <= 2u * VEC_VALUES ? (b) \
                                      : (lc) <= 4u * VEC_VALUES ? (c) : (lc) <= 8u * VEC_VALUES ? (d) : (e))
 #define AHEAD(lc)   BY_BYTES(lc, 4u, 2u, 2u, 1u, 1u)
 #define BLOCKS(lc)  BY_BYTES(lc, 5u, 4u, 3u, 2u, 1u)
-#define FAST_SPMM(lc)                                                                                               \
-    KERNEL_FOR(BLOCKS(lc##u), ellr_##lc)(ELLR_ARGS)                                                                 \
-    {                                                                                                               \
-        LANE_MEMORY                                                                                                 \
-        fast_spmm(lc##u, AHEAD(lc##u), rows, pitch, team_log2, cols, tiles, works, wide, rl, J, E, x, x_at, x_ld,   \
-                  y, y_at, y_ld, alpha_re, alpha_im, beta_re, beta_im, pass);                                       \
+#define FAST_SPMM(lc)                                                                                        \
+    KERNEL_FOR(BLOCKS(lc##u), ellr_##lc)(ELLR_ARGS)                                                          \
+    {                                                                                                        \
+        LANE_MEMORY                                                                                          \
+        fast_spmm(lc##u, AHEAD(lc##u), rows, pitch, team_log2, cols, tiles, works, wide, rl, J, E, x, x_at,  \
+                  x_ld,                                                                                      \
+                  y, y_at, y_ld, alpha_re, alpha_im, beta_re, beta_im, pass);                                \
     }
 
 FAST_SPMM(1)

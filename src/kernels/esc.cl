@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * esc.cl - bhSPARSE's bitonic ESC method (Liu and Vinter, Figure 2): rows of at most 512 products, a crew a row.
+ * esc.cl - bhSPARSE's bitonic ESC method (Liu and Vinter, Figure 2): rows with at most 512 products, a crew
+ * per row.
  *
- * Expand: the products of the row, in the order of A, each with a word of column and place.  Sort the words (crew_sort).
- * Compress: the first of each column is tagged and adds up its run, a prefix sum of the tags says where it goes.  As words
- * of one column lie in the order of their places, sums are taken in the order of A.
+ * Expand: computes the products of the row, in the order of A, each with a word made of its column and its
+ * index.  Sort: sorts the words (crew_sort).  Compress: the first word of each column is tagged, and its
+ * thread adds up the run of equal columns; a prefix sum of the tags gives the position in C.  Words of equal
+ * column are sorted by index, so sums are computed in the order of A.
  *
- * A crew is a warp of its own where rows are short, else the block.  Shared memory: `slots` values and words a crew. */
+ * A crew is one warp for short rows, else the block.  Shared memory: `slots` values and words per crew. */
 
 #define PLACE_BITS 9
 #define PLACE(word) ((u32)(word) & ((1u << PLACE_BITS) - 1u))
@@ -28,14 +30,17 @@ INLINE u32 crew_scan(u32 x, u32 g, SHARED u32 *words, u32 *total)
 }
 
 KERNEL(esc)(SHARED_ARG u32 first, u32 count, u32 g, u32 slots, GLOBAL const u32 *RESTRICT list,
-            GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-            GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val,
-            GLOBAL const u32 *RESTRICT products, GLOBAL const idx_t *RESTRICT lo, GLOBAL const ptr_t *RESTRICT room,
-            GLOBAL idx_t *RESTRICT t_col, GLOBAL val_t *RESTRICT t_val, GLOBAL ptr_t *RESTRICT c_count)
+            GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+            GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+            GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val,
+            GLOBAL const u32 *RESTRICT products, GLOBAL const idx_t *RESTRICT lo,
+            GLOBAL const ptr_t *RESTRICT room, GLOBAL idx_t *RESTRICT t_col, GLOBAL val_t *RESTRICT t_val,
+            GLOBAL ptr_t *RESTRICT c_count)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t all_begins[THREADS_MAX];        /* rows of B of the entries of A that the crew is at */
-    STATIC_SHARED u32 all_starts[THREADS_MAX];          /* where their products start                        */
+    STATIC_SHARED ptr_t all_begins[THREADS_MAX];        /* begin of the row of B, for the crew's
+                                                         * current entries of A */
+    STATIC_SHARED u32 all_starts[THREADS_MAX];          /* index of the first product of each */
     STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 t = thread_id(), crews = thread_count() / g, crew = t / g, lane = t & (g - 1u);
     SHARED val_t *values = (SHARED val_t *)shared_memory + crew * slots;
@@ -61,7 +66,7 @@ KERNEL(esc)(SHARED_ARG u32 first, u32 count, u32 g, u32 slots, GLOBAL const u32 
             starts[lane] = start;
             CREW_SYNC(g);
             for (u32 q = lane; q < total; q += g) {
-                u32 e = 0, beyond = g;                  /* the last entry that starts at q or before */
+                u32 e = 0, beyond = g;                  /* e becomes the last entry with starts[e] <= q */
                 while (beyond - e > 1u) {
                     const u32 mid = (e + beyond) / 2u;
                     if (starts[mid] <= q) e = mid;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * heap.cl - bhSPARSE's heap method (Liu and Vinter, Figure 1): rows of at most 32 products, one thread a row.
+ * heap.cl - bhSPARSE's heap method (Liu and Vinter, Figure 1): rows with at most 32 products, a thread per
+ * row.
  *
- * All products go to a heap in shared memory, the largest column on top.  A heapsort takes the top again and again and puts
- * it before the sorted sequence that grows from the end of the same array; where it has the column of that
- * sequence's head, the two are fused.  What is moved is a word of column and place, products stay where they are; of
- * equal columns the first product comes first, so that sums are taken in the order of A.
+ * All products are put into a heap in shared memory with the largest column on top.  A heapsort removes the
+ * top repeatedly and prepends it to the sorted sequence, which grows downwards from the end of the same
+ * array; if it has the same column as the head of that sequence, the two are added.  Only words of column
+ * and index are moved, the values stay in place.  Of equal columns the earlier product is removed first, so
+ * that sums are computed in the order of A.
  *
- * Shared memory: `most` values and words a thread; those of one place lie side by side, so that neighbours do not share
- * banks.  No thread waits for another. */
+ * Shared memory: `most` values and words per thread, interleaved, so that neighbouring threads access
+ * different banks.  Threads do not synchronize. */
 
 #define PLACES 31u
 
@@ -30,11 +32,13 @@ INLINE void sift(SHARED key_t *heap, u32 step, u32 i, u32 size, key_t x)
     heap[i * step] = x;
 }
 
-KERNEL(heap)(SHARED_ARG u32 first, u32 count, u32 most, GLOBAL const u32 *RESTRICT list, GLOBAL const ptr_t *RESTRICT a_ptr,
-             GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
-             GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-             GLOBAL const idx_t *RESTRICT lo, GLOBAL const ptr_t *RESTRICT room, GLOBAL idx_t *RESTRICT t_col,
-             GLOBAL val_t *RESTRICT t_val, GLOBAL ptr_t *RESTRICT c_count)
+KERNEL(heap)(SHARED_ARG u32 first, u32 count, u32 most, GLOBAL const u32 *RESTRICT list,
+             GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+             GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+             GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val,
+             GLOBAL const u32 *RESTRICT products, GLOBAL const idx_t *RESTRICT lo,
+             GLOBAL const ptr_t *RESTRICT room, GLOBAL idx_t *RESTRICT t_col, GLOBAL val_t *RESTRICT t_val,
+             GLOBAL ptr_t *RESTRICT c_count)
 {
     SHARED_MEMORY
     const u32 step = thread_count();

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * merge.cl - bhSPARSE's merge method (Liu and Vinter, section VI.A and Figure 3): long rows, a block a row.
+ * merge.cl - bhSPARSE's merge method (Liu and Vinter, section VI.A and Figure 3): long rows, a block per row.
  *
- * The result, ordered and without duplicates, lies in shared memory.  Input comes in batches of at most as many products as
- * there are threads, one each, in registers: a piece of a row of B, or several short rows, which are then ranked or
- * sorted together first.  Each finds its column in the result by binary search and is added there; the others are counted by a
- * prefix sum, copied side by side, and merged with the result by merge path: each thread takes a few neighbours of the
- * outcome to registers, then all write.  That is done from the end downwards, so that the result grows in place and
- * what lies below the first new column is not touched.
+ * The result, sorted and without duplicates, is in shared memory.  The input comes in batches of at most one
+ * product per thread, in registers: part of a row of B, or several short rows, which are first ranked or
+ * sorted together.  Each product looks up its column in the result by binary search and is added if it is
+ * there.  Products with new columns are compacted by a prefix sum and merged with the result by merge path:
+ * each thread computes a few consecutive entries of the new result in registers, then all write.  The merge
+ * proceeds from the end downwards, so that the result grows in place and entries below the first new column
+ * are not touched.
  *
- *   merge        the result has `room` entries of scratchpad.  A batch that does not fit is not begun: the row is saved to
- *                its area, its place is taken down (WAIT_), and the next launch, with more room, goes on from there
- *   merge_deep   the scratchpad is a first level: when it is full it is merged, in the same way, with the result in
- *                global memory; that goes on while the row's area has room for another level, or is as large as
- *                the row can become
+ *   merge        the result has room for `room` entries in shared memory.  If a batch does not fit, the row
+ *                is saved to its area with its state (WAIT_), and the next launch, with more room, continues
+ *   merge_deep   the shared memory is a first level: when it is full, it is merged in the same way with the
+ *                result in global memory.  This continues while the row's area has room for another level, or
+ *                is as large as the row can become
  *
- * A sum that is in the scratchpad is continued product by product, in the order of A.  Words of a batch are a column and, in
- * the lower `bits`, its place; bits is 0 where columns leave no room for that: then a batch is of one row of B.
+ * Sums in shared memory are continued product by product, in the order of A.  A word of a batch is a column
+ * and, in the lower `bits`, the index of the product.  If columns leave no room for that, bits is 0, and a
+ * batch consists of a single row of B.
  *
  * Shared memory: room + batch values and keys, batch row pointers and words. */
 
-#define ITEMS 5u         /* of the outcome of a merge, a thread; odd, so that neighbours write to different banks */
-#define DEEP_ITEMS 4u    /* in global memory, where registers are few */
-#define RUNS 6u         /* so few rows of B in a batch: each word is ranked in the others; more are sorted */
+#define ITEMS 5u         /* entries of a merge result per thread; odd, so that neighbouring threads write
+                                 * to different banks */
+#define DEEP_ITEMS 4u    /* the same for global memory; fewer, to save registers */
+#define RUNS 6u         /* up to so many rows of B in a batch are ranked by binary search, more are sorted */
 
 typedef struct pad_t {
-    SHARED val_t *vals, *raw;           /* of the result, of the batch */
+    SHARED val_t *vals, *raw;           /* values of the result, of the batch */
     SHARED ptr_t *begins;               /* rows of B                   */
     SHARED key_t *keys, *words;
-    SHARED u32   *starts;               /* where their products start  */
+    SHARED u32   *starts;               /* index of the first product  */
     SHARED u32   *scan, *mark;
 } pad_t;
 
@@ -36,11 +39,11 @@ typedef struct source_t {
     GLOBAL const idx_t *a_col, *b_col;
     GLOBAL const val_t *a_val, *b_val;
     GLOBAL const ptr_t *b_ptr;
-    ptr_t  end;                         /* of the row of A                               */
+    ptr_t  end;                         /* end of the row of A                           */
     idx_t  low;                         /* its first column of C                         */
     u32    batch, bits;
-    ptr_t  at, skip;                    /* the next entry of A, what is done of its row of B */
-    ptr_t  begin, all;                  /* the row of B of this thread in the next batch, fetched ahead */
+    ptr_t  at, skip;                    /* the next entry of A; entries of its row of B already used */
+    ptr_t  begin, all;                  /* this thread's row of B in the next batch, fetched ahead */
 } source_t;
 
 INLINE source_t source_make(GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
@@ -57,7 +60,7 @@ INLINE source_t source_make(GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val
     return s;
 }
 
-/* Entries of A that a batch looks at. */
+/* Number of entries of A that a batch can use. */
 INLINE u32 source_entries(const source_t *s, ptr_t at)
 {
     const ptr_t left = s->end - at, look = s->bits ? s->batch : 1u;
@@ -89,58 +92,60 @@ INLINE pad_t pad_make(SHARED u64 *memory, u32 room, u32 batch, SHARED u32 *scan,
     return p;
 }
 
-/* Merge path, downwards: `held` ordered entries KEY_OF, VALUE_OF (i) and the `fresh` ones of the arrays more_keys, more_vals
- * become one sequence, PUT entry by entry.  Every thread comes here; keys differ. */
-#define MERGE_DOWN(items, held, fresh, more_keys, more_vals, left_word, KEY_OF, VALUE_OF, PUT)                   \
-    do {                                                                                                         \
-        u32 tl_end = (held) + (fresh), tl_left = (fresh);                                                        \
-        while (tl_left > 0u) {                                                                                   \
-            const u32 tl_tile = thread_count() * items, tl_from = (tl_end - 1u) / tl_tile * tl_tile;             \
-            const u32 tl_d = tl_from + thread_id() * items, tl_held = tl_end - tl_left;                          \
-            u32 tl_a = 0, tl_b = 0;                                                                              \
-            key_t tl_k[items];                                                                                   \
-            val_t tl_v[items];                                                                                   \
-            if (tl_d < tl_end) {                                                                                 \
-                u32 tl_most = tl_d < tl_left ? tl_d : tl_left;                                                   \
-                while (tl_b < tl_most) {                                                                         \
-                    const u32 tl_mid = (tl_b + tl_most) / 2u;                                                    \
-                    const u32 tl_other = tl_d - 1u - tl_mid;                                                     \
-                    if (tl_other >= tl_held || KEY_OF(tl_other) > (more_keys)[tl_mid]) tl_b = tl_mid + 1u;       \
-                    else tl_most = tl_mid;                                                                       \
-                }                                                                                                \
-                tl_a = tl_d - tl_b;                                                                              \
-            }                                                                                                    \
-            if (thread_id() == 0u) *(left_word) = tl_b;                                                          \
-            key_t tl_ka = tl_d < tl_end && tl_a < tl_held ? KEY_OF(tl_a) : (key_t)0;                             \
-            key_t tl_kb = tl_d < tl_end && tl_b < tl_left ? (more_keys)[tl_b] : (key_t)0;                        \
-            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                      \
-                if (tl_d + tl_e < tl_end) {                                                                      \
-                    if (tl_b < tl_left && (tl_a >= tl_held || tl_kb < tl_ka)) {                                  \
-                        tl_k[tl_e] = tl_kb;                                                                      \
-                        tl_v[tl_e] = (more_vals)[tl_b++];                                                        \
-                        if (tl_b < tl_left) tl_kb = (more_keys)[tl_b];                                           \
-                    } else {                                                                                     \
-                        tl_k[tl_e] = tl_ka;                                                                      \
-                        tl_v[tl_e] = VALUE_OF(tl_a);                                                             \
-                        if (++tl_a < tl_held) tl_ka = KEY_OF(tl_a);                                              \
-                    }                                                                                            \
-                }                                                                                                \
-            BARRIER();                                                                                           \
-            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                      \
-                if (tl_d + tl_e < tl_end) PUT(tl_d + tl_e, tl_k[tl_e], tl_v[tl_e]);                              \
-            tl_left = *(left_word);                                                                              \
-            tl_end = tl_from;                                                                                    \
-            BARRIER();                                                                                           \
-        }                                                                                                        \
+/* Merge path, downwards: merges the `held` sorted entries KEY_OF(i), VALUE_OF(i) with the `fresh` sorted
+ * entries of more_keys and more_vals; PUT stores each entry of the result.  Every thread of the block must
+ * call it; all keys differ. */
+#define MERGE_DOWN(items, held, fresh, more_keys, more_vals, left_word, KEY_OF, VALUE_OF, PUT)              \
+    do {                                                                                                    \
+        u32 tl_end = (held) + (fresh), tl_left = (fresh);                                                   \
+        while (tl_left > 0u) {                                                                              \
+            const u32 tl_tile = thread_count() * items, tl_from = (tl_end - 1u) / tl_tile * tl_tile;        \
+            const u32 tl_d = tl_from + thread_id() * items, tl_held = tl_end - tl_left;                     \
+            u32 tl_a = 0, tl_b = 0;                                                                         \
+            key_t tl_k[items];                                                                              \
+            val_t tl_v[items];                                                                              \
+            if (tl_d < tl_end) {                                                                            \
+                u32 tl_most = tl_d < tl_left ? tl_d : tl_left;                                              \
+                while (tl_b < tl_most) {                                                                    \
+                    const u32 tl_mid = (tl_b + tl_most) / 2u;                                               \
+                    const u32 tl_other = tl_d - 1u - tl_mid;                                                \
+                    if (tl_other >= tl_held || KEY_OF(tl_other) > (more_keys)[tl_mid]) tl_b = tl_mid + 1u;  \
+                    else tl_most = tl_mid;                                                                  \
+                }                                                                                           \
+                tl_a = tl_d - tl_b;                                                                         \
+            }                                                                                               \
+            if (thread_id() == 0u) *(left_word) = tl_b;                                                     \
+            key_t tl_ka = tl_d < tl_end && tl_a < tl_held ? KEY_OF(tl_a) : (key_t)0;                        \
+            key_t tl_kb = tl_d < tl_end && tl_b < tl_left ? (more_keys)[tl_b] : (key_t)0;                   \
+            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                 \
+                if (tl_d + tl_e < tl_end) {                                                                 \
+                    if (tl_b < tl_left && (tl_a >= tl_held || tl_kb < tl_ka)) {                             \
+                        tl_k[tl_e] = tl_kb;                                                                 \
+                        tl_v[tl_e] = (more_vals)[tl_b++];                                                   \
+                        if (tl_b < tl_left) tl_kb = (more_keys)[tl_b];                                      \
+                    } else {                                                                                \
+                        tl_k[tl_e] = tl_ka;                                                                 \
+                        tl_v[tl_e] = VALUE_OF(tl_a);                                                        \
+                        if (++tl_a < tl_held) tl_ka = KEY_OF(tl_a);                                         \
+                    }                                                                                       \
+                }                                                                                           \
+            BARRIER();                                                                                      \
+            UNROLL for (u32 tl_e = 0; tl_e < items; tl_e++)                                                 \
+                if (tl_d + tl_e < tl_end) PUT(tl_d + tl_e, tl_k[tl_e], tl_v[tl_e]);                         \
+            tl_left = *(left_word);                                                                         \
+            tl_end = tl_from;                                                                               \
+            BARRIER();                                                                                      \
+        }                                                                                                   \
     } while (0)
 
-/* The next batch goes into the result of *len entries; false: it would not fit `room`, and nothing was done. */
+/* Merges the next batch into the result of *len entries.  Returns false, and does nothing, if it might not
+ * fit into `room`. */
 INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
 {
     const u32 t = thread_id(), batch = s->batch, bits = s->bits, entries = source_entries(s, s->at);
     u32 e = 0, length = 0, total;
     if (t < entries) {
-        length = s->all > batch ? batch + 1u : (u32)s->all;     /* more than a batch is enough to know */
+        length = s->all > batch ? batch + 1u : (u32)s->all;     /* more need not be known */
         pad.begins[t] = s->begin;
     }
     const u32 start = block_scan(length, pad.scan, &total);
@@ -148,7 +153,8 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
     BARRIER();
     const u32 n = total < batch ? total : batch;
     if (t < n) {
-        u32 beyond = entries;                                   /* the last entry that starts at t or before */
+        u32 beyond = entries;                                   /* bisects for the last entry that starts
+                                                         * at t or before */
         while (beyond - e > 1u) {
             const u32 mid = (e + beyond) / 2u;
             if (pad.starts[mid] <= t) e = mid;
@@ -241,11 +247,12 @@ INLINE bool merge_batch(pad_t pad, source_t *s, u32 room, u32 *len)
     return fits;
 }
 
-/* A row that is not done goes to the next list and gets a place in the next area. */
-INLINE void wait_for_more(GLOBAL u64 *next, GLOBAL u64 *next_waiting, u32 next_room, u32 need, u64 from, u64 at, u64 skip,
-                          u32 r, u32 len)
+/* Appends an unfinished row to the next list, with a part of the next area. */
+INLINE void wait_for_more(GLOBAL u64 *next, GLOBAL u64 *next_waiting, u32 next_room, u32 need, u64 from,
+                          u64 at, u64 skip, u32 r, u32 len)
 {
-    const u64 slot = ATOMIC_ADD64(&next[0], 1u), to = ATOMIC_ADD64(&next[1], (u64)(need < next_room ? need : next_room));
+    const u64 slot = ATOMIC_ADD64(&next[0], 1u),
+              to = ATOMIC_ADD64(&next[1], (u64)(need < next_room ? need : next_room));
     GLOBAL u64 *w = next_waiting + slot * WAIT_WORDS;
     w[WAIT_TO] = to;
     w[WAIT_FROM] = from;
@@ -254,11 +261,13 @@ INLINE void wait_for_more(GLOBAL u64 *next, GLOBAL u64 *next_waiting, u32 next_r
     w[WAIT_ROW] = (u64)len << 32 | r;
 }
 
-/* waiting: not given at first, then rows of the list from `first` on start here, and their areas are those of C~. */
-KERNEL(merge)(SHARED_ARG u32 first, u32 count, GLOBAL const u32 *list, GLOBAL u64 *waiting, GLOBAL const ptr_t *a_ptr,
-              GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
-              GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo,
-              u32 batch, u32 bits, u32 room, GLOBAL const ptr_t *place, GLOBAL idx_t *area_col, GLOBAL val_t *area_val,
+/* waiting: not given in the first launch, in which the rows of the list from `first` on start, with their
+ * parts of C~ as areas. */
+KERNEL(merge)(SHARED_ARG u32 first, u32 count, GLOBAL const u32 *list, GLOBAL u64 *waiting,
+              GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val,
+              GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
+              GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo, u32 batch, u32 bits,
+              u32 room, GLOBAL const ptr_t *place, GLOBAL idx_t *area_col, GLOBAL val_t *area_val,
               GLOBAL const idx_t *old_col, GLOBAL const val_t *old_val, u32 next_room, GLOBAL u64 *next,
               GLOBAL u64 *next_waiting, GLOBAL ptr_t *c_count)
 {
@@ -294,18 +303,20 @@ KERNEL(merge)(SHARED_ARG u32 first, u32 count, GLOBAL const u32 *list, GLOBAL u6
         if (t == 0u && fits) c_count[r] = (ptr_t)len;
         if (t == 0u && !fits) {
             if (begun) w[WAIT_TO] = WAIT_NOWHERE;
-            wait_for_more(next, next_waiting, next_room, products[r] < span[r] ? products[r] : span[r], to, (u64)s.at, (u64)s.skip,
-                          r, len);
+            wait_for_more(next, next_waiting, next_room, products[r] < span[r] ? products[r] : span[r], to,
+                          (u64)s.at, (u64)s.skip, r, len);
         }
         BARRIER();
     }
 }
 
-KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                   GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
-                   GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL const idx_t *lo, u32 batch, u32 bits, u32 room,
+KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t *a_ptr,
+                   GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
+                   GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, GLOBAL const u32 *products,
+                   GLOBAL const u32 *span, GLOBAL const idx_t *lo, u32 batch, u32 bits, u32 room,
                    u32 area_room, GLOBAL idx_t *area_col, GLOBAL val_t *area_val, GLOBAL const idx_t *old_col,
-                   GLOBAL const val_t *old_val, u32 next_room, GLOBAL u64 *next, GLOBAL u64 *next_waiting, GLOBAL ptr_t *c_count)
+                   GLOBAL const val_t *old_val, u32 next_room, GLOBAL u64 *next, GLOBAL u64 *next_waiting,
+                   GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -335,7 +346,7 @@ KERNEL(merge_deep)(SHARED_ARG u32 count, GLOBAL u64 *waiting, GLOBAL const ptr_t
             bool fits = true;
             source_fetch(&s, s.at, s.skip);
             while (fits && s.at < s.end) fits = merge_batch(pad, &s, room, &len);
-            /* What the result has already is added there, the rest moves together. */
+            /* Columns already in the result are added there, the others are compacted. */
             for (u32 base = 0; base < len; base += threads) {
                 const u32 k = base + t;
                 key_t key = 0;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * merges.cl - five ways for a block to merge two sorted sequences in shared memory, as bhSPARSE (Liu and Vinter, IPDPS
- * 2014, section VI.B, Figure 4) compares them.  No product needs them: they are tried and timed by src/gpu/trial.c.
+ * merges.cl - five ways for a block to merge two sorted sequences in shared memory, as bhSPARSE (Liu and
+ * Vinter, IPDPS 2014, section VI.B, Figure 4) compares them.  Products do not use them; src/gpu/trial.c
+ * checks and times them.
  *
- *   merge_ranking            each entry looks up its place: its own rank and, by binary search, that among the others
- *   merge_path               each thread finds where its part of the result begins, then merges that part alone
- *   merge_oddeven            Batcher's odd-even merge, a thread a comparator
- *   merge_bitonic            Batcher's bitonic merge, a thread a comparator
- *   merge_bitonic_advanced   the same network; a thread takes 2, 4 or 8 entries into registers and goes through one, two
- *                            or three of its steps with them before the next barrier (Peters et al.)
+ *   merge_ranking            each entry computes its position: its index plus, by binary search, its rank in
+ *                            the other sequence
+ *   merge_path               each thread finds where its part of the result begins, then merges that part
+ *                            sequentially
+ *   merge_oddeven            Batcher's odd-even merge, a thread per comparator
+ *   merge_bitonic            Batcher's bitonic merge, a thread per comparator
+ *   merge_bitonic_advanced   the same network; a thread loads 2, 4 or 8 entries into registers and applies
+ *                            one, two or three of its steps to them before the next barrier (Peters et al.)
  *
- * Block i merges entries [2*length*i, 2*length*i + length) with the `length` entries behind them; length is a power of
- * two.  Loading and storing are the same for all.  VAL 0: keys alone.
+ * Block i merges entries [2*length*i, 2*length*i + length) with the `length` entries after them; length is a
+ * power of two.  All load and store in the same way.  VAL 0: keys only.
  *
- * Shared memory: 2 * length * (4 + bytes of a value); merge_ranking, which cannot work in place, twice that.  merge_path
- * needs 2 * length <= MERGE_ITEMS * threads, and the threads divide 2 * length. */
+ * Shared memory: 2 * length * (4 + bytes of a value); merge_ranking, which cannot work in place, twice that.
+ * merge_path needs 2 * length <= MERGE_ITEMS * threads, and the threads divide 2 * length. */
 
 #if VAL
 #define VALUES_IN       GLOBAL const val_t *RESTRICT values,
@@ -30,31 +33,33 @@
 #define MERGE_ITEMS     32u
 #endif
 
-/* The arguments of all five, and what each begins and ends with: `count` entries from `first` in shared memory. */
-#define MERGE_ARGS                                                                                                      \
-    (SHARED_ARG u32 length, GLOBAL const u32 *RESTRICT keys, VALUES_IN GLOBAL u32 *RESTRICT keys_to VALUES_OUT)
-#define MERGE_BEGIN                                                                                                     \
-    SHARED_MEMORY                                                                                                       \
-    const u32 t = thread_id(), threads = thread_count(), count = 2u * length;                                           \
-    const u64 first = (u64)block_id() * count;                                                                          \
-    VALUES(SHARED val_t *val = (SHARED val_t *)shared_memory;)                                                          \
-    SHARED u32 *key = (SHARED u32 *)((SHARED u8 *)shared_memory + (ENTRY_BYTES - 4u) * count);                          \
-    for (u32 i = t; i < count; i += threads) {                                                                          \
-        key[i] = keys[first + i];                                                                                       \
-        VALUES(val[i] = values[first + i];)                                                                             \
-    }                                                                                                                   \
+/* The arguments of all five; and loading and storing of `count` entries from `first` on, through shared
+ * memory. */
+#define MERGE_ARGS \
+    (SHARED_ARG u32 length, GLOBAL const u32 *RESTRICT keys, \
+     VALUES_IN GLOBAL u32 *RESTRICT keys_to VALUES_OUT)
+#define MERGE_BEGIN                                                                             \
+    SHARED_MEMORY                                                                               \
+    const u32 t = thread_id(), threads = thread_count(), count = 2u * length;                   \
+    const u64 first = (u64)block_id() * count;                                                  \
+    VALUES(SHARED val_t *val = (SHARED val_t *)shared_memory;)                                  \
+    SHARED u32 *key = (SHARED u32 *)((SHARED u8 *)shared_memory + (ENTRY_BYTES - 4u) * count);  \
+    for (u32 i = t; i < count; i += threads) {                                                  \
+        key[i] = keys[first + i];                                                               \
+        VALUES(val[i] = values[first + i];)                                                     \
+    }                                                                                           \
     BARRIER();
-#define MERGE_END(PLACE)                                                                                                \
-    BARRIER();                                                                                                          \
-    for (u32 i = t; i < count; i += threads) {                                                                          \
-        keys_to[first + i] = key[PLACE(i)];                                                                             \
-        VALUES(values_to[first + i] = val[PLACE(i)];)                                                                   \
+#define MERGE_END(PLACE)                                \
+    BARRIER();                                          \
+    for (u32 i = t; i < count; i += threads) {          \
+        keys_to[first + i] = key[PLACE(i)];             \
+        VALUES(values_to[first + i] = val[PLACE(i)];)   \
     }
 #define STRAIGHT(i) (i)
 
 /* ---- ranking */
 
-/* How many of `length` sorted keys come before this one; equal ones do where `equal` is 1. */
+/* The number of the `length` sorted keys that come before k; with `equal` 1, equal keys count, too. */
 INLINE u32 rank_among(SHARED const u32 *sorted, u32 length, u32 k, u32 equal)
 {
     u32 below = 0;
@@ -82,9 +87,9 @@ KERNEL(merge_ranking) MERGE_ARGS
     MERGE_END(STRAIGHT)
 }
 
-/* ---- merge path (Green, McColl and Bader): thread t makes entries [t*items, t*items + items) of the result, items a power
- * of two.  So threads of a warp would write into the same few banks; the result is spread over all of them, each 32
- * entries in an order of their own. */
+/* ---- merge path (Green, McColl and Bader): thread t computes entries [t*items, t*items + items) of the
+ * result; items is a power of two.  To avoid bank conflicts between the threads of a warp, each group of 32
+ * entries of the result is permuted in a different way. */
 #define SPREAD(i) ((i) ^ ((i) >> 5 & 31u))
 
 KERNEL(merge_path) MERGE_ARGS
@@ -92,12 +97,14 @@ KERNEL(merge_path) MERGE_ARGS
     MERGE_BEGIN
     const u32 items = count / threads, diagonal = t * items;
     u32 end = diagonal < length ? diagonal : length, a = diagonal - end;
-    while (a < end) {                   /* the first a where key a of the first is beyond its partner on the diagonal */
+    while (a < end) {                   /* bisects for the first a whose key exceeds its partner on
+                                         * the diagonal */
         const u32 middle = (a + end) >> 1;
         if (key[middle] <= key[length + diagonal - 1u - middle]) a = middle + 1u;
         else end = middle;
     }
-    u32 b = length + diagonal - a, from = 0;        /* from: a bit an entry, 1 where it is of the second sequence */
+    u32 b = length + diagonal - a, from = 0;        /* from: one bit per entry, 1 if it is of the second
+                                                     * sequence */
     VALUES(const u32 a_first = a;)
     VALUES(const u32 b_first = b;)
     u32 mine[MERGE_ITEMS];
@@ -138,17 +145,17 @@ KERNEL(merge_path) MERGE_ARGS
 
 /* ---- networks */
 
-/* The smaller of two entries comes first. */
-#define COMPARE(i, j)                                                                                                   \
-    do {                                                                                                                \
-        const u32 tl_i = (i), tl_j = (j), tl_first = key[tl_i], tl_second = key[tl_j];                                  \
-        if (tl_first > tl_second) {                                                                                     \
-            key[tl_i] = tl_second;                                                                                      \
-            key[tl_j] = tl_first;                                                                                       \
-            VALUES(const val_t tl_value = val[tl_i];)                                                                   \
-            VALUES(val[tl_i] = val[tl_j];)                                                                              \
-            VALUES(val[tl_j] = tl_value;)                                                                               \
-        }                                                                                                               \
+/* Compare-exchange: the smaller entry comes first. */
+#define COMPARE(i, j)                                                                   \
+    do {                                                                                \
+        const u32 tl_i = (i), tl_j = (j), tl_first = key[tl_i], tl_second = key[tl_j];  \
+        if (tl_first > tl_second) {                                                     \
+            key[tl_i] = tl_second;                                                      \
+            key[tl_j] = tl_first;                                                       \
+            VALUES(const val_t tl_value = val[tl_i];)                                   \
+            VALUES(val[tl_i] = val[tl_j];)                                              \
+            VALUES(val[tl_j] = tl_value;)                                               \
+        }                                                                               \
     } while (0)
 
 KERNEL(merge_oddeven) MERGE_ARGS
@@ -165,7 +172,7 @@ KERNEL(merge_oddeven) MERGE_ARGS
     MERGE_END(STRAIGHT)
 }
 
-/* Both sequences rise: the first step takes the second one backwards, and leaves two halves that are bitonic. */
+/* Both sequences ascend; the first step reads the second one backwards and leaves two bitonic halves. */
 KERNEL(merge_bitonic) MERGE_ARGS
 {
     MERGE_BEGIN
@@ -180,47 +187,50 @@ KERNEL(merge_bitonic) MERGE_ARGS
     MERGE_END(STRAIGHT)
 }
 
-/* ---- the same in registers: `size` entries, `low` apart, go through the steps of stride size/2*low, .., low.
+/* ---- the same in registers: `size` entries at distance `low` go through the steps of stride size/2*low, ..,
+ * low.
  *
- * In the first round the upper half of the entries is taken from the other end, as the first step wants it, and goes back
- * there.  So in its later steps the upper half must fall where the lower half rises. */
-#define EXCHANGE(i, j, falls)                                                                                           \
-    do {                                                                                                                \
-        if ((falls) ? k[i] < k[j] : k[i] > k[j]) {                                                                      \
-            const u32 tl_key = k[i];                                                                                    \
-            k[i] = k[j];                                                                                                \
-            k[j] = tl_key;                                                                                              \
-            VALUES(const val_t tl_value = v[i];)                                                                        \
-            VALUES(v[i] = v[j];)                                                                                        \
-            VALUES(v[j] = tl_value;)                                                                                    \
-        }                                                                                                               \
+ * In the first round the upper half of the entries is read from the other end, as the first step requires,
+ * and stored there again.  In its later steps the upper half is therefore sorted in descending order. */
+#define EXCHANGE(i, j, falls)                       \
+    do {                                            \
+        if ((falls) ? k[i] < k[j] : k[i] > k[j]) {  \
+            const u32 tl_key = k[i];                \
+            k[i] = k[j];                            \
+            k[j] = tl_key;                          \
+            VALUES(const val_t tl_value = v[i];)    \
+            VALUES(v[i] = v[j];)                    \
+            VALUES(v[j] = tl_value;)                \
+        }                                           \
     } while (0)
 
-#define ROUND(stride, SIZE)                                                                                             \
-    do {                                                                                                                \
-        const u32 low = (stride) > SIZE / 2u ? (stride) / (SIZE / 2u) : 1u, opening = (stride) == length;               \
-        for (u32 set = t; set < count / SIZE; set += threads) {                                                         \
-            const u32 base = (set & ~(low - 1u)) * SIZE + (set & (low - 1u));                                           \
-            u32 k[SIZE];                                                                                                \
-            VALUES(val_t v[SIZE];)                                                                                      \
-            UNROLL for (u32 j = 0; j < SIZE; j++) {                                                                     \
-                const u32 at = opening && j >= SIZE / 2u ? count + length - 1u - (base + j * low) : base + j * low;     \
-                k[j] = key[at];                                                                                         \
-                VALUES(v[j] = val[at];)                                                                                 \
-            }                                                                                                           \
-            UNROLL for (u32 h = SIZE / 2u; h > 0u; h >>= 1)                                                             \
-                if (h * low <= (stride)) {                                                                              \
-                    UNROLL for (u32 j = 0; j < SIZE / 2u; j++) {                                                        \
-                        const u32 at = 2u * j - (j & (h - 1u));                                                         \
-                        EXCHANGE(at, at + h, opening && h < SIZE / 2u && at >= SIZE / 2u);                              \
-                    }                                                                                                   \
-                }                                                                                                       \
-            UNROLL for (u32 j = 0; j < SIZE; j++) {                                                                     \
-                const u32 at = opening && j >= SIZE / 2u ? count + length - 1u - (base + j * low) : base + j * low;     \
-                key[at] = k[j];                                                                                         \
-                VALUES(val[at] = v[j];)                                                                                 \
-            }                                                                                                           \
-        }                                                                                                               \
+#define ROUND(stride, SIZE)                                                                                  \
+    do {                                                                                                     \
+        const u32 low = (stride) > SIZE / 2u ? (stride) / (SIZE / 2u) : 1u, opening = (stride) == length;    \
+        for (u32 set = t; set < count / SIZE; set += threads) {                                              \
+            const u32 base = (set & ~(low - 1u)) * SIZE + (set & (low - 1u));                                \
+            u32 k[SIZE];                                                                                     \
+            VALUES(val_t v[SIZE];)                                                                           \
+            UNROLL for (u32 j = 0; j < SIZE; j++) {                                                          \
+                const u32 at = opening && j >= SIZE / 2u ? count + length - 1u - (base + j * low)            \
+                    : base + j * low;                                                                        \
+                k[j] = key[at];                                                                              \
+                VALUES(v[j] = val[at];)                                                                      \
+            }                                                                                                \
+            UNROLL for (u32 h = SIZE / 2u; h > 0u; h >>= 1)                                                  \
+                if (h * low <= (stride)) {                                                                   \
+                    UNROLL for (u32 j = 0; j < SIZE / 2u; j++) {                                             \
+                        const u32 at = 2u * j - (j & (h - 1u));                                              \
+                        EXCHANGE(at, at + h, opening && h < SIZE / 2u && at >= SIZE / 2u);                   \
+                    }                                                                                        \
+                }                                                                                            \
+            UNROLL for (u32 j = 0; j < SIZE; j++) {                                                          \
+                const u32 at = opening && j >= SIZE / 2u ? count + length - 1u - (base + j * low)            \
+                    : base + j * low;                                                                        \
+                key[at] = k[j];                                                                              \
+                VALUES(val[at] = v[j];)                                                                      \
+            }                                                                                                \
+        }                                                                                                    \
     } while (0)
 
 KERNEL(merge_bitonic_advanced) MERGE_ARGS

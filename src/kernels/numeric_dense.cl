@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * numeric_dense.cl - adds up a row of C in an array with one value a column, a block a row: no keys, no sort; the columns
- * pass in windows of `slots` (spECK, section 4.3).
+ * numeric_dense.cl - computes a row of C in an array with one value per column, a block per row: no keys, no
+ * sort; the columns are processed in windows of `slots` (spECK, section 4.3).
  *
- * A column that nothing was added to holds -0.0, so no marks are kept beside the values: a sum that began with +0.0
- * is never -0.0, and neither is a product once +0.0 was added to it, which changes no sum.  After a window the
- * touched values are ranked (a vote of each warp, a scan over the block), written to C in order, and wiped.
+ * Slots without an entry hold -0.0, so no separate marks are needed: a sum that begins with +0.0 is never
+ * -0.0, and neither is a product after +0.0 was added to it, which changes no sum.  After each window the
+ * slots in use are ranked (a ballot per warp, a scan over the block), written to C in order, and reset.
  *
- * Where rows of B are long enough for the whole block it takes the entries of A one after the other; its threads hold
- * different columns, need no atomics, and every sum is taken in the order of A: the bits of the CPU.  Otherwise groups
- * walk several rows at once with atomic adds.
- * Where a row is wider than a window, `positions` keeps how far each row of B is done, and the next window begins at
- * the smallest column that is not.  Columns of B ascend.
+ * If rows of B are long enough for the whole block, it processes the entries of A one after the other: its
+ * threads have different columns, need no atomics, and every sum is computed in the order of A, with the same
+ * bits as on the CPU.  Otherwise groups process several rows of B at once with atomic adds.
+ * If a row is wider than a window, `positions` stores how much of each row of B is done, and the next window
+ * begins at the smallest remaining column.  Columns of B ascend.
  *
  * Shared memory: slots * sizeof(val_t).
- * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window. */
+ * positions: stride words per block; stride >= the entries of any row of A whose row of C is wider than a
+ * window. */
 
-#define AHEAD 1u                /* rows of B that a group has under way at once */
+#define AHEAD 1u                /* rows of B that a group processes at once */
 
-/* An untouched value, how to know it, and a product that does not look like one. */
+/* The value of an empty slot, the test for it, and how to keep a product from looking like one. */
 #if VAL == 1
 #define UNTOUCHED       (-0.0f)
 #define TOUCHED(v)      (BITS_F32(v) != 0x80000000u)
@@ -41,9 +42,10 @@ INLINE val_t product(val_t a, val_t b)
 #define PRODUCT(a, b)   product(a, b)
 #endif
 
-/* What both walks do at a column beyond the window: where it is the first of its row of B, the row is resumed here. */
-INLINE void leave(ptr_t row, ptr_t first, ptr_t at, idx_t column, idx_t limit, GLOBAL const idx_t *RESTRICT b_col,
-                  SHARED idx_t *next, GLOBAL u32 *position)
+/* For a column beyond the window: if it is the first such column of its row of B, the next window resumes the
+ * row here. */
+INLINE void leave(ptr_t row, ptr_t first, ptr_t at, idx_t column, idx_t limit,
+                  GLOBAL const idx_t *RESTRICT b_col, SHARED idx_t *next, GLOBAL u32 *position)
 {
     if (at == first || b_col[at - 1u] < limit) {
         *position = (u32)(at - row);
@@ -51,11 +53,12 @@ INLINE void leave(ptr_t row, ptr_t first, ptr_t at, idx_t column, idx_t limit, G
     }
 }
 
-/* `rounds` rows of B, the j-th of them from lane j ([begin, end) and the entry of A, a, are this lane's own), added one
- * after the other by the `size` threads of a team.  With `resumed`, up to column `limit`. */
-INLINE void own_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin, ptr_t end,
-                     val_t a, GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
-                     idx_t limit, SHARED val_t *sums, SHARED idx_t *next, GLOBAL u32 *position)
+/* Adds `rounds` rows of B, one after the other, by the `size` threads of a team.  Lane j has the bounds
+ * [begin, end) of the j-th row and its factor a.  With `resumed`, only columns below `limit`. */
+INLINE void own_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin,
+                     ptr_t end, val_t a, GLOBAL const idx_t *RESTRICT b_col,
+                     GLOBAL const val_t *RESTRICT b_val, idx_t from, idx_t limit, SHARED val_t *sums,
+                     SHARED idx_t *next, GLOBAL u32 *position)
 {
     for (u32 j = 0; j < rounds; j += AHEAD) {
         ptr_t row[AHEAD], first[AHEAD], stop[AHEAD];
@@ -93,10 +96,11 @@ INLINE void own_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 si
     }
 }
 
-/* The same by a group among others, with atomic adds and AHEAD rows at once. */
-INLINE void share_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin, ptr_t end,
-                       val_t a, GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t from,
-                       idx_t limit, SHARED val_t *sums, SHARED idx_t *next, GLOBAL u32 *position, u32 step)
+/* The same for one of several groups, with atomic adds and AHEAD rows at once. */
+INLINE void share_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start,
+                       ptr_t begin, ptr_t end, val_t a, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const val_t *RESTRICT b_val, idx_t from, idx_t limit, SHARED val_t *sums,
+                       SHARED idx_t *next, GLOBAL u32 *position, u32 step)
 {
     for (u32 j = 0; j < rounds; j += AHEAD) {
         ptr_t row[AHEAD], first[AHEAD], at[AHEAD], stop[AHEAD];
@@ -137,8 +141,9 @@ INLINE void share_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 
     }
 }
 
-/* Writes the touched ones of `width` values to C, in order, and wipes them.  Returns how many they were.  A team of
- * one warp goes along; in a wider one (the block) each warp has a piece and counts it first. */
+/* Writes the entries among `width` slots to C, in order, and resets them.  Returns their number.  A team of
+ * one warp goes through the slots once; in a wider team (the block) each warp has a part, and counts it
+ * first. */
 INLINE u32 write_row(u32 lane, u32 size, u32 width, SHARED val_t *sums, idx_t from, GLOBAL idx_t *to_col,
                      GLOBAL val_t *to_val, SHARED u32 *scan)
 {
@@ -168,13 +173,14 @@ INLINE u32 write_row(u32 lane, u32 size, u32 width, SHARED val_t *sums, idx_t fr
     return crews > 1u ? total : at;
 }
 
-KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                      GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
-                      GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
-                      GLOBAL const val_t *RESTRICT b_val, GLOBAL const u32 *RESTRICT products,
-                      GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
-                      u32 slots, GLOBAL u32 *positions, u32 stride, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL idx_t *c_col,
-                      GLOBAL val_t *c_val)
+KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                      GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                      GLOBAL const val_t *RESTRICT a_val, GLOBAL const ptr_t *RESTRICT b_ptr,
+                      GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val,
+                      GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                      GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span, u32 slots,
+                      GLOBAL u32 *positions, u32 stride, GLOBAL const ptr_t *RESTRICT c_ptr,
+                      GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -185,13 +191,14 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
 
     for (u32 s = t; s < slots; s += threads) sums[s] = UNTOUCHED;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), width = span[r];
         const bool resumed = width > slots;
         const u32 windows = resumed ? width / slots + 1u : 1u, used = resumed ? slots : width;
-        const walk_t w = walk_make(group_log2(threads, entries, products[r] / windows, (longest[r] + windows - 1u) / windows,
-                                              threads), entries);
+        const walk_t w = walk_make(group_log2(threads, entries, products[r] / windows,
+                                              (longest[r] + windows - 1u) / windows, threads),
+                                   entries);
         idx_t from = lo[r];
         ptr_t to = c_ptr[r];
         bool again = false, more = true;
@@ -211,20 +218,20 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
                     end = b_ptr[k + 1];
                     begin = again && end > start ? start + position[e] : start;
                 }
-                if (resumed && w.size > LANES) BARRIER();       /* all have read what some will change */
+                if (resumed && w.size > LANES) BARRIER();       /* `positions` may be overwritten */
                 if (w.groups == 1u) {
                     if (resumed)
-                        own_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
-                                 &next, position + first);
+                        own_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val,
+                                 from, limit, sums, &next, position + first);
                     else
-                        own_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
-                                 &next, position);
+                        own_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val,
+                                 from, limit, sums, &next, position);
                 } else if (resumed) {
-                    share_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
-                               &next, position + first * w.groups + w.group, w.groups);
+                    share_rows(true, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from,
+                               limit, sums, &next, position + first * w.groups + w.group, w.groups);
                 } else {
-                    share_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from, limit, sums,
-                               &next, position, 0u);
+                    share_rows(false, left, w.width, w.lane, w.size, start, begin, end, a, b_col, b_val, from,
+                               limit, sums, &next, position, 0u);
                 }
             }
             BARRIER();
@@ -233,7 +240,7 @@ KERNEL(numeric_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLO
             from = after;
             again = true;
             more = resumed && after != IDX_NONE;
-            BARRIER();                          /* all have read `next`; the values are wiped */
+            BARRIER();                          /* `next` may be overwritten; slots are reset */
         }
     }
 }

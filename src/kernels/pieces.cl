@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * pieces.cl - rows of very different length made into pieces of similar ones, for spmm.cl.
+ * pieces.cl - divides rows of very different lengths into pieces of similar lengths, for spmm.cl.
  *
- * A row of more than 2^most_log2 entries is cut into parts of so many; shorter rows stay whole.  The parts come first, then
- * the rows by length, halving from class to class, in their order within a class: so the threads of a warp have
- * about as much to do, and what takes longest begins first.  Look counts, place adds up, fill writes; a block of each takes
- * the same PIECE_ROWS rows. */
+ * A row of more than 2^most_log2 entries is divided into parts of that length; shorter rows stay whole.  The
+ * parts come first, then the rows in classes of decreasing length (each half as long as the one before), in
+ * their order within a class.  So the threads of a warp have about equal work, and the longest pieces start
+ * first.  pieces_look counts, pieces_place computes prefix sums, pieces_fill writes; block i of look and of
+ * fill processes the same PIECE_ROWS rows. */
 
-/* As src/gpu/rows.c has it. */
-#define PIECE_CLASSES   16              /* parts, lengths, and last: rows in parts                  */
+/* The same as in src/gpu/rows.c. */
+#define PIECE_CLASSES   16              /* parts, then lengths; the last: rows in parts                  */
 #define PIECE_JOINS     15
 #define PIECE_ROWS      1024
 typedef struct { u32 row, part; u64 begin; u32 length, rows; } piece_t;
 
-/* The class of a row and how many pieces it makes. */
+/* The class of a row, and its number of pieces. */
 INLINE u32 piece_class(u64 length, u32 most_log2, u32 *count)
 {
     *count = 1u;
@@ -29,7 +30,7 @@ INLINE u64 row_length(GLOBAL const ptr_t *ptr, u32 row)
     return length < 0 ? (u64)0 : (u64)length;
 }
 
-/* totals: pieces of each class, rows in parts, the longest row. */
+/* totals: pieces of each class, rows divided into parts, length of the longest row. */
 KERNEL(pieces_look)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL u32 *counts, GLOBAL u64 *totals)
 {
     STATIC_SHARED u32 mine[PIECE_CLASSES];
@@ -65,8 +66,8 @@ KERNEL(pieces_look)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL u32
     }
 }
 
-/* Counts become places: block 0 adds up the first (pieces of all classes, bundles of twins.cl, blocks of tf32.cl), block 1 the others (rows in
- * parts). */
+/* Exclusive prefix sums of the counts, in place: block 0 sums the first ones (pieces of all classes, bundles
+ * of twins.cl, blocks of tf32.cl), block 1 the others (rows divided into parts). */
 KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
 {
     STATIC_SHARED u32 words[SCAN_WORDS];
@@ -83,7 +84,8 @@ KERNEL(pieces_place)(u32 first, u32 others, GLOBAL u32 *counts)
     }
 }
 
-KERNEL(pieces_fill)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL const u32 *places, GLOBAL u32 *pieces, GLOBAL u32 *joins)
+KERNEL(pieces_fill)(u32 rows, GLOBAL const ptr_t *ptr, u32 most_log2, GLOBAL const u32 *places,
+                    GLOBAL u32 *pieces, GLOBAL u32 *joins)
 {
     STATIC_SHARED u32 cursor[PIECE_CLASSES];
     STATIC_SHARED u32 classes[THREADS_MAX];

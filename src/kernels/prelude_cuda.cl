@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * prelude_cuda.cl - the words of the kernel dialect, for NVRTC. */
+ * prelude_cuda.cl - the macros of the kernel dialect, for CUDA (NVRTC). */
 #define TULLE_CUDA 1
 typedef unsigned char      u8;
 typedef unsigned short     u16;
@@ -8,10 +8,13 @@ typedef int                i32;
 typedef unsigned long long u64;
 typedef long long          i64;
 
-#define KERNEL(name)    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) name
-/* The same for so many blocks on a processor, where registers are what a kernel works in. */
+#define KERNEL(name) \
+    extern "C" __global__ void __launch_bounds__(THREADS_MAX, THREADS_MAX < 1024 ? 1280 / THREADS_MAX : 1) \
+        name
+/* The same with registers limited so that `blocks` blocks fit on a multiprocessor. */
 #define KERNEL_FOR(blocks, name) extern "C" __global__ void __launch_bounds__(THREADS_MAX, blocks) name
-#define SHARED_ARG                      /* first in the list of arguments of a kernel with dynamic shared memory */
+#define SHARED_ARG                      /* first in the argument list of a kernel with dynamic shared
+                                         * memory */
 #define SHARED_MEMORY   extern __shared__ __align__(16) u64 shared_memory[];
 #define GLOBAL
 #define SHARED                          /* of a pointer                              */
@@ -21,8 +24,9 @@ typedef long long          i64;
 #define RESTRICT        __restrict__
 #define ALIGNED(n)      __align__(n)            /* of a struct                               */
 #define UNROLL          _Pragma("unroll")
-#define ROLLED          _Pragma("unroll 1") /* registers matter more               */
-#define GIVEN(p)        ((p) != 0)      /* an argument that need not be: 32-bit words, the first not all ones */
+#define ROLLED          _Pragma("unroll 1") /* to save registers                   */
+#define GIVEN(p)        ((p) != 0)      /* is an optional argument given?  Its first 32-bit word may
+                                                         * not be all ones */
 
 #define thread_id()     ((u32)threadIdx.x)
 #define thread_count()  ((u32)blockDim.x)
@@ -31,7 +35,7 @@ typedef long long          i64;
 #define BARRIER()       __syncthreads()
 #define FENCE()         __threadfence()
 
-/* A team: `size` neighbouring threads, a power of two up to 32, that are served by one warp. */
+/* A team: `size` consecutive threads of one warp, a power of two up to 32. */
 INLINE u32 team_mask(u32 size)
 {
     return size >= 32 ? 0xffffffffu : ((1u << size) - 1u) << ((threadIdx.x & 31u) & ~(size - 1u));
@@ -39,34 +43,36 @@ INLINE u32 team_mask(u32 size)
 #define TEAM_SYNC(size) __syncwarp(team_mask(size))
 #define OWN_SYNC(size)  TEAM_SYNC(size) /* of a team that owns a row                 */
 #define TEAM_FIXED      0               /* a block may have several teams             */
-/* The same where the team may be wider than a warp; then it is the whole block. */
+/* The same for a team that may also be the whole block. */
 #define CREW_SYNC(size) do { if ((size) <= 32u) TEAM_SYNC(size); else __syncthreads(); } while (0)
 
-/* Lanes: threads that can see each other's registers.  `width` neighbours, a power of two up to LANES. */
+/* Lanes: threads that can read each other's registers, in teams of `width`, a power of two up to LANES. */
 #define LANES                   32u
 #define LANE_FROM(x, j, width)  __shfl_sync(team_mask(width), x, (int)(j), (int)(width))
-INLINE u32 lanes_vote(bool yes, u32 width)      /* bit j: lane j of the team says yes */
+INLINE u32 lanes_vote(bool yes, u32 width)      /* bit j: `yes` of lane j of the team */
 {
     const u32 votes = __ballot_sync(team_mask(width), yes), first = threadIdx.x & 31u & ~(width - 1u);
     return width >= 32u ? votes : votes >> first & ((1u << width) - 1u);
 }
-INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes */
+INLINE u32 lanes_before(u32 vote, u32 width)    /* votes of the lanes before this one */
 {
     return (u32)__popc(vote & ((1u << (threadIdx.x & (width - 1u))) - 1u));
 }
-#define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the same x */
+#define lanes_match(x)          __match_any_sync(0xffffffffu, x)    /* bit j: lane j of the warp has the
+                                                                     * same x */
 
-/* Exchange within teams of `width` threads that are a work group where there are no lanes; every thread of the warp comes
- * here.  to = x of the thread that is d further by exclusive or, d before (one's own where there is none), or j-th. */
+/* Exchange within teams of `width` threads; without lanes, within the work group.  Every thread of the warp
+ * must call it. to = x of the thread whose index is this one's xor d (LANE_XOR), less d (LANE_UP; its own x
+ * if there is none), or j (LANE_GET). */
 #define LANE_MEMORY                             u64 *const pass = 0;
 #define LANE_XOR(type, to, x, d, width, pass)   ((to) = __shfl_xor_sync(0xffffffffu, x, (int)(d)))
 #define LANE_UP(type, to, x, d, width, pass)    ((to) = __shfl_up_sync(0xffffffffu, x, d, (int)(width)))
 #define LANE_GET(type, to, x, j, width, pass)   ((to) = __shfl_sync(0xffffffffu, x, (int)(j), (int)(width)))
-/* to = bit j: thread j of the warp says yes; of the work group, of at most 32, where there are no lanes. */
+/* to: a ballot, bit j for thread j of the warp; without lanes, of the work group, which has at most 32. */
 #define LANE_VOTE(to, yes, pass)                ((to) = __ballot_sync(0xffffffffu, yes))
 
-/* *to = *from, 4, 8 or 16 bytes from global to shared memory, aligned to so many, and not by way of registers; done for this
- * thread after COPY_WAIT(), for others after a barrier that follows it. */
+/* *to = *from: an asynchronous copy of 4, 8 or 16 aligned bytes from global to shared memory, not through
+ * registers.  It is complete for this thread after COPY_WAIT(), for others after a barrier following that. */
 #if __CUDA_ARCH__ >= 800
 #define COPY_LATER(to, from)                                                                            \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::                                         \
@@ -77,7 +83,7 @@ INLINE u32 lanes_before(u32 vote, u32 width)    /* how many before me said yes *
 #define COPY_WAIT()
 #endif
 
-/* Over the lanes of a warp, all of them here, or those of a mask. */
+/* Reductions over all lanes of a warp, or those of a mask. */
 INLINE u32 lanes_sum_of(u32 mask, u32 x)
 {
 #if __CUDA_ARCH__ >= 800
@@ -132,7 +138,7 @@ INLINE u64 lanes_sum64(u64 x)
 #define ATOMIC_CAS32(p, a, b)   atomicCAS((u32 *)(p), (u32)(a), (u32)(b))
 #define ATOMIC_CAS64(p, a, b)   atomicCAS((u64 *)(p), (u64)(a), (u64)(b))
 #define ATOMIC_EXCH32(p, v)     atomicExch((u32 *)(p), (u32)(v))
-/* A read of what others may be changing. */
+/* Reads memory that other threads may be writing. */
 #define PEEK32(p)               (*(volatile u32 *)(p))
 #define PEEK64(p)               (*(volatile u64 *)(p))
 

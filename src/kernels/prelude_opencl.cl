@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * prelude_opencl.cl - the words of the kernel dialect, for OpenCL C 1.2. */
+ * prelude_opencl.cl - the macros of the kernel dialect, for OpenCL C 1.2. */
 #define TULLE_OPENCL 1
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
@@ -20,12 +20,15 @@ typedef long   i64;
 #define SHARED          __local
 #define STATIC_SHARED   __local
 #define CONSTANT        __constant
-#define INLINE          static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
-#define RESTRICT                        /* in inlined functions it becomes an intrinsic that oclgrind does not know */
+#define INLINE \
+    static inline __attribute__((always_inline)) /* else PoCL loses addresses of shared variables */
+#define RESTRICT                        /* nothing: in inlined functions it becomes an intrinsic that oclgrind
+                                         * does not support */
 #define ALIGNED(n)      __attribute__((aligned(n)))
 #define UNROLL
 #define ROLLED
-#define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* what is not given is a buffer of ones: see driver_opencl.c */
+#define GIVEN(p)        ((p)[0] != 0xffffffffu)  /* an argument not given is a buffer of ones, see
+                                                         * driver_opencl.c */
 
 #define thread_id()     ((u32)get_local_id(0))
 #define thread_count()  ((u32)get_local_size(0))
@@ -34,16 +37,17 @@ typedef long   i64;
 #define BARRIER()       barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define FENCE()         mem_fence(CLK_GLOBAL_MEM_FENCE)
 
-/* Without subgroups a team is the whole work group, or one thread, which needs no barrier: where size > 1 every
- * thread of the group must come here. */
+/* Without subgroups a team is the whole work group, or one thread, which needs no barrier.  If size > 1,
+ * every thread of the group must call it. */
 #define TEAM_FIXED      1
 #define TEAM_SYNC(size) do { if ((size) > 1u) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); } while (0)
 
-/* A barrier without an if around it: PoCL takes a loop that contains one for uniform, whether it is reached or not. */
+/* A barrier without a condition: PoCL treats a loop that contains a barrier as uniform, even if the barrier
+ * is not executed. */
 #define CREW_SYNC(size) BARRIER()
 #define OWN_SYNC(size)  BARRIER()               /* of a team that owns a row: the work group */
 
-/* Lanes that can see each other's registers: only oneself. */
+/* Lanes that can read each other's registers: only the thread itself. */
 #define LANES                   1u
 #define LANE_FROM(x, j, width)  (x)
 #define lanes_vote(yes, width)  ((yes) ? 1u : 0u)
@@ -52,7 +56,7 @@ typedef long   i64;
 #define lanes_max(x)            (x)
 #define lanes_sum64(x)          (x)
 
-/* Exchange within a team, which is the work group: by way of shared memory. */
+/* Exchange within a team, which is the work group, through shared memory. */
 #define LANE_MEMORY             __local u64 pass[THREADS_MAX];
 #define LANE_PASS(type, to, x, from, pass)                              \
     do {                                                                \
@@ -102,7 +106,8 @@ typedef long   i64;
 #define TL_ATOMIC_ADD_LOOP(p, v, real, bits, space, cas, as_bits, as_real)      \
     do {                                                                        \
         volatile space bits *at = (volatile space bits *)(p);                   \
-        bits seen = cas(at, (bits)0, (bits)0), was;                             \
+        bits seen = cas(at, (bits)0, (bits)0);  /* no comma outside parentheses: */ \
+        bits was;                               /* used in macro arguments, too */  \
         do {                                                                    \
             was = seen;                                                         \
             seen = cas(at, was, as_bits(as_real(was) + (real)(v)));             \

@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
- * reg_count.cl - counts the entries of rows of C with at most 512 products ("Register-Aware Optimizations for Parallel
- * Sparse Matrix-Matrix Multiplication", section 3.3: reg-hash), for all three register-aware policies.
+ * reg_count.cl - counts the entries of rows of C with at most 512 products ("Register-Aware Optimizations for
+ * Parallel Sparse Matrix-Matrix Multiplication", section 3.3: reg-hash), for all three register-aware
+ * policies.
  *
- * A crew of threads owns a row.  Its products are laid out evenly: each thread has E columns in registers before the first
- * is hashed, so that all loads are on their way at once.  Then the memory that told where they are becomes the hash
- * table; threads count their new keys, and the counts are summed by lanes.
+ * A crew of threads counts a row.  The products are distributed evenly: each thread loads E columns into
+ * registers before the first is hashed, so that all loads overlap.  Then the shared memory of the segments is
+ * reused for the hash table; each thread counts its new keys, and the counts are reduced over the lanes.
  *
- *   each_log2   E as a power of two
+ *   each_log2   log2(E)
  *   room        slots of a table
  *
- *   slab        shared memory of a warp, in words of 8 bytes: E * 33 times a row pointer and 4 bytes, or `room` keys for
- *               each of its crews, whichever is more; without lanes, of the group: threads + 1 in place of 33 */
+ *   slab        shared memory per warp, in words of 8 bytes: E * 33 times (a row pointer and 4 bytes), or
+ *               `room` keys for each of its crews, whichever is larger; without lanes, per work group, with
+ *               threads + 1 instead of 33 */
 
-#define COUNT_ROW(E)                                                                                                    \
-    INLINE u32 count_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas, SHARED key_t *table,       \
-                             u32 found, idx_t low, GLOBAL const idx_t *b_col)                                           \
-    {                                                                                                                   \
-        const u32 n = found & 0xffffu, slots = n + n / 2u + 1u;                                                         \
-        key_t x[E];                                                                                                     \
-        u32 fresh = 0;                                                                                                  \
-        UNROLL for (u32 e = 0; e < E; e++) {                                                                            \
-            const u32 q = (e << c.log2) + c.lane;                                                                       \
-            x[e] = KEY_NONE;                                                                                            \
-            if (q < n) x[e] = (key_t)(b_col[deltas[crew_find(c, starts, found >> 16, q)] + q] - low);                   \
-        }                                                                                                               \
-        OWN_SYNC(32u);                                                                                                  \
-        for (u32 s = c.lane; s < slots; s += c.size) table[s] = KEY_NONE;                                               \
-        OWN_SYNC(32u);                                                                                                  \
-        UNROLL for (u32 e = 0; e < E; e++)                                                                              \
-            if (x[e] != KEY_NONE) fresh += key_insert(table, slots, x[e]);                                              \
-        return fresh;                                                                                                   \
+#define COUNT_ROW(E)                                                                                         \
+    INLINE u32 count_row_##E(crew_t c, SHARED const u32 *starts, SHARED const ptr_t *deltas,                 \
+                             SHARED key_t *table,                                                            \
+                             u32 found, idx_t low, GLOBAL const idx_t *b_col)                                \
+    {                                                                                                        \
+        const u32 n = found & 0xffffu, slots = n + n / 2u + 1u;                                              \
+        key_t x[E];                                                                                          \
+        u32 fresh = 0;                                                                                       \
+        UNROLL for (u32 e = 0; e < E; e++) {                                                                 \
+            const u32 q = (e << c.log2) + c.lane;                                                            \
+            x[e] = KEY_NONE;                                                                                 \
+            if (q < n) x[e] = (key_t)(b_col[deltas[crew_find(c, starts, found >> 16, q)] + q] - low);        \
+        }                                                                                                    \
+        OWN_SYNC(32u);                                                                                       \
+        for (u32 s = c.lane; s < slots; s += c.size) table[s] = KEY_NONE;                                    \
+        OWN_SYNC(32u);                                                                                       \
+        UNROLL for (u32 e = 0; e < E; e++)                                                                   \
+            if (x[e] != KEY_NONE) fresh += key_insert(table, slots, x[e]);                                   \
+        return fresh;                                                                                        \
     }
 COUNT_ROW(2)
 COUNT_ROW(4)
@@ -38,10 +41,10 @@ COUNT_ROW(8)
 COUNT_ROW(16)
 #define COUNT_CALL(E) count_row_##E(c, starts, deltas, table, found, low, b_col)
 
-KERNEL_FOR(CREW_BLOCKS(10), reg_hash_count)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
-    GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-    GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo, u32 team_log2, u32 each_log2, u32 room, u32 slab,
-    GLOBAL ptr_t *c_count)
+KERNEL_FOR(CREW_BLOCKS(10), reg_hash_count)
+(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
+ GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+ GLOBAL const idx_t *RESTRICT lo, u32 team_log2, u32 each_log2, u32 room, u32 slab, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     LANE_MEMORY

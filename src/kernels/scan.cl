@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * scan.cl - from the entries of each row of C to its row pointers, in two kernels and in place.
+ * scan.cl - computes the row pointers of C from the number of entries of each row, in place, by two kernels.
  *
- *   tiles     the entries of each tile of thread_count() * items rows, and what the host must know: the sum, the
- *             longest row, rows and products of every class of the numeric step
- *   offsets   each tile adds up the tiles before it, then scans its own rows */
+ *   tiles     the entries of each tile of thread_count() * items rows, and the summary for the host: the sum,
+ *             the longest row, rows and products of every class of the numeric step
+ *   offsets   each tile sums the tiles before it, then scans its own rows */
 
-KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
-              GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
+KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
+              GLOBAL const u32 *span, GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count,
+              GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 class_rows[CLASSES];
     STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
@@ -68,7 +69,7 @@ KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c
     sum = lanes_sum64(sum);
     if ((t & (LANES - 1u)) == 0u && sum) ADD_SPLIT(&before_low, &before_high, sum);
 
-    /* A thread has `items` rows that follow each other. */
+    /* A thread processes `items` consecutive rows. */
     const u64 first = ((u64)block_id() * threads + t) * items;
     sum = 0;
     for (u32 i = 0; i < items && first + i < rows; i++) sum += (u64)c_ptr[first + i];

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * sort_rows.cl - puts the entries of rows of C in order of their columns, in place, a block a row.
+ * sort_rows.cl - sorts the entries of rows of C by column, in place, a block per row.
  *
- * A radix sort, least digit first, of (column - first column of the row, where it stands), with no more bits than the
- * row is wide.  A warp (elsewhere: a thread) owns a piece of the row and counts its digits, the counts are
- * scanned digit by digit, then each piece is dealt out in order.  Columns are written from the sorted keys;
- * values pass through the memory that the keys have left, one real number of each at a time.
+ * An LSD radix sort of pairs (column relative to the first of the row, position), over as many bits as the
+ * width of the row needs.  A warp (on OpenCL: a thread) owns a part of the row and counts its digits, the
+ * counts are scanned digit by digit, then each part is scattered in order.  Columns are written from the
+ * sorted keys; values are permuted through the memory of the keys, the real and imaginary parts one after
+ * the other.
  *
- * Shared memory: room * (2 * sizeof(key_t) + 4) + thread_count() * (CUDA: 4, else 32) bytes; room is even and at
- * most 65534. */
+ * counter: counter[counted] is the number of rows; if `counted` is NOTHING32, `count` is.
+ * Shared memory: room * (2 * sizeof(key_t) + 4) + thread_count() * (CUDA: 4, else 32) bytes; room is even and
+ * at most 65534. */
 
 #if TULLE_CUDA
 #define DIGIT 6u
 #else
 #define DIGIT 4u
 #endif
-#define COUNTERS ((1u << DIGIT) / LANES)        /* for each thread */
+#define COUNTERS ((1u << DIGIT) / LANES)        /* per thread */
 
 #if VAL == 1 || VAL == 2
 #define PARTS 1u
@@ -23,9 +25,9 @@
 #define PARTS 2u
 #endif
 
-KERNEL(sort_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT c_ptr,
-                  GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span, u32 room, GLOBAL idx_t *c_col,
-                  GLOBAL val_t *c_val)
+KERNEL(sort_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const u32 *RESTRICT counter,
+                  u32 counted, GLOBAL const ptr_t *RESTRICT c_ptr, GLOBAL const idx_t *RESTRICT lo,
+                  GLOBAL const u32 *RESTRICT span, u32 room, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -36,8 +38,9 @@ KERNEL(sort_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL 
     const u32 t = thread_id(), threads = thread_count();
     const u32 teams = threads / LANES, team = t / LANES, lane = t & (LANES - 1u);
 
-    for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+    const u32 rows_here = counted == NOTHING32 ? count : counter[counted];
+    for (u64 i = block_id(); i < rows_here; i += block_count()) {
+        const u32 r = row_at(rows, i);
         const ptr_t to = c_ptr[r];
         const u32 n = (u32)(c_ptr[r + 1] - to), width = span[r];
         const idx_t from = lo[r];
@@ -59,7 +62,8 @@ KERNEL(sort_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL 
             BARRIER();
             for (u32 k = 0, s = first; k < steps; k++, s += LANES) {
                 const u32 d = s < n ? (u32)(keys[s] >> shift) & mask : NOTHING32, same = lanes_match(d);
-                if (s < n && lanes_before(same, LANES) == 0u) counters[d * teams + team] += (u16)popcount32(same);
+                if (s < n && lanes_before(same, LANES) == 0u)
+                    counters[d * teams + team] += (u16)popcount32(same);
                 TEAM_SYNC(LANES);
             }
             BARRIER();

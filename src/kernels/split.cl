@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * split.cl - a few very heavy rows, each shared by many blocks.
+ * split.cl - a few rows with very many products, each shared by many blocks.
  *
- * A block for each of them would keep one processor busy while all others wait.  Here a row's entries of A are cut into
- * `slices`, a block takes one, and what the blocks share lies in global memory: for 32 columns of the row's span a pair of
- * words, their bits and how many entries come before (as in numeric_rank.cl).
+ * With one block per row, one multiprocessor would be busy while all others idle.  Here the entries of a row
+ * of A are divided into `slices`, one for each block, and the blocks share a data structure in global memory:
+ * a pair of words for each 32 columns of the row's span, a bitmask and the number of entries before it (as in
+ * numeric_rank.cl).
  *
- *   split_mark    sets the bits                            a block a slice
- *   split_count   entries of the row                       a block a row
- *   split_rank    counts before each pair, columns of C    a block a row
- *   split_add     adds products to C, in any order         a block a slice
+ *   split_mark    sets the bits                                    a block per slice
+ *   split_count   counts the entries of the row                    a block per row
+ *   split_rank    prefix sums over the pairs, columns of C         a block per row
+ *   split_add     adds products to C, in no fixed order            a block per slice
  *
- * Global memory: 2 * words words a row, zero at first.  No shared memory beyond that of a scan. */
+ * Global memory: 2 * words words per row, zero at first.  No shared memory beyond that of a scan. */
 
 #if VAL == 1 || VAL == 3
 #define REAL_ADD(p, v)  ATOMIC_ADD_GLOBAL_F32(p, v)
@@ -19,20 +20,21 @@
 #define REAL_ADD(p, v)  ATOMIC_ADD_GLOBAL_F64(p, v)
 #endif
 #if VAL == 1 || VAL == 2
-#define SUM_START       ((val_t)-0.0)           /* the one number that changes no other when it is added */
+#define SUM_START       ((val_t)-0.0)           /* the identity of addition; adding 0.0 changes -0.0 */
 #define SUM_ADD(p, v)   REAL_ADD(p, v)
 #else
 #define SUM_START       val_make((real_t)-0.0, (real_t)-0.0)
 #define SUM_ADD(p, v)   do { REAL_ADD(&(p)->re, (v).re); REAL_ADD(&(p)->im, (v).im); } while (0)
 #endif
 
-/* The slice of this block: entries [first, last) of A, walked by teams as wide as rows of B are long. */
+/* The slice of this block: entries [first, last) of A, and the teams, as wide as the rows of B are long. */
 typedef struct slice_t {
     u32   i, r, team_log2;
     ptr_t first, last;
 } slice_t;
 
-INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products)
+INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr,
+                        GLOBAL const u32 *products)
 {
     slice_t x;
     const u32 s = block_id() % slices;
@@ -48,9 +50,10 @@ INLINE slice_t slice_of(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *
     return x;
 }
 
-/* The products of the slice: their columns are marked, or their values added to the row of C. */
-INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr,
-                           GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val, idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)
+/* Goes through the products of the slice: marks their columns, or adds their values to the row of C. */
+INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBAL const val_t *a_val,
+                           GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
+                           idx_t low, GLOBAL u32 *pairs, GLOBAL val_t *sums)
 {
     const u32 team = 1u << x.team_log2, lane = thread_id() & (team - 1u);
     for (ptr_t p = x.first + (thread_id() >> x.team_log2); p < x.last; p += thread_count() >> x.team_log2) {
@@ -73,8 +76,8 @@ INLINE void slice_products(slice_t x, bool add, GLOBAL const idx_t *a_col, GLOBA
 }
 
 KERNEL(split_mark)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                   GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products, GLOBAL const idx_t *lo,
-                   u64 words, GLOBAL u32 *pairs)
+                   GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
+                   GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
     slice_products(x, false, a_col, 0, b_ptr, b_col, 0, lo[x.r], pairs + (u64)x.i * 2u * words, 0);
@@ -91,8 +94,8 @@ KERNEL(split_count)(GLOBAL const u32 *rows, u64 words, GLOBAL const u32 *pairs, 
     if (thread_id() == 0u) c_count[r] = (ptr_t)total;
 }
 
-KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr,
-                   GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
+KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs,
+                   GLOBAL const ptr_t *c_ptr, GLOBAL idx_t *c_col, GLOBAL val_t *c_val)
 {
     STATIC_SHARED u32 scan[SCAN_WORDS];
     const u32 i = block_id(), r = GIVEN(rows) ? rows[i] : i, t = thread_id(), threads = thread_count();
@@ -118,10 +121,11 @@ KERNEL(split_rank)(GLOBAL const u32 *rows, GLOBAL const idx_t *lo, u64 words, GL
 }
 
 KERNEL(split_add)(u32 slices, GLOBAL const u32 *rows, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                  GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const val_t *b_val,
-                  GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words, GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr,
-                  GLOBAL val_t *c_val)
+                  GLOBAL const val_t *a_val, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                  GLOBAL const val_t *b_val, GLOBAL const u32 *products, GLOBAL const idx_t *lo, u64 words,
+                  GLOBAL u32 *pairs, GLOBAL const ptr_t *c_ptr, GLOBAL val_t *c_val)
 {
     const slice_t x = slice_of(slices, rows, a_ptr, products);
-    slice_products(x, true, a_col, a_val, b_ptr, b_col, b_val, lo[x.r], pairs + (u64)x.i * 2u * words, c_val + c_ptr[x.r]);
+    slice_products(x, true, a_col, a_val, b_ptr, b_col, b_val, lo[x.r], pairs + (u64)x.i * 2u * words,
+                   c_val + c_ptr[x.r]);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolic_block.cl - counts the entries of a row of C with a hash table in shared memory, a block a row.
+ * symbolic_block.cl - counts the entries of a row of C with a hash table in shared memory, a block per row.
  *
  *   symbolic_block   the table has a slot for every product, or for every column of the row
- *   symbolic_spill   it may not: what it holds is moved to a table in global memory whenever it is nearly full,
- *                    and it starts again empty (spECK, section 4.3)
+ *   symbolic_spill   the table may be too small: whenever it is nearly full, its keys are moved to a table in
+ *                    global memory (the "map"), and it is emptied (spECK, section 4.3)
  *
- * Keys are columns counted from the first of the row; slots are found by linear probing.
+ * Keys are columns relative to the first of the row; linear probing.
  *
  * Shared memory: slots * sizeof(key_t).  symbolic_spill needs slots >= thread_count().
- * maps: map_slots keys for each block, all KEY_NONE before and after; map_slots > the entries of any row. */
+ * maps: map_slots keys per block, all KEY_NONE before and after; map_slots > the entries of any row. */
 
-#define AHEAD 2u                /* rows of B that a group has under way at once */
+#define AHEAD 2u                /* rows of B that a group processes at once */
 
-KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                       GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                       GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -24,7 +25,7 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
     const u32 t = thread_id(), threads = thread_count();
 
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin);
         const walk_t w = walk_make(group_log2(threads, entries, products[r], longest[r], threads), entries);
@@ -32,45 +33,14 @@ KERNEL(symbolic_block)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
         u32 found = 0;
         for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
         BARRIER();
-        for (u32 first = 0; first < w.rounds; first += w.width) {
-            const u32 e = walk_entry(w, first);
-            const u32 left = w.rounds - first < w.width ? w.rounds - first : w.width;
-            ptr_t begin = 0, end = 0;
-            if (e < entries) {
-                const idx_t k = a_col[a_begin + e];
-                begin = b_ptr[k];
-                end = b_ptr[k + 1];
-            }
-            for (u32 j = 0; j < left; j += AHEAD) {
-                ptr_t at[AHEAD], stop[AHEAD];
-                UNROLL for (u32 q = 0; q < AHEAD; q++) {
-                    const u32 k = j + q < left ? j + q : j;
-                    at[q] = LANE_FROM(begin, k, w.width) + w.lane;
-                    stop[q] = LANE_FROM(end, k, w.width);
-                    if (j + q >= left) stop[q] = at[q];
-                }
-                bool more = true;
-                while (more) {
-                    idx_t column[AHEAD];
-                    UNROLL for (u32 q = 0; q < AHEAD; q++)
-                        if (at[q] < stop[q]) column[q] = b_col[at[q]];
-                    more = false;
-                    UNROLL for (u32 q = 0; q < AHEAD; q++)
-                        if (at[q] < stop[q]) {
-                            if (key_insert(keys, slots, (key_t)(column[q] - from))) found++;
-                            at[q] += w.size;
-                            if (at[q] < stop[q]) more = true;
-                        }
-                }
-            }
-        }
+        WALK_COLUMNS(if (key_insert(keys, slots, (key_t)(column[q] - from))) found++;)
         found = block_sum(found, scan);
         if (t == 0) c_count[r] = (ptr_t)found;
         BARRIER();
     }
 }
 
-/* The same as key_insert, in the table in global memory. */
+/* key_insert for the table in global memory. */
 INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
 {
     u64 s = mulhi64((u64)key * 0x9e3779b97f4a7c15UL, slots);
@@ -85,14 +55,15 @@ INLINE bool insert_far(GLOBAL key_t *map, u64 slots, key_t key)
     }
 }
 
-KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps,
-                       u64 map_slots, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                       GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                       GLOBAL const idx_t *RESTRICT lo, u32 slots, GLOBAL key_t *maps, u64 map_slots,
+                       GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
-    STATIC_SHARED u32 used, busy;       /* keys in the table; the last round that left something to do */
+    STATIC_SHARED u32 used, busy;       /* keys in the table; the last round with unfinished rows */
     STATIC_SHARED u64 moved;            /* keys in the map */
     SHARED key_t *keys = (SHARED key_t *)shared_memory;
     GLOBAL key_t *map = maps + (u64)block_id() * map_slots;
@@ -100,13 +71,15 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
 
     for (u32 s = t; s < slots; s += threads) keys[s] = KEY_NONE;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), most = products[r];
         const walk_t w = walk_make(group_log2(threads, entries, most, longest[r], threads), entries);
         const idx_t from = lo[r];
-        /* A short row takes only the front of the map, which must be wiped again. */
-        const u64 far = most != NOTHING32 && (u64)most + most / 2u + 1u < map_slots ? (u64)most + most / 2u + 1u : map_slots;
+        /* A short row uses only the front of the map, since the part in use must be reset. */
+        const u64 far = most != NOTHING32 && (u64)most + most / 2u + 1u < map_slots
+                            ? (u64)most + most / 2u + 1u
+                            : map_slots;
         u32 e = w.group, round = 0, fill = 0;
         ptr_t at = 0, stop = 0;
         bool spilled = false, more = true;
@@ -118,7 +91,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
         }
         BARRIER();
         while (more) {
-            /* So many that every thread finds room for each of its own. */
+            /* The number of keys per thread for which there is certainly room. */
             u32 turns = (slots - fill) / threads, fresh = 0;
             round++;
             for (;;) {
@@ -139,7 +112,7 @@ KERNEL(symbolic_spill)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
             fill = used;
             more = busy == round;
             BARRIER();
-            /* Probing is slow in a table nearly full; and at the end all must be in one place. */
+            /* Probing a nearly full table is slow; and at the end all keys must be in the same table. */
             const bool full = slots - fill < threads || fill > slots - slots / 4u;
             const bool move = (more && full) || (!more && spilled);
             if (move) {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolic_dense.cl - counts the entries of a row of C with one bit a column.
+ * symbolic_dense.cl - counts the entries of a row of C with one bit per column.
  *
- *   symbolic_dense        a block a row; the columns pass in windows of words * 32 (spECK, section 4.3)
- *   symbolic_dense_rows   a team a row; every row fits one window
+ *   symbolic_dense        a block per row; the columns are processed in windows of words * 32 (spECK, section
+ *                         4.3)
+ *   symbolic_dense_rows   a team per row; every row fits into one window
  *
- * A bit is looked at before it is set: where many products fall on one entry of C most need no atomic.  Where
- * a row is wider than a window, `positions` keeps for each entry of A how far its row of B is done, and the
- * next window begins at the smallest column that is not, so that gaps cost nothing.  Columns of B ascend.
+ * A bit is tested before it is set: if many products have the same column, most of them need no atomic.  If a
+ * row is wider than a window, `positions` stores for each entry of A how much of its row of B is done, and
+ * the next window begins at the smallest remaining column, so that gaps are skipped.  Columns of B ascend.
  *
- * Shared memory: symbolic_dense words * 4 bytes; symbolic_dense_rows words * 4 bytes for each team of a block.
- * positions: stride words for each block, stride >= the most entries of a row of A that is wider than a window.
- * Team: CUDA 1..32; OpenCL the whole work group. */
+ * Shared memory: symbolic_dense words * 4 bytes; symbolic_dense_rows words * 4 bytes for each team of a
+ * block.  positions: stride words per block; stride >= the entries of any row of A whose row of C is wider
+ * than a window.  Team: 1..32 threads on CUDA, the whole work group on OpenCL. */
 
-/* Rows of B that a group has under way at once: what the registers of a block of 1024 threads hold. */
+/* Rows of B that a group processes at once: as many as fit the registers of a block of 1024 threads. */
 #if PTR == 64
 #define AHEAD 2u
 #else
@@ -26,11 +27,11 @@ INLINE void mark(SHARED u32 *bits, u32 column)
     if (!(PEEK32(bits + (column >> 5)) & bit)) ATOMIC_OR32(bits + (column >> 5), bit);
 }
 
-/* `rounds` rows of B, the j-th of them from lane j: [begin, end) of this lane's own; marks columns [from, limit).  With
- * `resumed`, says for each row how far it is done, and finds the smallest column that is left. */
-INLINE void mark_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin, ptr_t end,
-                      GLOBAL const idx_t *RESTRICT b_col, idx_t from, idx_t limit, SHARED u32 *bits, SHARED idx_t *next,
-                      GLOBAL u32 *position, u32 step)
+/* Marks the columns [from, limit) of `rounds` rows of B; lane j has the bounds [begin, end) of the j-th.
+ * With `resumed`, stores how much of each row is done, and finds the smallest remaining column. */
+INLINE void mark_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 size, ptr_t start, ptr_t begin,
+                      ptr_t end, GLOBAL const idx_t *RESTRICT b_col, idx_t from, idx_t limit,
+                      SHARED u32 *bits, SHARED idx_t *next, GLOBAL u32 *position, u32 step)
 {
     for (u32 j = 0; j < rounds; j += AHEAD) {
         ptr_t row[AHEAD], first[AHEAD], at[AHEAD], stop[AHEAD];
@@ -67,11 +68,12 @@ INLINE void mark_rows(const bool resumed, u32 rounds, u32 width, u32 lane, u32 s
     }
 }
 
-KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                       GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                       GLOBAL const idx_t *RESTRICT b_col, GLOBAL const u32 *RESTRICT products,
-                       GLOBAL const u16 *RESTRICT longest, GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span,
-                       u32 words, GLOBAL u32 *positions, u32 stride, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                       GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                       GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                       GLOBAL const u32 *RESTRICT products, GLOBAL const u16 *RESTRICT longest,
+                       GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span, u32 words,
+                       GLOBAL u32 *positions, u32 stride, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
     STATIC_SHARED u32 scan[SCAN_WORDS];
@@ -83,14 +85,15 @@ KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
 
     for (u32 s = t; s < words; s += threads) bits[s] = 0u;
     for (u64 i = block_id(); i < count; i += block_count()) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), width = span[r];
         const bool resumed = width > window;
         const u32 windows = resumed ? (u32)((width + window - 1u) / window) : 1u;
         const u32 used = resumed ? words : (width + 31u) >> 5;
-        const walk_t w = walk_make(group_log2(threads, entries, products[r] / windows, (longest[r] + windows - 1u) / windows,
-                                              threads), entries);
+        const walk_t w = walk_make(group_log2(threads, entries, products[r] / windows,
+                                              (longest[r] + windows - 1u) / windows, threads),
+                                   entries);
         idx_t from = lo[r];
         u64 found = 0;
         bool again = false, more = true;
@@ -108,13 +111,13 @@ KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
                     end = b_ptr[k + 1];
                     begin = again && end > start ? start + position[e] : start;
                 }
-                if (resumed && w.size > LANES) BARRIER();       /* all have read what some will change */
+                if (resumed && w.size > LANES) BARRIER();       /* `positions` may be overwritten */
                 if (resumed)
-                    mark_rows(true, left, w.width, w.lane, w.size, start, begin, end, b_col, from, limit, bits, &next,
-                              position + first * w.groups + w.group, w.groups);
+                    mark_rows(true, left, w.width, w.lane, w.size, start, begin, end, b_col, from, limit,
+                              bits, &next, position + first * w.groups + w.group, w.groups);
                 else
-                    mark_rows(false, left, w.width, w.lane, w.size, start, begin, end, b_col, from, limit, bits, &next,
-                              position, 0u);
+                    mark_rows(false, left, w.width, w.lane, w.size, start, begin, end, b_col, from, limit,
+                              bits, &next, position, 0u);
             }
             BARRIER();
             from = next;
@@ -126,16 +129,17 @@ KERNEL(symbolic_dense)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GL
             found += block_sum(n, scan);
             again = true;
             more = resumed && from != IDX_NONE;
-            BARRIER();                          /* all have read `next` and the sum */
+            BARRIER();                          /* `next` and the sum may be overwritten */
         }
         if (t == 0) c_count[r] = (ptr_t)found;
     }
 }
 
-KERNEL(symbolic_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows, GLOBAL const ptr_t *RESTRICT a_ptr,
-                            GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                            GLOBAL const idx_t *RESTRICT b_col, GLOBAL const idx_t *RESTRICT lo,
-                            GLOBAL const u32 *RESTRICT span, u32 team, u32 words, GLOBAL ptr_t *c_count)
+KERNEL(symbolic_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT rows,
+                            GLOBAL const ptr_t *RESTRICT a_ptr, GLOBAL const idx_t *RESTRICT a_col,
+                            GLOBAL const ptr_t *RESTRICT b_ptr, GLOBAL const idx_t *RESTRICT b_col,
+                            GLOBAL const idx_t *RESTRICT lo, GLOBAL const u32 *RESTRICT span, u32 team,
+                            u32 words, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
 #if !TULLE_CUDA
@@ -147,12 +151,13 @@ KERNEL(symbolic_dense_rows)(SHARED_ARG u32 count, GLOBAL const u32 *RESTRICT row
     for (u32 s = lane; s < words; s += team) bits[s] = 0u;
     CREW_SYNC(team);
     for (u64 i = (u64)block_id() * teams + mine; i < count; i += (u64)block_count() * teams) {
-        const u32 r = GIVEN(rows) ? rows[i] : (u32)i;
+        const u32 r = row_at(rows, i);
         const ptr_t a_begin = a_ptr[r];
         const u32 entries = (u32)(a_ptr[r + 1] - a_begin), used = (span[r] + 31u) >> 5;
         const idx_t from = lo[r];
 #if TULLE_CUDA
-        /* Short rows of B are walked side by side: as many lanes for each as they have columns on average. */
+        /* Short rows of B are processed in parallel, with as many lanes each as they have entries on
+         * average. */
         for (u32 first = 0; first < entries; first += team) {
             const u32 here = entries - first < team ? entries - first : team;
             ptr_t begin = 0, end = 0;

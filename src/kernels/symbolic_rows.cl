@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolic_rows.cl - counts the entries of short rows of C, up to 32 rows a block in one hash table.
+ * symbolic_rows.cl - counts the entries of short rows of C, up to 32 rows per block in one hash table.
  *
- * Keys are compound, as in spECK: which row of the block (5 bits), which column (27, or 59 where KEY is 64).  The
- * rows of a block are shared out to teams; a team takes the entries of A one after the other, its threads
- * walk along the row of B.  How wide a team is follows from the rows of the block (group_log2).
+ * Keys are compound, as in spECK: row of the block (5 bits) and column (27 bits, or 59 if KEY is 64).  The
+ * rows of a block are distributed over teams; a team processes the entries of A one after the other, its
+ * threads go along the row of B.  The width of a team depends on the rows of the block (group_log2).
  *
- *   groups      where each block of rows starts in list, and how many; not given: `per` rows each, in order
- *   cursors     [cursor]: how many blocks of rows; given with groups
- *   slots       of the table: shared memory is slots * sizeof(key_t) */
+ *   groups    position of each group of rows in list, and number of rows; not given: `per` rows each, in
+ *             order
+ *   cursors   [cursor]: the number of groups; given together with groups
+ *   slots     of the table: shared memory is slots * sizeof(key_t) */
 
 KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOBAL const u32 *groups,
-                      GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr, GLOBAL const idx_t *a_col,
-                      GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col, GLOBAL const u32 *products,
-                      GLOBAL const u16 *longest, GLOBAL const idx_t *lo, u32 slots, GLOBAL ptr_t *c_count)
+                      GLOBAL const u32 *cursors, u32 cursor, u32 widest, GLOBAL const ptr_t *a_ptr,
+                      GLOBAL const idx_t *a_col, GLOBAL const ptr_t *b_ptr, GLOBAL const idx_t *b_col,
+                      GLOBAL const u32 *products, GLOBAL const u16 *longest, GLOBAL const idx_t *lo,
+                      u32 slots, GLOBAL ptr_t *c_count)
 {
     SHARED_MEMORY
-    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* rows of B that the teams are at */
+    STATIC_SHARED ptr_t begins[THREADS_MAX];        /* current rows of B of the teams */
     STATIC_SHARED u32 lengths[THREADS_MAX];
     STATIC_SHARED ptr_t row_begin[32], row_end[32];
     STATIC_SHARED idx_t row_lo[32];
@@ -28,8 +30,8 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
     const u32 total = listed ? cursors[cursor] : (rows + per - 1u) / per;
 
     for (u32 block = block_id(); block < total; block += block_count()) {
-        const u32 first = listed ? groups[block] >> 5 : block * per;
-        const u32 n = listed ? (groups[block] & 31u) + 1u : (rows - first < per ? rows - first : per);
+        const pack_t pack = pack_of(groups, block, rows, per);
+        const u32 first = pack.first, n = pack.count;
         BARRIER();
         if (t == 0) {
             sum_entries = 0;
@@ -73,7 +75,8 @@ KERNEL(symbolic_rows)(SHARED_ARG u32 rows, u32 per, GLOBAL const u32 *list, GLOB
                 for (u32 e = 0; e < m; e++) {
                     const ptr_t b = begins[stage + e];
                     const u32 length = lengths[stage + e];
-                    for (u32 j = lane; j < length; j += g) count += key_insert(table, slots, high | (key_t)(b_col[b + j] - low));
+                    for (u32 j = lane; j < length; j += g)
+                        count += key_insert(table, slots, high | (key_t)(b_col[b + j] - low));
                 }
                 OWN_SYNC(g);
             }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * tiny.cl - analysis, symbolic step and row pointers of a small product in two kernels, so that the host waits only once
- * before C is allocated.
+ * tiny.cl - analysis, symbolic step and row pointers of a small product in two kernels, so that there is only
+ * one synchronization with the host before C is allocated.
  *
- *   tiny_rows   a team a row: what analyze.cl finds out, and the entries of the row by a hash table of TINY_SLOTS keys; rows
- *               with more than TINY_PRODUCTS products are left alone (the host sees it in the summary and goes the
- *               long road)
- *   tiny_scan   one block: row pointers, and the summaries of both steps, which need no zeroes to begin with
+ *   tiny_rows   a team per row: the analysis of analyze.cl, and the number of entries of the row, by a hash
+ *               table of TINY_SLOTS keys.  Rows with more than TINY_PRODUCTS products are skipped (the host
+ *               sees this in the summary and falls back to the general kernels)
+ *   tiny_scan   one block: row pointers, and the summaries of both steps, which need not be zeroed before
  *
  * Columns are keys, of 32 bits: B has fewer than 2^32 - 1 of them. */
 
 KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const ptr_t *RESTRICT a_ptr,
                   GLOBAL const idx_t *RESTRICT a_col, GLOBAL const ptr_t *RESTRICT b_ptr,
-                  GLOBAL const idx_t *RESTRICT b_col, GLOBAL u32 *products, GLOBAL u16 *longest, GLOBAL idx_t *lo,
-                  GLOBAL u32 *span, GLOBAL ptr_t *c_count)
+                  GLOBAL const idx_t *RESTRICT b_col, GLOBAL u32 *products, GLOBAL u16 *longest,
+                  GLOBAL idx_t *lo, GLOBAL u32 *span, GLOBAL ptr_t *c_count)
 {
     STATIC_SHARED key_t tables[TINY_TEAMS * TINY_SLOTS];
     STATIC_SHARED ptr_t begins[TINY_THREADS];
@@ -27,12 +27,12 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
     const ptr_t a_begin = here ? a_ptr[r] : 0, a_end = here ? a_ptr[r + 1] : 0;
 
     for (u32 s = lane; s < TINY_SLOTS; s += team) table[s] = KEY_NONE;
-    u32 sum = 0, most = 0;                          /* saturated: rows that long are not for here */
+    u32 sum = 0, most = 0;                          /* saturated; rows that long are skipped */
     idx_t least = (idx_t)~(idx_t)0, last = 0;
     for (ptr_t p = a_begin + lane; p < a_end; p += team) {
         const idx_t k = a_col[p];
         const ptr_t begin = b_ptr[k], end = b_ptr[k + 1];
-        if (p < a_begin + team) {                   /* the first of them are wanted again */
+        if (p < a_begin + team) {                   /* the first ones are needed again */
             begins[t] = begin;
             lengths[t] = (u32)(end - begin);
         }
@@ -44,10 +44,8 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
         if (first < least) least = first;
         if (final > last) last = final;
     }
-    sums[t] = sum;
-    mosts[t] = most;
-    leasts[t] = least;
-    lasts[t] = last;
+    sums[t] = sum, mosts[t] = most;
+    leasts[t] = least, lasts[t] = last;
     for (u32 d = team >> 1; d > 0u; d >>= 1) {
         OWN_SYNC(team);
         if (lane < d) {
@@ -73,10 +71,11 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
             }
             OWN_SYNC(team);
         }
-        for (u32 e = lane / size; e < m; e += team / size) {        /* short rows of B side by side */
+        for (u32 e = lane / size; e < m; e += team / size) {        /* several short rows of B at once */
             const ptr_t b = begins[stage + e];
             const u32 length = lengths[stage + e];
-            for (u32 j = lane & (size - 1u); j < length; j += size) count += key_insert(table, TINY_SLOTS, (key_t)b_col[b + j]);
+            for (u32 j = lane & (size - 1u); j < length; j += size)
+                count += key_insert(table, TINY_SLOTS, (key_t)b_col[b + j]);
         }
     }
     if (here && lane == 0u) {
@@ -95,9 +94,9 @@ KERNEL(tiny_rows)(u32 rows, u32 team_log2, GLOBAL const u32 *bad, GLOBAL const p
     if (here && lane == 0u) c_count[r] = (ptr_t)lengths[t];
 }
 
-KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
-                  GLOBAL const u16 *longest, GLOBAL const u32 *span, GLOBAL const u32 *limits, GLOBAL ptr_t *c_ptr,
-                  GLOBAL u64 *symbolic, GLOBAL u64 *numeric)
+KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t *a_ptr,
+                  GLOBAL const u32 *products, GLOBAL const u16 *longest, GLOBAL const u32 *span,
+                  GLOBAL const u32 *limits, GLOBAL ptr_t *c_ptr, GLOBAL u64 *symbolic, GLOBAL u64 *numeric)
 {
     STATIC_SHARED u32 scan[SCAN_WORDS];
     STATIC_SHARED u32 class_rows[CLASSES], class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
@@ -111,13 +110,15 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
         need_sum = 0;
     }
     BARRIER();
-    /* A thread has `items` rows that follow each other; at most 2^13 rows of 2^9 products: sums fit 32 bits. */
-    u32 sum = 0, all = 0, need = 0, max_products = 0, max_entries = 0, max_span = 0, max_longest = 0, max_need = 0, max_nnz = 0;
+    /* A thread processes `items` consecutive rows; at most 2^13 rows of 2^9 products, so sums fit 32 bits. */
+    u32 sum = 0, all = 0, need = 0, max_products = 0, max_entries = 0, max_span = 0, max_longest = 0,
+        max_need = 0, max_nnz = 0;
     for (u32 i = 0; i < items; i++) {
         const u32 r = t * items + i;
         u32 c = NOTHING32, measure = 0, p = 0;
         if (r < rows) {
-            const u32 n = (u32)c_ptr[r], width = span[r], entries = (u32)(a_ptr[r + 1] - a_ptr[r]), most = longest[r];
+            const u32 n = (u32)c_ptr[r], width = span[r], entries = (u32)(a_ptr[r + 1] - a_ptr[r]),
+                      most = longest[r];
             p = products[r];
             const u32 least = p < width ? p : width;
             sum += n;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * upper.cl - bhSPARSE's second stage (Liu and Vinter, section VI.A): rows go to 38 bins by the upper bound of their
- * entries, which is their products.
+ * upper.cl - bhSPARSE's second stage (Liu and Vinter, section VI.A): sorts the rows into 38 bins by the upper
+ * bound of their entries, which is the number of their products.
  *
- *   upper_count   rows and products of each bin, and what each row gets in C~: its upper bound, or, where it is to be
- *                 merged, `first` entries at most.  Rows without products are done with
- *   upper_fill    the list of rows, bin by bin; rows that a warp looks at keep their order
+ *   upper_count   rows and products of each bin, and the room of each row in C~: its upper bound, or at most
+ *                 `first` entries if it is to be merged.  Sets the count of rows without products
+ *   upper_fill    the list of rows, bin by bin; the rows of a warp keep their order
  *
- * A block takes as many rows as it has threads, and its place in each bin with one atomic. */
+ * A block processes one row per thread, and reserves its part of each bin with one atomic. */
 
 INLINE u32 upper_bin(u32 products, u32 heap_most, u32 esc_most)
 {
@@ -16,8 +16,8 @@ INLINE u32 upper_bin(u32 products, u32 heap_most, u32 esc_most)
     return BIN_MERGE;
 }
 
-KERNEL(upper_count)(u32 rows, u32 heap_most, u32 esc_most, u32 first, GLOBAL const u32 *products, GLOBAL const u32 *span,
-                    GLOBAL ptr_t *room, GLOBAL ptr_t *c_count, GLOBAL u64 *summary)
+KERNEL(upper_count)(u32 rows, u32 heap_most, u32 esc_most, u32 first, GLOBAL const u32 *products,
+                    GLOBAL const u32 *span, GLOBAL ptr_t *room, GLOBAL ptr_t *c_count, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 bin_rows[BINS], bin_low[BINS], bin_high[BINS], bin_most[BINS];
     STATIC_SHARED u32 room_low, room_high;
@@ -61,8 +61,8 @@ KERNEL(upper_count)(u32 rows, u32 heap_most, u32 esc_most, u32 first, GLOBAL con
 }
 
 /* cursors: rows of each bin so far, zero at first */
-KERNEL(upper_fill)(u32 rows, u32 heap_most, u32 esc_most, GLOBAL const u32 *products, GLOBAL const u64 *summary,
-                   GLOBAL u32 *cursors, GLOBAL u32 *list)
+KERNEL(upper_fill)(u32 rows, u32 heap_most, u32 esc_most, GLOBAL const u32 *products,
+                   GLOBAL const u64 *summary, GLOBAL u32 *cursors, GLOBAL u32 *list)
 {
     STATIC_SHARED u32 count[BINS], start[BINS];
     const u32 t = thread_id();

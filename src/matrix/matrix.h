@@ -63,6 +63,8 @@ static inline int64_t tl_row_begin(const tulle_csr *A, int64_t i)
 
 /* Whether two views have the same pattern arrays, of the same types.  Their values may differ. */
 bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B);
+/* Whether they have the same values, too. */
+bool tl_same_matrix(const tulle_csr *A, const tulle_csr *B);
 
 /* ---- own.c: a matrix with nnz entries, whose view is complete and whose arrays are uninitialised.  val_type
  * 0: no values. */

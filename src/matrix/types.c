@@ -34,6 +34,11 @@ bool tl_same_arrays(const tulle_csr *A, const tulle_csr *B)
            && A->place == B->place;
 }
 
+bool tl_same_matrix(const tulle_csr *A, const tulle_csr *B)
+{
+    return tl_same_arrays(A, B) && A->values == B->values;
+}
+
 tulle_csr tulle_csr_make(int64_t rows, int64_t cols, const void *row_ptr, tulle_index ptr_type,
                          const void *col_idx, tulle_index idx_type, const void *values,
                          tulle_type val_type)

@@ -93,7 +93,7 @@ static int64_t rows_of(const int64_t *restrict products, int64_t i, int64_t rows
 static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl_piece_limits *limits,
                       int64_t row0, int64_t row1)
 {
-    const int64_t *products = p->products - p->row0;
+    const int64_t *products = p->products;
     const int64_t most = p->max_products;
     const int64_t all = limits->products < limits->entries ? limits->products : limits->entries;
     if (p->a_twins > 0 || most > limits->heavy || most > all || most > B->cols) return false;
@@ -110,7 +110,7 @@ static bool cut_plain(sink *s, const tulle_csr *B, const tl_profile *p, const tl
 static void cut(sink *s, const tulle_csr *A, const tulle_csr *B, const tl_profile *p,
                 const tl_piece_limits *limits, int64_t row0, int64_t row1)
 {
-    const int64_t *products = p->products - p->row0;
+    const int64_t *products = p->products;
     int64_t from = row0, sum = 0, entries = 0, twins = 0;
     for (int64_t i = row0; i < row1; i++) {
         int64_t n = products[i];

@@ -82,29 +82,46 @@ typedef struct tl_gpu_steps {
     tl_gpu_step symbolic, numeric;
 } tl_gpu_steps;
 
-extern const tl_gpu_steps tl_gpu_speck;
-
-/* Rows of few products, which are computed in registers: rows of up to `first` products always, rows of up to
- * `most` products where the kernel that ranks columns (numeric_rank.cl) does not fit. */
+/* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
+ * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
     uint16_t first, most;
 } tl_few;
+
+/* DeltaSPARSE on a GPU: bins of its two steps, symbolic and numeric, by products and by entries of C.  A row
+ * of up to `most` is hashed by a block of `threads` in a table of `slots`; beyond the last bin rows are
+ * dense, and where more than `density` of the columns are theirs.  Rows of up to count_most entries are
+ * sorted by counting, others by radix. */
+enum { TL_DELTA_BINS = 5 };
+typedef struct tl_delta_bin {
+    uint32_t most, slots, threads;
+} tl_delta_bin;
+
+typedef struct tl_delta {
+    tl_delta_bin bin[2][TL_DELTA_BINS];
+    uint32_t     dense_threads, count_most;
+    double       density;
+} tl_delta;
 
 typedef struct tl_policy {
     const char *name, *text;
     bool        alike;                  /* look for rows that resemble the row before them */
     tl_rule     rules[TL_RULES_MAX];    /* the last one has max_products INT64_MAX   */
     /* on a GPU */
-    const tl_gpu_steps *gpu;
-    bool        once;                   /* a single step with upper bounds of row lengths, as in bhSPARSE,
-                                         * instead of symbolic and numeric           */
+    const tl_gpu_steps *gpu;            /* a table of the policy's own file          */
+    bool        once;                   /* one step over upper bounds, as bhSPARSE does */
     tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
-                                         * the thresholds of `gpu` say               */
-    tl_few      few_rows[2];            /* which rows, in the symbolic and in the numeric step */
+                                         * the numbers of `gpu` say                  */
+    tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
+    const tl_delta *delta;              /* two steps, but these bins; NULL: those of `gpu` */
 } tl_policy;
 
-extern const tl_policy tl_policy_auto, tl_policy_speck, tl_policy_bhsparse;
-extern const tl_policy tl_policy_regsort, tl_policy_regmerge, tl_policy_reghash;
+/* All policies, in the order of tulle_policy_name(): each is tl_policy_NAME in a file of its own. */
+#define TL_POLICY_LIST(X) X(auto) X(speck) X(bhsparse) X(regsort) X(regmerge) X(reghash) X(delta)
+#define TL_POLICY(name) extern const tl_policy tl_policy_##name;
+TL_POLICY_LIST(TL_POLICY)
+#undef TL_POLICY
+
 const tl_policy *tl_policy_at(int i);                       /* NULL past the last */
 
 /* ---- recipe */
@@ -116,6 +133,7 @@ typedef struct tl_recipe {
     bool             once;              /* on a GPU: as in the policy, or as the accumulator needs it */
     tl_accumulator   few;
     tl_few           few_rows[2];
+    const tl_delta  *delta;             /* NULL where the policy has none, or an accumulator was named */
 } tl_recipe;
 
 /* Whether a kind of device (TL_ON_CPU, TL_ON_GPU) has an accumulator.  If not, the error message of the check
@@ -152,8 +170,7 @@ enum {
 };
 
 typedef struct tl_profile {
-    int64_t  row0, row1;                /* of A                                       */
-    int64_t *products;                  /* of each row, row1 - row0 entries           */
+    int64_t *products;                  /* of each row of A                           */
     uint8_t *a_like, *b_like;           /* TL_TWIN, TL_SHIFTED; NULL: none            */
     int64_t  total;                     /* products                                   */
     int64_t  upper, lower;              /* bounds of nnz(C)                           */

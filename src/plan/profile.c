@@ -29,11 +29,6 @@ typedef struct job {
     int64_t          length;            /* the common length of all rows of B; -1: they differ */
 } job;
 
-static int64_t at_most(int64_t x, int64_t limit)
-{
-    return x < limit ? x : limit;
-}
-
 /* One body for the four combinations of index widths that matter inside the loop: A's columns and B's row
  * pointers.  The pointers are unsigned, so that their difference is widened without an extra instruction. */
 #define SUM_ROWS(name, A_COL, B_PTR)                                                              \
@@ -42,7 +37,7 @@ static int64_t at_most(int64_t x, int64_t limit)
         const tulle_csr *A = j->A;                                                                \
         const A_COL *restrict a_col = A->col_idx;                                                 \
         const B_PTR *restrict b_ptr = j->B->row_ptr;                                              \
-        int64_t *restrict products = j->p->products - j->p->row0;                                 \
+        int64_t *restrict products = j->p->products;                                              \
         const int64_t cols = j->B->cols;                                                          \
         int64_t begin = tl_row_begin(A, row0);                                                    \
         totals x = *t;                  /* a copy, which can stay in registers */                 \
@@ -65,7 +60,7 @@ static int64_t at_most(int64_t x, int64_t limit)
             const int64_t most = (int64_t)(longest > longest1 ? longest : longest1);              \
             products[i] = sum;                                                                    \
             x.total += sum;                                                                       \
-            x.upper += at_most(sum, cols);                                                        \
+            x.upper += tl_min(sum, cols);                                                         \
             x.lower += most;                                                                      \
             x.max_products = sum > x.max_products ? sum : x.max_products;                         \
             x.max_b_row = most > x.max_b_row ? most : x.max_b_row;                                \
@@ -125,7 +120,7 @@ MULTIPLY_LENGTHS(multiply_i64, int64_t)
 
 static void sum_equal(const job *j, totals *t, int64_t row0, int64_t row1, int64_t length)
 {
-    int64_t *products = j->p->products + row0 - j->p->row0;
+    int64_t *products = j->p->products + row0;
     const lengths x = (j->A->ptr_type == TULLE_I64 ? multiply_i64 : multiply_i32)(j->A, row0, row1, length,
                                                                                   products);
     t->total = (tl_row_begin(j->A, row1) - tl_row_begin(j->A, row0)) * length;
@@ -134,7 +129,7 @@ static void sum_equal(const job *j, totals *t, int64_t row0, int64_t row1, int64
     t->max_products = x.longest * length;
     if (t->max_products <= j->B->cols) t->upper = t->total;
     else
-        for (int64_t i = 0; i < row1 - row0; i++) t->upper += at_most(products[i], j->B->cols);
+        for (int64_t i = 0; i < row1 - row0; i++) t->upper += tl_min(products[i], j->B->cols);
     t->max_b_row = x.longest > 0 ? length : 0;
 }
 
@@ -265,14 +260,12 @@ static void analyze(void *arg, int thread, int threads)
     job *j = arg;
     tl_profile *p = j->p;
     totals t = {0};
-    int64_t rows = p->row1 - p->row0;
-    int64_t row0 = p->row0 + tl_part(rows, thread, threads);
-    int64_t row1 = p->row0 + tl_part(rows, thread + 1, threads);
+    const int64_t row0 = tl_part(j->A->rows, thread, threads);
+    const int64_t row1 = tl_part(j->A->rows, thread + 1, threads);
     bool a64 = j->A->idx_type == TULLE_I64, b64 = j->B->ptr_type == TULLE_I64;
     if (j->length >= 0) sum_equal(j, &t, row0, row1, j->length);
     else (a64 ? (b64 ? sum_i64_i64 : sum_i64_i32) : (b64 ? sum_i32_i64 : sum_i32_i32))(j, &t, row0, row1);
-    if (p->a_like) find_likes(j->A, p->a_like, tl_part(j->A->rows, thread, threads),
-                              tl_part(j->A->rows, thread + 1, threads), &t.a_twins, &t.a_shifted);
+    if (p->a_like) find_likes(j->A, p->a_like, row0, row1, &t.a_twins, &t.a_shifted);
     if (p->b_like && p->b_like != p->a_like)
         find_likes(j->B, p->b_like, tl_part(j->B->rows, thread, threads),
                    tl_part(j->B->rows, thread + 1, threads), &t.b_twins, &t.b_shifted);
@@ -306,7 +299,6 @@ tulle_status tl_profile_make(tl_base *b, const tulle_csr *A, const tulle_csr *B,
     if (threads <= 0 || threads > n) threads = n;
     if (A->nnz < 20000) threads = 1;
     memset(p, 0, sizeof *p);
-    p->row1 = A->rows;
     p->b_length = j.length;
     TRY(tl_alloc(b, &p->products, A->rows, sizeof *p->products, "products of each row"));
     TRY(tl_calloc(b, &j.part, threads, sizeof *j.part, "totals of the analysis"));

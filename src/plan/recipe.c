@@ -5,8 +5,9 @@
 #include <string.h>
 
 static const tl_policy *const policies[] = {
-    &tl_policy_auto,    &tl_policy_speck,    &tl_policy_bhsparse,
-    &tl_policy_regsort, &tl_policy_regmerge, &tl_policy_reghash,
+#define ROW(name) &tl_policy_##name,
+    TL_POLICY_LIST(ROW)
+#undef ROW
 };
 
 static const struct { const char *name; int where; const char *text; } accumulators[] = {
@@ -72,6 +73,7 @@ tulle_status tl_recipe_make(tl_base *b, const tulle_options *options, tl_recipe 
     recipe->alike = recipe->policy->alike;
     recipe->once = recipe->policy->once;
     recipe->few = recipe->policy->few;
+    recipe->delta = options->accumulator ? NULL : recipe->policy->delta;
     memcpy(recipe->few_rows, recipe->policy->few_rows, sizeof recipe->few_rows);
     if (options->accumulator) {
         recipe->forced = tl_name_find(tulle_accumulator_name, options->accumulator);

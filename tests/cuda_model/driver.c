@@ -341,13 +341,32 @@ CU cuMemFreeHost(void *p)
     LEAVE(freed(PINNED_MEMORY, p));
 }
 
+CU cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
+{
+    ENTER(in_context())
+    LEAVE(!p || bytes == 0 || flags > 7 ? INVALID_VALUE : memory_lock(p, bytes));
+}
+
+CU cuMemHostUnregister(void *p)
+{
+    ENTER(in_context())
+    LEAVE(freed(LOCKED_MEMORY, p));
+}
+
 CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 {
     ENTER(in_context())
     const void *at = (void *)(uintptr_t)p;
-    bool pinned = memory_holds(PINNED_MEMORY, -1, at, 1), on_device = memory_holds(DEVICE_MEMORY, -1, at, 1);
-    if (attribute != 2 || (!pinned && !on_device)) LEAVE(INVALID_VALUE);
-    *(unsigned *)value = pinned ? 1 : 2;
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
+    bool pinned = memory_holds(PINNED_MEMORY, -1, at, 1) || memory_holds(LOCKED_MEMORY, -1, at, 1);
+    bool on_device = memory_holds(DEVICE_MEMORY, -1, at, 1);
+    if (!pinned && !on_device) LEAVE(INVALID_VALUE);
+    int ordinal = 0;
+    while (on_device && !memory_holds(DEVICE_MEMORY, ordinal, at, 1)) ordinal++;
+    if (attribute == MEMORY_TYPE) *(unsigned *)value = pinned ? 1 : 2;
+    else if (attribute == IS_MANAGED) *(unsigned *)value = 0;
+    else if (attribute == DEVICE_ORDINAL) *(int *)value = ordinal;
+    else LEAVE(INVALID_VALUE);
     LEAVE(CUDA_OK);
 }
 

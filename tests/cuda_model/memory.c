@@ -48,8 +48,40 @@ int memory_new(memory_kind kind, int device, size_t bytes, void **p)
     return CUDA_OK;
 }
 
+/* Pages come into being, as the driver needs them.  If they are gone when the memory is unlocked, a device would have copied
+ * from or to pages that the program no longer saw. */
+int memory_lock(void *p, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (const block *b = blocks; b; b = b->next)
+        if ((char *)p < b->p + b->bytes && (char *)p + bytes > b->p) return INVALID_VALUE;
+    block *b = malloc(sizeof *b);
+    if (!b) return OUT_OF_MEMORY;
+    *b = (block){.kind = LOCKED_MEMORY, .p = p, .bytes = bytes, .next = blocks};
+    for (size_t i = 0; i < bytes; i += page) {
+        volatile char *at = (char *)p + i;
+        *at = *at;
+    }
+    blocks = b;
+    return CUDA_OK;
+}
+
+static bool pages_gone(const block *b)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < b->bytes; i += page) {
+        unsigned char there = 0;
+        void *at = (void *)((uintptr_t)(b->p + i) / page * page);
+        if (mincore(at, 1, &there) == 0 && (there & 1)) continue;
+        say("%zu bytes after the start of locked memory of %zu a page is gone", i, b->bytes);
+        return true;
+    }
+    return false;
+}
+
 static bool damaged(const block *b)
 {
+    if (b->kind == LOCKED_MEMORY) return pages_gone(b);
     for (const char *p = b->p + b->bytes; p < b->area + b->mapped - PAGE; p++)
         if ((unsigned char)*p != GARBAGE) {
             say("%td bytes behind a block of %zu somebody wrote", p - (b->p + b->bytes), b->bytes);
@@ -69,7 +101,7 @@ static void unlink_block(block **at)
 {
     block *b = *at;
     *at = b->next;
-    munmap(b->area, b->mapped);
+    if (b->kind != LOCKED_MEMORY) munmap(b->area, b->mapped);
     free(b);
 }
 

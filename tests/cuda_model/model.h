@@ -40,9 +40,11 @@ enum {
 enum { GARBAGE = 0xa5, THREADS_MOST = 1024, DEVICES_MOST = 8 };
 
 /* ---- memory.c: device memory and pinned memory, each block between guard pages.  Callers hold the lock. */
-typedef enum { DEVICE_MEMORY, PINNED_MEMORY } memory_kind;
+typedef enum { DEVICE_MEMORY, PINNED_MEMORY, LOCKED_MEMORY } memory_kind;
 
 int    memory_new(memory_kind kind, int device, size_t bytes, void **p);       /* filled with garbage      */
+int    memory_lock(void *p, size_t bytes);              /* of the program; freed as LOCKED_MEMORY; INVALID_VALUE: locked already,
+                                                         * or not the program's */
 int    memory_free(memory_kind kind, int device, const void *p);               /* INVALID_VALUE: no block; a write behind it */
 void   memory_free_all(int device);
 size_t memory_used(int device);
