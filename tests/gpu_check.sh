@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# gpu_check.sh [--out FILE] [PART...] - run by `make gpu-check` on a machine with a GPU: every GPU test with
+# gpu_check.sh [--out FILE] [--continue] [PART...] - run by `make gpu-check` on a machine with a GPU: every GPU test with
 # CUDA and with the GPU's OpenCL, the CPU tests for every instruction set of the processor, sanitizers on a
 # selection, measurements.  Results are written to docs/records/<device>.json, with tables of accumulators
 # and merges in the same folder.
 #
 #   --out FILE               the file of the record
+#   --continue               leave out the device tests that an existing record of the same sources says passed,
+#                            as where an earlier run had no time for all
 #   PART                     cpu, tests, sanitizers, measures, python; by default all.  An existing record of
 #                            the same sources keeps the results of the other parts
 #   TULLE_TEST_DEVICES       the devices, as "cuda:0 opencl:1"; else cuda:0 and the OpenCL device of NVIDIA
@@ -34,12 +36,13 @@ cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
 jobs=${JOBS:-$(nproc)}
-out= parts=
+out= parts= continue=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out needs a file}; shift 2 ;;
+        --continue) continue=1; shift ;;
         cpu | tests | sanitizers | measures | python) parts="$parts $1 "; shift ;;
-        *) echo "usage: gpu_check.sh [--out FILE] [cpu] [tests] [sanitizers] [measures] [python]" >&2; exit 2 ;;
+        *) echo "usage: gpu_check.sh [--out FILE] [--continue] [cpu] [tests] [sanitizers] [measures] [python]" >&2; exit 2 ;;
     esac
 done
 wanted() { [ -z "$parts" ] || [[ $parts == *" $1 "* ]]; }
@@ -177,8 +180,20 @@ run_test() {                    # run_test DEVICE PROGRAM [TURN]
 refused() { grep -qE 'TULLE_ENOMEM|no context: |CL_OUT_OF_HOST_MEMORY' "$(test_log "$1" "$2")"; }
 if wanted tests; then
     start=$SECONDS
+    combinations=$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")
+    if [ -n "$continue" ] && grep -qsF "\"combinations\": \"$combinations\"" "$out"; then
+        "$build/bench/record" passed "$out" "$(tests/gpu_sources_hash)" >"$work/passed" || wrong=1
+    fi
+    touch "$work/passed"
+    left_on() {                 # left_on DEVICE PROGRAM...: those that have not passed yet
+        local d=${1%%:*} p
+        shift
+        for p; do grep -qxF "$d $p" "$work/passed" || echo "$p"; done
+    }
     # Compiles most kernels once in advance; otherwise parallel programs would compile the same ones.
     for d in $devices; do
+        # shellcheck disable=SC2086  # one word a program
+        [ -n "$(left_on "$d" $programs)" ] || continue
         for types in "f64 i32" "f32 i32" "cf64 i32" "f64 i64" "cf64 i64"; do
             "$tulle" cache --warm --device "$d" --type "${types% *}" --index "${types#* }" >/dev/null 2>&1 &
         done
@@ -186,10 +201,10 @@ if wanted tests; then
     wait
     say "kernels: $((SECONDS - start)) s"
     printf '{"section": "measure", "name": "tests of devices", "combinations": "%s"}\n' \
-        "$([ -z "${TULLE_TEST_FEW:-}" ] && echo all || echo "few, as in make check")" >>"$pieces"
+        "$combinations" >>"$pieces"
     for d in $devices; do
         {
-            for p in $(first_ones $programs); do
+            for p in $(left_on "$d" $(first_ones $programs)); do
                 while [ "$(jobs -rp | wc -l)" -ge "$(at_once_of "$d")" ]; do wait -n || true; done
                 run_test "$d" "$p" $turn &
                 turn=$((turn + 1))
@@ -199,7 +214,7 @@ if wanted tests; then
     done
     wait
     for d in $devices; do
-        for p in $programs; do
+        for p in $(left_on "$d" $programs); do
             read -r status _ <"$(test_log "$d" "$p").status"
             if [ "$status" -ne 0 ] && [ "$status" -ne 124 ] && refused "$d" "$p"; then
                 say "$p on $d: refused memory or a context beside the others, again alone"
@@ -209,7 +224,7 @@ if wanted tests; then
     done
     for d in $devices; do
         left_out=
-        for p in $programs; do
+        for p in $(left_on "$d" $programs); do
             log=$(test_log "$d" "$p")
             read -r status seconds <"$log.status"
             if no_time "$status" && ! grep -aq '^FAIL ' "$log"; then

@@ -5,6 +5,7 @@
  *     record write FILE < PIECES      writes a temporary file and renames it to FILE
  *     record check FILE HASH          checks that FILE is complete, everything passed, and its sources have
  *                                     this hash
+ *     record passed FILE HASH         prints "DRIVER PROGRAM" for each test that passed with these sources
  *
  * A piece is one JSON object; its "section" is its kind:
  *
@@ -17,7 +18,7 @@
  *     {"section": "host", "driver": ..., "matrix": ..., "operation": ..., "type": ..., "ms": ..., ...}
  *
  * If FILE exists and has the same hash, results that this run did not measure are kept from it; products and
- * SpMM are identified by five fields, the tests of a driver are replaced as a whole.  From a record of other
+ * SpMM are identified by five fields, tests by driver and program.  From a record of other
  * sources, results of tests and sanitizers are not kept, but times are: these get "of_sources", the hash of
  * the sources they were measured with, and "of_date", the date. */
 #include <stdlib.h>
@@ -28,6 +29,7 @@ static const char *const product_names[] = {"driver", "matrix", "operation", "po
 static const char *const host_names[] = {"driver", "matrix", "operation", "type", NULL};
 static const char *const spmm_names[] = {"driver", "matrix", "columns", "policy", "type", NULL};
 #define LEFT_OUT "tests left out"       /* by gpu_check.sh, to save time: the result is not a full record */
+static const char *const test_names[] = {"driver", "program", NULL};
 static const char *const one_name[] = {"driver", "name", "tool", "device", NULL};
 
 static int stop(const char *what, const char *which)
@@ -72,23 +74,6 @@ static void put(json *all, json *piece, const char *const *names)
         else json_add(all, old);
     }
     json_add(all, piece);
-}
-
-/* Adds the counts of a test program to those of its driver. */
-static void add_test(json *record, const json *piece)
-{
-    char number[32];
-    json *all = list(record, "tests"), *mine = NULL;
-    for (json *t = all->first; t; t = t->next)
-        if (strcmp(json_word(t, "driver"), json_word(piece, "driver")) == 0) mine = t;
-    json *sum = json_new('{', NULL, NULL);
-    json_add(sum, json_new('"', "driver", json_word(piece, "driver")));
-    static const char *const counts[] = {"passed", "failed"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(number, sizeof number, "%.0f", json_number(mine, counts[i]) + json_number(piece, counts[i]));
-        json_add(sum, json_new('0', counts[i], number));
-    }
-    put(all, sum, one_name);
 }
 
 static void keep_others(json *record, json *old, const char *key, const char *const *names)
@@ -138,7 +123,7 @@ static int write_record(const char *path)
         remove_key(piece, "section");
         if (strcmp(section, "record") == 0 && !record) record = piece;
         else if (!record) return stop("the first piece must be the section \"record\"", NULL);
-        else if (strcmp(section, "test") == 0) add_test(record, piece), json_free(piece);
+        else if (strcmp(section, "test") == 0) put(list(record, "tests"), piece, test_names);
         else if (strcmp(section, "sanitizer") == 0) put(list(record, "sanitizers"), piece, one_name);
         else if (strcmp(section, "measure") == 0) put(list(record, "measures"), piece, one_name);
         else if (strcmp(section, "product") == 0) put(list(record, "products"), piece, product_names);
@@ -159,7 +144,7 @@ static int write_record(const char *path)
     const json empty = {.kind = '{'};
     json none = empty;
     static const struct { const char *key, *const *names; bool times; } lists[] = {
-        {"tests", one_name, false}, {"sanitizers", one_name, false}, {"measures", one_name, true},
+        {"tests", test_names, false}, {"sanitizers", one_name, false}, {"measures", one_name, true},
         {"products", product_names, true}, {"spmm", spmm_names, true},
         {"host", host_names, true}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -228,7 +213,7 @@ static int check_record(const char *path, const char *hash)
                *spmm = json_get(record, "spmm");
     for (const json *t = tests ? tests->first : NULL; t; t = t->next)
         if (json_number(t, "failed") != 0 || json_number(t, "passed") <= 0)
-            faults += bad(path, "tests failed, or none ran", json_word(t, "driver"));
+            faults += bad(path, "tests failed, or none ran", json_word(t, "program"));
     for (const json *t = tools ? tools->first : NULL; t; t = t->next)
         if (strcmp(json_word(t, "result"), "clean") != 0
             && strncmp(json_word(t, "result"), "unavailable", 11) != 0)
@@ -260,9 +245,27 @@ static int check_record(const char *path, const char *hash)
     return faults ? 1 : 0;
 }
 
+static int print_passed(const char *path, const char *hash)
+{
+    FILE *in = fopen(path, "r");
+    char *text = in ? json_slurp(in) : NULL;
+    json *record = text ? json_parse(text, NULL, NULL) : NULL;
+    if (in) fclose(in);
+    free(text);
+    if (record && strcmp(json_word(record, "gpu_sources_sha256"), hash) == 0) {
+        const json *tests = json_get(record, "tests");
+        for (const json *t = tests ? tests->first : NULL; t; t = t->next)
+            if (json_number(t, "failed") == 0 && json_number(t, "passed") > 0)
+                printf("%s %s\n", json_word(t, "driver"), json_word(t, "program"));
+    }
+    json_free(record);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "write") == 0) return write_record(argv[2]);
     if (argc == 4 && strcmp(argv[1], "check") == 0) return check_record(argv[2], argv[3]);
-    return stop("usage: record write FILE < PIECES | record check FILE HASH", NULL), 2;
+    if (argc == 4 && strcmp(argv[1], "passed") == 0) return print_passed(argv[2], argv[3]);
+    return stop("usage: record write FILE < PIECES | record check FILE HASH | record passed FILE HASH", NULL), 2;
 }
