@@ -259,7 +259,7 @@ case $first in
             say "A*A beside CuPy and PyTorch"
             measured=${GPU_CHECK_MATRICES:-poisson2d:300 poisson3d:40 rmat:scale=13,edges=8,seed=1 cage:10}
             # shellcheck disable=SC2086  # a folder, or several recipes
-            timeout 900 "${PYTHON:-python3}" -W ignore bench/python/cuda.py --device "$first" --pieces "$pieces" $measured \
+            timeout 900 "${PYTHON:-python3}" -W ignore bench/python/on_gpu.py --device "$first" --pieces "$pieces" $measured \
                 || wrong=1
         fi ;;
 esac

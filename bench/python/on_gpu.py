@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""cuda.py - A*A (A*A^T if A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with operands
+"""on_gpu.py - A*A (A*A^T if A is rectangular) on a CUDA device by tulle, CuPy and PyTorch, each with operands
 of its own type.
 
-    cuda.py [--device cuda:0] [--only PART] [--pieces FILE] FOLDER-FILE-OR-RECIPE...
+    on_gpu.py [--device cuda:0] [--only PART] [--pieces FILE] FOLDER-FILE-OR-RECIPE...
 
 Files are .tpat.xz (packed patterns), .mtx and .tulle. Timed: `A @ B` of CuPy and of PyTorch, tulle.matmul of
 CuPy's matrices and of PyTorch's tensors, with a wait for the device at the end; the median of at least 5
