@@ -267,5 +267,6 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "write") == 0) return write_record(argv[2]);
     if (argc == 4 && strcmp(argv[1], "check") == 0) return check_record(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "passed") == 0) return print_passed(argv[2], argv[3]);
-    return stop("usage: record write FILE < PIECES | record check FILE HASH | record passed FILE HASH", NULL), 2;
+    return stop("usage: record write FILE < PIECES | record check FILE HASH | record passed FILE HASH",
+                NULL), 2;
 }
