@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { RUNS = 3, GRID = 48, TEXT = 2048, COLUMNS = 32 };
-static const char format[] = "tulle forecast 1";
+static const char format[] = "tulle forecast 2";
 static const double UNIT = 1e18;        /* attoseconds: integers look the same in every locale */
 
 #define TL_CONSTANT(id, name, seconds) {name, seconds},

@@ -497,7 +497,7 @@ static void a_text_that_is_not_in_order_is_not_taken(void)
     pair p = pair_at(6, REF_INTEGERS, f64, f64);
     ref want = ref_product(&p.A.view, &p.B.view);
     static const struct { const char *was, *is, *why; } wrong[] = {
-        {"forecast 1", "forecast 2", "it is of another format"},
+        {"forecast 2", "forecast 1", "it is of another format"},
         {"fake:0", "cuda:7", "it is of another machine"},
         {"cpu_entry", "cpu_entri", "a constant is missing"},
         {"cpu_start 1", "cpu_start -", "a constant is none"},
@@ -512,8 +512,8 @@ static void a_text_that_is_not_in_order_is_not_taken(void)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tulle_ctx *ctx = choosing();
         char text[2048], changed[2048], key[1024];
-        size_t n = (size_t)snprintf(text, sizeof text, "tulle forecast 1\n%s\n", ctx->choice->machine);
-        int k = snprintf(key, sizeof key, "tulle forecast 1\n%s", ctx->choice->machine);
+        size_t n = (size_t)snprintf(text, sizeof text, "tulle forecast 2\n%s\n", ctx->choice->machine);
+        int k = snprintf(key, sizeof key, "tulle forecast 2\n%s", ctx->choice->machine);
 #define TL_CONSTANT(id, name, seconds) n += (size_t)snprintf(text + n, sizeof text - n, name " %.0f\n", 1e18 * (seconds));
         TL_CONSTANT_LIST(TL_CONSTANT)
 #undef TL_CONSTANT

@@ -498,25 +498,27 @@ static int all_matrices(const settings *s)
 
 static int host_matrices(const settings *s)
 {
-    tulle_ctx *gpu = suite_open(s->device), *cpu = suite_open("cpu");
+    host_contexts c;
+    suite_ratio chosen = {0};
     const bool exact = strcmp(s->type, "f64") == 0 || strcmp(s->type, "cf64") == 0;
     int wrong = 0;
+    host_open(s->device, &c);
     host_heading();
     for (int m = 0; m < s->matrices.count; m++) {
         problem p;
-        bool good = problem_load(cpu, s->matrices.path[m], s, &p);
+        bool good = problem_load(c.cpu, s->matrices.path[m], s, &p);
         if (good) {
             tulle_csr want = p.c_host ? tulle_matrix_view(p.c_host) : p.A;
             const host_product h = {.name = p.name, .operation = p.operation, .type = s->type,
                                     .device = s->device, .A = &p.A, .B = &p.B, .same = !p.own_b,
                                     .want = p.c_host && exact ? &want : NULL, .runs = s->runs};
-            good = host_time(gpu, &h, s->pieces);
+            good = host_time(&c, &h, &chosen, s->pieces);
         }
         wrong += !good;
         problem_free(&p);
     }
-    tulle_ctx_free(gpu);
-    tulle_ctx_free(cpu);
+    host_tally(&chosen);
+    host_close(&c);
     return wrong ? 1 : 0;
 }
 

@@ -7,10 +7,14 @@
  * empty, the second one locks what came back to it; the median of those after WARM calls counts.  Beside it
  * the time of the product alone, with operands and C on the device.
  *
+ * The same call is timed on the CPU, and in a context made with NULL, which chooses between both; its time is
+ * compared with the better of the two.
+ *
  * floor_ms is what no program can be faster than: the largest of the time of the product, and of the bytes up
  * and down at the speed of the link, LINK bytes a millisecond each way. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include "host.h"
 
@@ -40,6 +44,26 @@ typedef struct times {
     uint64_t    c_bytes;
     tulle_stats stats;
 } times;
+
+void host_open(const char *device, host_contexts *c)
+{
+    tulle_kernels kernels;
+    *c = (host_contexts){.gpu = suite_open(device), .cpu = suite_open("cpu"), .either = suite_open(NULL)};
+    if (strcmp(tulle_ctx_device(c->either), device) == 0) {
+        if (tulle_cache_warm(c->either, TULLE_F64, TULLE_I32, &kernels) != TULLE_OK)
+            suite_stop("%s", tulle_ctx_error(c->either));
+        return;
+    }
+    tulle_ctx_free(c->either);
+    c->either = NULL;
+}
+
+void host_close(host_contexts *c)
+{
+    tulle_ctx_free(c->gpu);
+    tulle_ctx_free(c->cpu);
+    tulle_ctx_free(c->either);
+}
 
 /* Calls until there are enough, C compared after the first of them and after the last. */
 static bool repeat(tulle_ctx *gpu, const host_product *p, const tulle_csr *A, const tulle_csr *B,
@@ -86,32 +110,66 @@ static bool product_alone(tulle_ctx *gpu, const host_product *p, times *t)
 
 void host_heading(void)
 {
-    printf("%-20s %12s %12s %9s %9s %9s %9s %9s %7s | %8s %8s %8s %8s\n", "matrix", "bytes up", "bytes down",
-           "first", "ms", "least", "product", "floor", "ratio", "upload", "symbolic", "numeric",
-           "download");
+    printf("%-20s %12s %12s %9s %9s %9s %9s %9s %7s | %9s %9s %-7s %7s | %8s %8s %8s %8s\n", "matrix",
+           "bytes up", "bytes down", "first", "ms", "least", "product", "floor", "ratio", "cpu", "chosen", "on",
+           "ratio", "upload", "symbolic", "numeric", "download");
 }
 
-bool host_time(tulle_ctx *gpu, const host_product *p, FILE *pieces)
+void host_tally(const suite_ratio *chosen)
 {
-    times alone, t;
-    if (!product_alone(gpu, p, &alone) || !repeat(gpu, p, p->A, p->B, NULL, p->want, &t)) return false;
-    const uint64_t up = bytes_of(p->A) + (p->same ? 0 : bytes_of(p->B)), down = t.c_bytes;
-    double least = (double)(up > down ? up : down) / LINK;
-    if (least < alone.ms) least = alone.ms;
-    const tulle_stats *s = &t.stats;
-    printf("%-20s %12" PRIu64 " %12" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %7.2f | "
-           "%8.3f %8.3f %8.3f %8.3f\n", p->name, up,
-           down, t.first, t.ms, t.least, alone.ms, least, t.ms / least, 1e3 * s->sec_upload,
+    if (chosen->count)
+        printf("the device that is chosen, against the better of both: geomean=%.3f min=%.3f (%s) matrices=%d\n",
+               suite_geomean(chosen), exp(chosen->worst), chosen->worst_name, chosen->count);
+}
+
+/* The times of one product in all three ways. */
+typedef struct row {
+    times       alone, gpu, cpu, either;
+    uint64_t    up, down;
+    double      least;                  /* the floor                              */
+    const char *device;                 /* that was chosen; "-": none             */
+    double      ratio;                  /* the better of both / the one chosen; 0 */
+} row;
+
+static void print_row(const host_product *p, const row *r, FILE *pieces)
+{
+    const tulle_stats *s = &r->gpu.stats;
+    printf("%-20s %12" PRIu64 " %12" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %7.2f | %9.3f %9.3f %-7s %7.2f | "
+           "%8.3f %8.3f %8.3f %8.3f\n", p->name, r->up, r->down, r->gpu.first, r->gpu.ms, r->gpu.least,
+           r->alone.ms, r->least, r->gpu.ms / r->least, r->cpu.ms, r->either.ms, r->device, r->ratio, 1e3 * s->sec_upload,
            1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download);
     fflush(stdout);
-    if (!pieces) return true;
+    if (!pieces) return;
     fprintf(pieces, "{\"section\": \"host\", \"driver\": \"%.*s\", \"device\": \"%s\", \"matrix\": \"%s\", "
             "\"operation\": \"%s\", \"type\": \"%s\", \"ms\": %.5g, \"ms_min\": %.5g, \"ms_first\": %.5g, "
             "\"product_ms\": %.5g, \"up_bytes\": %" PRIu64 ", \"down_bytes\": %" PRIu64 ", "
-            "\"floor_ms\": %.5g, \"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, "
-            "\"download_ms\": %.4g, \"runs\": %d}\n", (int)strcspn(p->device, ":"), p->device, p->device,
-            p->name, p->operation, p->type, t.ms, t.least, t.first, alone.ms, up, down, least,
-            1e3 * s->sec_upload, 1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download, t.runs);
+            "\"floor_ms\": %.5g, \"cpu_ms\": %.5g, ", (int)strcspn(p->device, ":"), p->device, p->device,
+            p->name, p->operation, p->type, r->gpu.ms, r->gpu.least, r->gpu.first, r->alone.ms, r->up,
+            r->down, r->least, r->cpu.ms);
+    if (r->ratio > 0)
+        fprintf(pieces, "\"chosen\": \"%s\", \"chosen_ms\": %.5g, ", r->device, r->either.ms);
+    fprintf(pieces, "\"upload_ms\": %.4g, \"symbolic_ms\": %.4g, \"numeric_ms\": %.4g, "
+            "\"download_ms\": %.4g, \"runs\": %d}\n", 1e3 * s->sec_upload, 1e3 * s->sec_symbolic,
+            1e3 * s->sec_numeric, 1e3 * s->sec_download, r->gpu.runs);
     fflush(pieces);
+}
+
+bool host_time(const host_contexts *c, const host_product *p, suite_ratio *chosen, FILE *pieces)
+{
+    row r = {.device = "-", .up = bytes_of(p->A) + (p->same ? 0 : bytes_of(p->B))};
+    if (!product_alone(c->gpu, p, &r.alone) || !repeat(c->gpu, p, p->A, p->B, NULL, p->want, &r.gpu)
+        || !repeat(c->cpu, p, p->A, p->B, NULL, p->want, &r.cpu)
+        || (c->either && !repeat(c->either, p, p->A, p->B, NULL, p->want, &r.either)))
+        return false;
+    r.down = r.gpu.c_bytes;
+    r.least = (double)(r.up > r.down ? r.up : r.down) / LINK;
+    if (r.least < r.alone.ms) r.least = r.alone.ms;
+    if (c->either) {
+        const double better = r.gpu.ms < r.cpu.ms ? r.gpu.ms : r.cpu.ms;
+        r.device = r.either.stats.device;
+        r.ratio = better / r.either.ms;
+        suite_compare(chosen, better, r.either.ms, p->name);
+    }
+    print_row(p, &r, pieces);
     return true;
 }

@@ -57,7 +57,7 @@ tulle_ctx *suite_open(const char *device)
     tulle_ctx *ctx = NULL;
     char why[256];
     if (tulle_ctx_create_why(device, NULL, &ctx, why, sizeof why) != TULLE_OK)
-        suite_stop("%s: %s", device, why);
+        suite_stop("%s: %s", device ? device : "no device named", why);
     return ctx;
 }
 
