@@ -27,7 +27,10 @@ printf '%s\n' "{\"section\": \"record\", \"device\": \"D\", \"driver\": \"R\", \
     '{"section": "host", "driver": "opencl", "matrix": "m", "operation": "A*A", "type": "f64", "ms": 7, "product_ms": 1,
       "up_bytes": 9, "down_bytes": 9, "floor_ms": 1}' \
     '{"section": "host", "driver": "opencl", "matrix": "m", "operation": "A*A", "type": "f64", "ms": 6, "product_ms": 1,
-      "up_bytes": 9, "down_bytes": 9, "floor_ms": 1}' |
+      "up_bytes": 9, "down_bytes": 9, "floor_ms": 1}' \
+    '{"command": "bench scaling", "device": "cuda:0", "scaling": [
+      {"matrix": "m", "parts": 2, "speedup": 1.9, "cv_symbolic": 0.1, "cv_numeric": 0.1},
+      {"matrix": "m", "parts": 3, "speedup": 2.9, "cv_symbolic": 0.1, "cv_numeric": 0.1}]}' |
     "$record" write "$work/good.json"
 tell() {                        # tell WHAT WANTED-STATUS COMMAND...
     local what=$1 want=$2 status=0
@@ -78,6 +81,9 @@ tell "sparse times dense without a time" 1 "$record" check "$work/bad.json" "$ha
 tell "the last of two times from host to host" 0 grep -qE '"ms": 6.*"up_bytes": 9' "$work/good.json"
 sed 's/"floor_ms": 1/"floor_ms": 0/' "$work/good.json" >"$work/bad.json"
 tell "from host to host without a floor" 1 "$record" check "$work/bad.json" "$hash"
+tell "both lines of bench scaling" 0 test "$(grep -c '"speedup": [12].9.*"device": "cuda:0"' "$work/good.json")" = 2
+sed 's/"speedup": 2.9, //' "$work/good.json" >"$work/bad.json"
+tell "a prediction for several devices without a speed-up" 1 "$record" check "$work/bad.json" "$hash"
 sed '$d' "$work/good.json" >"$work/bad.json"
 tell "half a record" 1 "$record" check "$work/bad.json" "$hash"
 

@@ -16,6 +16,7 @@
 #   GPU_CHECK_ANCHORS        a .csv with times of other libraries to compare with
 #   GPU_CHECK_SPMM_ANCHORS   the same for SpMM; then only its matrices of the folder are measured
 #   GPU_CHECK_HOST           matrices to multiply from host to host (those of products)
+#   GPU_CHECK_SCALING        matrices whose products are predicted for 2 to 8 such devices (a small stencil)
 #   GPU_CHECK_WAYS           policies measured by bench_gpu (every policy)
 #   GPU_CHECK_SPMM_WAYS      policies measured by bench_gpu_spmm (auto)
 #   GPU_CHECK_AT_ONCE        number of tests of a device to run in parallel (3); for CPU tests, which run before,
@@ -328,6 +329,10 @@ if wanted measures; then
     say "products from host to host"
     # shellcheck disable=SC2086  # a folder, or several recipes
     "$bench" --device "$first" --host --pieces "$pieces" ${GPU_CHECK_HOST:-"${matrices[@]}"} || wrong=1
+    say "several devices, predicted"
+    for a in ${GPU_CHECK_SCALING:-poisson3d:40,points=27}; do
+        "$tulle" bench scaling "$a" --device "$first" --json >>"$pieces" || wrong=1
+    done
     say "sparse times dense"
     anchors=()
     [ -z "${GPU_CHECK_SPMM_ANCHORS:-}" ] || anchors=(--anchors "$GPU_CHECK_SPMM_ANCHORS")

@@ -16,6 +16,8 @@
  *     {"section": "product", "driver": ..., "matrix": ..., "operation": ..., "policy": ..., "type": ..., ...}
  *     {"section": "spmm", "driver": ..., "matrix": ..., "columns": 32, "policy": ..., "type": ..., ...}
  *     {"section": "host", "driver": ..., "matrix": ..., "operation": ..., "type": ..., "ms": ..., ...}
+ *     {"section": "scaling", "device": ..., "matrix": ..., "parts": 2, "speedup": ..., ...}
+ *     {"command": "bench scaling", ...}: what `tulle bench scaling --json` prints, a piece for each line
  *
  * If FILE exists and has the same hash, results that this run did not measure are kept from it; products and
  * SpMM are identified by five fields, tests by driver and program.  From a record of other
@@ -27,6 +29,7 @@
 
 static const char *const product_names[] = {"driver", "matrix", "operation", "policy", "type", NULL};
 static const char *const host_names[] = {"driver", "matrix", "operation", "type", NULL};
+static const char *const scaling_names[] = {"device", "matrix", "parts", NULL};
 static const char *const spmm_names[] = {"driver", "matrix", "columns", "policy", "type", NULL};
 #define LEFT_OUT "tests left out"       /* by gpu_check.sh, to save time: the result is not a full record */
 static const char *const test_names[] = {"driver", "program", NULL};
@@ -76,6 +79,19 @@ static void put(json *all, json *piece, const char *const *names)
     json_add(all, piece);
 }
 
+/* Adds the lines of a document of `tulle bench scaling --json`. */
+static void put_scaling(json *record, json *document)
+{
+    json *lines = json_get(document, "scaling"), *l = lines ? lines->first : NULL;
+    if (lines) lines->first = lines->last = NULL;
+    for (json *next; l; l = next) {
+        next = l->next;
+        json_add(l, json_new('"', "device", json_word(document, "device")));
+        put(list(record, "scaling"), l, scaling_names);
+    }
+    json_free(document);
+}
+
 static void keep_others(json *record, json *old, const char *key, const char *const *names)
 {
     json *from = json_get(old, key), *to = list(record, key), *mine = to->first;
@@ -120,6 +136,10 @@ static int write_record(const char *path)
         }
         char section[32];
         snprintf(section, sizeof section, "%s", json_word(piece, "section"));
+        if (record && strcmp(json_word(piece, "command"), "bench scaling") == 0) {
+            put_scaling(record, piece);
+            continue;
+        }
         remove_key(piece, "section");
         if (strcmp(section, "record") == 0 && !record) record = piece;
         else if (!record) return stop("the first piece must be the section \"record\"", NULL);
@@ -129,6 +149,7 @@ static int write_record(const char *path)
         else if (strcmp(section, "product") == 0) put(list(record, "products"), piece, product_names);
         else if (strcmp(section, "spmm") == 0) put(list(record, "spmm"), piece, spmm_names);
         else if (strcmp(section, "host") == 0) put(list(record, "host"), piece, host_names);
+        else if (strcmp(section, "scaling") == 0) put(list(record, "scaling"), piece, scaling_names);
         else return stop("there is no such section", section);
     }
     free(text);
@@ -146,7 +167,7 @@ static int write_record(const char *path)
     static const struct { const char *key, *const *names; bool times; } lists[] = {
         {"tests", test_names, false}, {"sanitizers", one_name, false}, {"measures", one_name, true},
         {"products", product_names, true}, {"spmm", spmm_names, true},
-        {"host", host_names, true}};
+        {"host", host_names, true}, {"scaling", scaling_names, true}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const bool times = old && lists[i].times;
         if (times && !kept) mark_old(old, lists[i].key);
@@ -181,6 +202,20 @@ static int check_host(const char *path, const json *host)
             if (!*json_word(h, *n)) faults += bad(path, "a product from host to host has no name for", *n);
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             if (json_number(h, numbers[i]) <= 0) faults += bad(path, json_word(h, "matrix"), numbers[i]);
+    }
+    return faults;
+}
+
+static int check_scaling(const char *path, const json *scaling)
+{
+    static const char *const numbers[] = {"speedup", "cv_symbolic", "cv_numeric"};
+    int faults = 0;
+    for (const json *l = scaling ? scaling->first : NULL; l; l = l->next) {
+        for (const char *const *n = scaling_names; *n; n++)
+            if (!*json_word(l, *n))
+                faults += bad(path, "a prediction for several devices has no name for", *n);
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            if (!json_get(l, numbers[i])) faults += bad(path, json_word(l, "matrix"), numbers[i]);
     }
     return faults;
 }
@@ -237,6 +272,7 @@ static int check_record(const char *path, const char *hash)
             faults += bad(path, json_word(p, "matrix"), "ms of sparse times dense");
     }
     faults += check_host(path, json_get(record, "host"));
+    faults += check_scaling(path, json_get(record, "scaling"));
     if (strcmp(json_word(record, "gpu_sources_sha256"), hash) != 0)
         faults += bad(path, "GPU sources changed since the record; run make gpu-check on a GPU machine",
                       NULL);
