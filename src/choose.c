@@ -7,8 +7,8 @@
  * includes copying the operands to the device and C back, which is most of it.  The bytes are known exactly.
  * The number of products is estimated from up to 256 entries of A and the lengths of their rows of B, the
  * number of entries of C from up to 32 rows of C, whose columns are counted in a small hash table; for
- * transposed operands both are derived from averages.  Entries of C are not estimated where the CPU would
- * finish before the GPU could start.  The arrays were not checked yet: indices are tested before they are
+ * transposed operands both are derived from averages.  Nothing more is estimated where the CPU would finish
+ * before the GPU could start.  The arrays were not checked yet: indices are tested before they are
  * used.
  *
  * The choice is forced where operands, or C, lie on the device, and by an accumulator that one of the two
@@ -16,26 +16,35 @@
  * product the times of one run are compared, which copies only values; a plan of SpMM always uses the GPU, as
  * X may lie there.
  *
+ * Whether rows are alike decides how fast a product is, on a CPU by a factor of ten: for 64 rows of A (and of
+ * B) some entries are compared with those of the next rows.
+ *
  * Memory: 128 KiB, temporarily. */
 #include "choose.h"
 #include <math.h>
 
 enum { SAMPLES = 256, ROWS = 32, BUDGET = 8192, TABLE = 2 * BUDGET };
+enum { LOOKS = 64, AHEAD = 8, COMPARED = 64 };  /* rows, next rows, and entries of each that are compared */
 
 /* ---- the prediction */
+
+/* A product costs t[0], if its row is like its neighbours t[1], and an entry of C t[2]. */
+static double work_of(const tl_amount *a, const double *t)
+{
+    return a->products * ((1 - a->alike) * t[0] + a->alike * t[1]) + a->entries * t[2];
+}
 
 double tl_forecast_cpu(const tl_choice *c, const tl_amount *a)
 {
     const double *t = c->seconds;
-    return t[TL_CPU_START]
-           + (a->products * t[TL_CPU_PRODUCT] + a->entries * t[TL_CPU_ENTRY]) / (double)a->threads;
+    return t[TL_CPU_START] + work_of(a, &t[TL_CPU_PRODUCT]) / (double)a->threads;
 }
 
 double tl_forecast_device(const tl_choice *c, const tl_amount *a)
 {
     const double *t = c->seconds;
     return t[TL_GPU_START] + a->up * t[TL_GPU_UP] + a->down * t[TL_GPU_DOWN]
-           + a->products * t[TL_GPU_PRODUCT] + a->entries * t[TL_GPU_ENTRY];
+           + work_of(a, &t[TL_GPU_PRODUCT]);
 }
 
 /* ---- the amount of work.  Only the shapes of the views were checked, not their arrays. */
@@ -94,14 +103,20 @@ static bool put(uint64_t *table, uint64_t key)
     return fresh;
 }
 
+/* A place in 0 .. n - 1 for the i-th sample, spread evenly by the golden ratio. */
+static int64_t sample(int i, int64_t n)
+{
+    double place = (double)i * 0.6180339887498949;
+    return (int64_t)((place - floor(place)) * (double)n);
+}
+
 /* For a sample of rows of A*B: returns the entries of C, and in *seen the products. */
 static int64_t count_first(const tulle_csr *A, const tulle_csr *B, uint64_t *table, int64_t *seen)
 {
     int64_t first = 0;
     *seen = 0;
     for (int r = 0; r < ROWS; r++) {
-        double place = (double)r * 0.6180339887498949;          /* golden ratio: spread evenly */
-        int64_t row = (int64_t)((place - floor(place)) * (double)A->rows), at = tl_row_begin(A, row);
+        int64_t row = sample(r, A->rows), at = tl_row_begin(A, row);
         for (int64_t k = at, end = at + row_length(A, row); k < end; k++) {
             int64_t j = column_of(A, k), n = row_length(B, j), from = n > 0 ? tl_row_begin(B, j) : 0;
             for (int64_t i = 0; i < n; i++) {
@@ -112,6 +127,33 @@ static int64_t count_first(const tulle_csr *A, const tulle_csr *B, uint64_t *tab
         }
     }
     return first;
+}
+
+/* Whether two rows of the same length have the same columns, or all moved by the distance of the rows. */
+static bool rows_alike(const tulle_csr *A, int64_t row, int64_t next)
+{
+    const int64_t n = row_length(A, row), some = n < COMPARED ? n : COMPARED;
+    if (n == 0 || row_length(A, next) != n) return false;
+    const int64_t a = tl_row_begin(A, row), b = tl_row_begin(A, next);
+    const uint64_t moved = (uint64_t)column_of(A, b) - (uint64_t)column_of(A, a);       /* of any 64 bits */
+    if (moved != 0 && moved != (uint64_t)(next - row)) return false;
+    for (int64_t k = 1; k < some; k++)
+        if ((uint64_t)column_of(A, b + k) - (uint64_t)column_of(A, a + k) != moved) return false;
+    return true;
+}
+
+/* The share of the entries of A, by a sample, whose row is like one of the next rows. */
+static double share_alike(const tulle_csr *A)
+{
+    double alike = 0, all = 0;
+    for (int i = 0; i < LOOKS && A->rows > 0; i++) {
+        const int64_t row = sample(i, A->rows), length = row_length(A, row);
+        bool found = false;
+        for (int d = 1; d <= AHEAD && row + d < A->rows && !found; d++) found = rows_alike(A, row, row + d);
+        all += (double)length;
+        if (found) alike += (double)length;
+    }
+    return all > 0 ? alike / all : 0;
 }
 
 /* The expected entries of C if products were distributed at random. */
@@ -148,7 +190,13 @@ static void find_products(const tulle_csr *A, const tulle_csr *B, const tulle_op
     else a->products = inner > 0 ? (double)A->nnz * (double)B->nnz / inner : 0;
 }
 
-/* Estimates the work.  Entries of C are skipped where the CPU would finish before the GPU could start. */
+static double least(double x, double y)
+{
+    return x < y ? x : y;
+}
+
+/* Estimates the work.  Entries of C, and rows alike, are skipped where the CPU would finish before the GPU
+ * could start. */
 static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
                         tl_amount *a)
 {
@@ -159,9 +207,12 @@ static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, 
     if (ends_meet(A) && ends_meet(B)) find_products(A, B, o, a);
     a->threads = tl_cpu_threads(b, o->threads, (int64_t)(a->products < 1e15 ? a->products : 1e15));
     a->entries = a->products;
-    if (a->products > 0 && tl_forecast_cpu(ctx->choice, a) > ctx->choice->seconds[TL_GPU_START])
+    if (a->products > 0 && tl_forecast_cpu(ctx->choice, a) > ctx->choice->seconds[TL_GPU_START]) {
         a->entries = o->op_a || o->op_b ? spread(a->products, rows, cols)
                                         : count_entries(b, A, B, a->products);
+        a->alike = share_alike(A);
+        if (a->alike > 0 && !tl_same_arrays(A, B)) a->alike = least(a->alike, share_alike(B));
+    }
     bool plan = want & TL_PERMS, values = plan || s->values || A->values || B->values;
     double entry = values ? (double)tl_type_size(A->val_type) : 0;
     a->up = values_of(A) + values_of(B);

@@ -7,10 +7,12 @@
  * line for the format, one for the machine, and one for each constant, in attoseconds.  If anything in it is
  * invalid, the defaults are used, and the trace says why.
  *
- * Two products are measured on the CPU and on the GPU: a 27-point stencil, where six products are added to an
- * entry of C on average, and a random matrix, where it is little more than one.  From the two times, less the
- * time of copies (measured separately) and that of a tiny product, the time per product and the time per
- * entry can be solved for.  The minimum of three runs counts. */
+ * Three products are measured on the CPU and on the GPU: stencils of 27 and of 7 points, where 6 and 2
+ * products are added to an entry of C and rows are alike, and a graph, where they are not.  The times of the
+ * stencils scale the defaults of an entry and of a product in rows alike by one factor (two equations are too
+ * sensitive to noise); that of the graph gives the time of the other products.  On the GPU the operands and C
+ * lie there, since copies, measured separately, take most of the time.  The time of a tiny product is that of
+ * a start.  The minimum of three runs counts. */
 #include "choose.h"
 #include "jit/parts.h"
 #include <math.h>
@@ -153,24 +155,28 @@ static double positive(double seconds)
     return seconds > 1e-15 ? seconds < 0.5 ? seconds : 0.5 : 1e-15;
 }
 
-/* The minimum time of a product on the CPU or the GPU, and its amount of work. */
-static tulle_status time_product(tulle_ctx *ctx, const tulle_csr *A, int use, double *seconds, tl_amount *a)
+/* The minimum time of a product on the CPU or the GPU, and its amount of work; there: with A and C on the
+ * GPU. */
+static tulle_status time_product(tulle_ctx *ctx, const tulle_csr *A, int use, bool there, double *seconds,
+                                 tl_amount *a)
 {
     tulle_status status = TULLE_OK;
-    tulle_matrix *C = NULL;
+    tulle_matrix *C = NULL, *moved = NULL;
+    const tulle_options o = {.c_place = there ? TULLE_DEVICE : TULLE_HOST};
+    tulle_csr X = *A;
+    if (there) TRY(ctx->engine->move(ctx, A, TULLE_DEVICE, &moved));
+    if (there) X = moved->view;
     ctx->choice->force = use;
     *seconds = INFINITY;
     for (int run = 0; run < RUNS; run++) {
         double start = tl_now() - tl_ctx_compiling(ctx);
-        TRY(tl_multiply(ctx, A, A, NULL, &C));
+        TRY(tl_multiply(ctx, &X, &X, &o, &C));
         double now = tl_now() - tl_ctx_compiling(ctx) - start;
         if (now < *seconds) *seconds = now;
-        a->down = (double)tl_csr_bytes(&C->view);
         a->entries = (double)C->view.nnz;
         tl_matrix_free(&ctx->base, C);
         C = NULL;
     }
-    a->up = (double)tl_csr_bytes(A);
     a->products = 0;
     for (int64_t k = 0; k < A->nnz; k++) {
         int64_t row = tl_get(A->col_idx, A->idx_type, k);
@@ -180,6 +186,7 @@ static tulle_status time_product(tulle_ctx *ctx, const tulle_csr *A, int use, do
 done:
     ctx->choice->force = 0;
     tl_matrix_free(&ctx->base, C);
+    tl_matrix_free(&ctx->base, moved);
     return status;
 }
 
@@ -237,41 +244,43 @@ done:
     return status;
 }
 
-/* Solves for the seconds per product and per entry from two times; if the solution is not positive, both
- * defaults are scaled by one factor instead. */
-static void solve(const tl_amount a[2], const double rest[2], double *product, double *entry)
+/* The matrices that are measured. */
+enum { STENCIL, THIN_STENCIL, GRAPH, TINY, RANDOM, MATRICES };
+
+/* Seconds t[0] of a product in scattered rows, t[1] in rows alike, and t[2] of an entry of C, from the times
+ * of the stencils and of the graph; t has the defaults before. */
+static void solve(const tl_amount *a, const double *rest, double *t)
 {
-    double det = a[0].products * a[1].entries - a[1].products * a[0].entries;
-    double p = (rest[0] * a[1].entries - rest[1] * a[0].entries) / det;
-    double e = (a[0].products * rest[1] - a[1].products * rest[0]) / det;
-    if (p > 0 && e > 0 && det != 0) {
-        *product = positive(p);
-        *entry = positive(e);
-        return;
+    double usual = 0, took = 0;
+    for (int i = STENCIL; i <= THIN_STENCIL; i++) {
+        usual += a[i].products * t[1] + a[i].entries * t[2];
+        took += rest[i];
     }
-    double usual = (a[0].products + a[1].products) * *product + (a[0].entries + a[1].entries) * *entry;
-    double factor = (rest[0] + rest[1]) / usual;
-    *product = positive(*product * factor);
-    *entry = positive(*entry * factor);
+    const double factor = took / usual;
+    t[1] = positive(t[1] * factor);
+    t[2] = positive(t[2] * factor);
+    const double others = rest[GRAPH] - a[GRAPH].entries * t[2], most = t[0] * factor;
+    t[0] = positive(others > 0 ? others / a[GRAPH].products : most);
+    if (t[0] < t[1]) t[0] = t[1];
 }
 
 static tulle_status measure_side(tulle_ctx *ctx, tulle_matrix *const *M, int use, int start, int product)
 {
     tulle_status status = TULLE_OK;
-    double *t = ctx->choice->seconds, rest[2];
+    double *t = ctx->choice->seconds, rest[GRAPH + 1], tiny_there = 0;
     const bool cpu = use == TL_USE_CPU;
-    tl_amount a[2], tiny;
-    TRY(time_product(ctx, &M[2]->view, use, &t[start], &tiny));
-    for (int i = 0; i < 2; i++) {
-        TRY(time_product(ctx, &M[i]->view, use, &rest[i], &a[i]));
-        rest[i] -= t[start];
+    tl_amount a[GRAPH + 1], tiny;
+    TRY(time_product(ctx, &M[TINY]->view, use, false, &t[start], &tiny));
+    if (!cpu) TRY(time_product(ctx, &M[TINY]->view, use, true, &tiny_there, &tiny));
+    for (int i = 0; i <= GRAPH; i++) {
+        TRY(time_product(ctx, &M[i]->view, use, !cpu, &rest[i], &a[i]));
+        rest[i] -= cpu ? t[start] : tiny_there;
         if (cpu) rest[i] *= a[i].threads;
-        else rest[i] -= a[i].up * t[TL_GPU_UP] + a[i].down * t[TL_GPU_DOWN];
         rest[i] = rest[i] > 1e-9 ? rest[i] : 1e-9;
     }
-    solve(a, rest, &t[product], &t[product + 1]);
-    double spmm, work = (double)M[1]->view.nnz * (COLUMNS + (cpu ? 4 : 0));
-    TRY(time_spmm(ctx, &M[1]->view, use, &spmm));
+    solve(a, rest, &t[product]);
+    double spmm, work = (double)M[RANDOM]->view.nnz * (COLUMNS + (cpu ? 4 : 0));
+    TRY(time_spmm(ctx, &M[RANDOM]->view, use, &spmm));
     spmm = (spmm - t[start]) / work;
     t[cpu ? TL_CPU_COLUMN : TL_GPU_COLUMN] = positive(cpu ? spmm * tl_team_size(ctx->base.team) : spmm);
     t[start] = positive(t[start]);
@@ -285,20 +294,25 @@ tulle_status tl_choice_measure(tulle_ctx *ctx)
     tl_base *b = &ctx->base;
     tl_choice *c = ctx->choice, before = c ? *c : (tl_choice){0};
     tulle_trace_fn trace = b->trace;
-    tulle_matrix *M[3] = {NULL};
-    char recipe[3][64];
+    tulle_matrix *M[MATRICES] = {NULL};
+    char recipe[MATRICES][64];
     if (!c) return TULLE_OK;
-    snprintf(recipe[0], sizeof recipe[0], "poisson3d:nx=%d,points=27", c->grid);
-    snprintf(recipe[1], sizeof recipe[1], "er:rows=%d,per_row=8", c->grid * c->grid * c->grid / 2);
-    snprintf(recipe[2], sizeof recipe[2], "tridiagonal:n=8");
+    const int points = c->grid * c->grid * c->grid;
+    int scale = 1;                      /* of the graph: a vertex for about 27 points */
+    while (32 << scale < points) scale++;
+    snprintf(recipe[STENCIL], sizeof *recipe, "poisson3d:nx=%d,points=27", c->grid);
+    snprintf(recipe[THIN_STENCIL], sizeof *recipe, "poisson3d:nx=%d", c->grid);
+    snprintf(recipe[GRAPH], sizeof *recipe, "rmat:scale=%d,edges=8,seed=1", scale);
+    snprintf(recipe[TINY], sizeof *recipe, "tridiagonal:n=8");
+    snprintf(recipe[RANDOM], sizeof *recipe, "er:rows=%d,per_row=8", points / 2);
     b->trace = NULL;
-    for (int i = 0; i < 3; i++) TRY(tl_gallery(b, recipe[i], &M[i]));
-    TRY(time_copies(ctx, &M[0]->view, c->seconds));
+    for (int i = 0; i < MATRICES; i++) TRY(tl_gallery(b, recipe[i], &M[i]));
+    TRY(time_copies(ctx, &M[STENCIL]->view, c->seconds));
     TRY(measure_side(ctx, M, TL_USE_CPU, TL_CPU_START, TL_CPU_PRODUCT));
     TRY(measure_side(ctx, M, TL_USE_DEVICE, TL_GPU_START, TL_GPU_PRODUCT));
 done:
     b->trace = trace;
-    for (int i = 0; i < 3; i++) tl_matrix_free(b, M[i]);
+    for (int i = 0; i < MATRICES; i++) tl_matrix_free(b, M[i]);
     if (status != TULLE_OK) {
         *c = before;
         return status;

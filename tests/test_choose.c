@@ -189,6 +189,7 @@ static void it_knows_how_much_there_is(void)
 {
     static const char *const recipes[] = {"poisson2d:40", "poisson3d:nx=9,points=27", "er:rows=700,per_row=6",
                                           "banded:n=900", "dense:30", "identity:5", "rmat:scale=8"};
+    static const bool rows_alike[] = {true, true, false, true, true, true, false};
     for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
         for (int op = 0; op < 4; op++) {
             tulle_ctx *ctx = choosing();
@@ -199,7 +200,10 @@ static void it_knows_how_much_there_is(void)
             REQUIRE(tulle_gallery(ctx, recipes[r], &A) == TULLE_OK, "%s", tulle_ctx_error(ctx));
             const tulle_csr a = tulle_matrix_view(A);
             REQUIRE(tulle_estimate(ctx, &a, &a, &o, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-            double products = counted(ctx, &a, &o, TL_CPU_PRODUCT) / (double)f.products;
+            const double scattered = counted(ctx, &a, &o, TL_CPU_PRODUCT), alike = counted(ctx, &a, &o, TL_CPU_ALIKE);
+            const double products = (scattered + alike) / (double)f.products;
+            CHECK(rows_alike[r] ? alike > 3 * scattered : alike < 0.1 * scattered, "%s, op %d: %.0f products alike, %.0f not",
+                  recipes[r], op, alike, scattered);
             double entries = counted(ctx, &a, &o, TL_CPU_ENTRY) / (double)f.nnz_estimate;
             /* the hubs of a graph may or may not be sampled */
             double most = strncmp(recipes[r], "rmat", 4) == 0 || op ? 4 : 1.3;
@@ -214,6 +218,35 @@ static void it_knows_how_much_there_is(void)
             tulle_matrix_free(A);
             device_free(ctx);
         }
+}
+
+/* A product is as scattered as the more scattered of its operands, and a row counts by its length. */
+static void rows_are_alike_where_those_of_both_operands_are(void)
+{
+    static const char *const recipes[] = {"poisson2d:30", "er:rows=900,per_row=5", "elasticity3d:6"};
+    for (int i = 0; i < 9; i++) {
+        tulle_ctx *ctx = choosing();
+        tulle_matrix *A = NULL, *B = NULL;
+        tulle_forecast f;
+        REQUIRE(tulle_gallery(ctx, recipes[i % 3], &A) == TULLE_OK && tulle_gallery(ctx, recipes[i / 3], &B) == TULLE_OK,
+                "%s", tulle_ctx_error(ctx));
+        tulle_csr a = tulle_matrix_view(A), b = tulle_matrix_view(B);
+        b.rows = a.cols < b.rows ? a.cols : b.rows;     /* the first rows, if there are more */
+        if (a.cols == b.rows) {
+            b.nnz = ((const int32_t *)b.row_ptr)[b.rows];
+            ctx->choice->looked = true;
+            for (int k = 0; k < TL_CONSTANTS; k++) ctx->choice->seconds[k] = k == TL_CPU_PRODUCT ? 1 : 1e-15;
+            tulle_ctx_set_threads(ctx, 1);
+            REQUIRE(tulle_estimate(ctx, &a, &b, NULL, &f) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+            const double scattered = f.sec_cpu / (double)f.products;
+            const bool random = i % 3 == 1 || i / 3 == 1;
+            CHECK(random ? scattered > 0.9 : scattered < 0.4, "%s times %s: %.2f of the products in scattered rows",
+                  recipes[i % 3], recipes[i / 3], scattered);
+        }
+        tulle_matrix_free(A);
+        tulle_matrix_free(B);
+        device_free(ctx);
+    }
 }
 
 static void an_estimate_tells_both_forecasts(void)
@@ -560,7 +593,8 @@ static void without_a_gpu_nothing_is_chosen_or_written(void)
 TEST_MAIN(TEST(it_follows_the_forecast_and_the_bits_are_the_same), TEST(small_products_are_the_cpus_by_default),
           TEST(what_lies_on_the_device_stays_there), TEST(an_accumulator_goes_where_it_is),
           TEST(an_accumulator_of_the_cpu_keeps_a_limit),
-          TEST(it_knows_how_much_there_is), TEST(an_estimate_tells_both_forecasts),
+          TEST(it_knows_how_much_there_is),
+          TEST(rows_are_alike_where_those_of_both_operands_are), TEST(an_estimate_tells_both_forecasts),
           TEST(broken_operands_are_refused_as_ever), TEST(what_one_has_no_room_for_the_other_takes),
           TEST(blocks_and_plans_are_chosen_too), TEST(a_plan_without_room_is_made_by_the_other),
           TEST(sparse_times_dense_is_chosen_too), TEST(they_are_measured_once_and_found_again),

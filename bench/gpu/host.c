@@ -110,15 +110,15 @@ static bool product_alone(tulle_ctx *gpu, const host_product *p, times *t)
 
 void host_heading(void)
 {
-    printf("%-20s %12s %12s %9s %9s %9s %9s %9s %7s | %9s %9s %-7s %7s | %8s %8s %8s %8s\n", "matrix",
-           "bytes up", "bytes down", "first", "ms", "least", "product", "floor", "ratio", "cpu", "chosen", "on",
-           "ratio", "upload", "symbolic", "numeric", "download");
+    printf("%-20s %12s %12s %9s %9s %9s %9s %9s %7s | %9s %9s %-7s %7s | %8s %8s %8s %8s\n",
+           "matrix", "bytes up", "bytes down", "first", "ms", "least", "product", "floor", "ratio", "cpu",
+           "chosen", "on", "ratio", "upload", "symbolic", "numeric", "download");
 }
 
 void host_tally(const suite_ratio *chosen)
 {
     if (chosen->count)
-        printf("the device that is chosen, against the better of both: geomean=%.3f min=%.3f (%s) matrices=%d\n",
+        printf("the chosen device, against the better of both: geomean=%.3f min=%.3f (%s) matrices=%d\n",
                suite_geomean(chosen), exp(chosen->worst), chosen->worst_name, chosen->count);
 }
 
@@ -136,8 +136,8 @@ static void print_row(const host_product *p, const row *r, FILE *pieces)
     const tulle_stats *s = &r->gpu.stats;
     printf("%-20s %12" PRIu64 " %12" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %7.2f | %9.3f %9.3f %-7s %7.2f | "
            "%8.3f %8.3f %8.3f %8.3f\n", p->name, r->up, r->down, r->gpu.first, r->gpu.ms, r->gpu.least,
-           r->alone.ms, r->least, r->gpu.ms / r->least, r->cpu.ms, r->either.ms, r->device, r->ratio, 1e3 * s->sec_upload,
-           1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download);
+           r->alone.ms, r->least, r->gpu.ms / r->least, r->cpu.ms, r->either.ms, r->device, r->ratio,
+           1e3 * s->sec_upload, 1e3 * s->sec_symbolic, 1e3 * s->sec_numeric, 1e3 * s->sec_download);
     fflush(stdout);
     if (!pieces) return;
     fprintf(pieces, "{\"section\": \"host\", \"driver\": \"%.*s\", \"device\": \"%s\", \"matrix\": \"%s\", "
