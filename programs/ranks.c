@@ -204,7 +204,7 @@ typedef struct outcome {
     tulle_options      options;
     tulle_dist_stats   stats;
     const char        *text;
-    double             sec, sec_write, error;
+    double             sec, sec_write, sec_balance, error;
     bool               checked, right_result;
 } outcome;
 
@@ -239,6 +239,51 @@ static int load_both(session *s, tulle_dist *d, const tulle_transport *t, outcom
     }
     r->options.op_a = r->options.op_b = TULLE_KEEP;
 done:
+    return code;
+}
+
+/* Whether row blocks differ by more than a twentieth of a block: then some ranks have much more to do. */
+static bool uneven(const int64_t *now, const int64_t *wanted, int ranks)
+{
+    int64_t most = 0;
+    for (int i = 0; i < ranks; i++) {
+        const int64_t off = now[i] < wanted[i] ? wanted[i] - now[i] : now[i] - wanted[i];
+        if (off > most) most = off;
+    }
+    return most > now[ranks] / (20 * (int64_t)ranks);
+}
+
+/* Moves rows of an operand to other ranks. */
+static int part_move(session *s, tulle_dist *d, const tulle_transport *t, const int64_t *starts, part *p)
+{
+    tulle_dist_matrix *moved = NULL;
+    int code = all_told(s, t, tulle_dist_redistribute(d, &p->view, starts, &moved));
+    if (code != END_OK) return code;
+    part_free(p);
+    *p = (part){.own = moved, .view = tulle_dist_matrix_view(moved)};
+    return END_OK;
+}
+
+/* Files are read in blocks of equally many rows; where these differ in work, rows move, so that every rank
+ * has nearly as many products. */
+static int balance(session *s, tulle_dist *d, const tulle_transport *t, outcome *r)
+{
+    int code = END_OK;
+    const bool a_left = r->left.row_starts == r->a.view.row_starts;
+    const bool same = r->right.row_starts == r->left.row_starts;
+    int64_t *starts = calloc((size_t)t->size + 1, sizeof *starts);
+    double begin = seconds();
+    GO(all_well(t, starts ? END_OK : complain(END_MEMORY, "no memory for row blocks")));
+    GO(all_told(s, t, tulle_dist_balance(d, &r->left, &r->right, starts)));
+    if (uneven(r->left.row_starts, starts, t->size)) {
+        part *left = a_left ? &r->a : &r->b;
+        GO(part_move(s, d, t, starts, left));
+        r->left = left->view;
+        if (same) r->right = left->view;
+        r->sec_balance = seconds() - begin;
+    }
+done:
+    free(starts);
     return code;
 }
 
@@ -297,6 +342,9 @@ static void print_report(const options *o, const outcome *r)
     printf("%-14s %14s   fastest of %d; waiting at most %s ms\n", "ms", ms_text(x, r->sec), o->repeat
            ? o->repeat : 1,
            ms_text(y, t->sec_wait_most));
+    if (r->sec_balance > 0)
+        printf("%-14s %14s   ms before, to give the ranks nearly as many products each\n", "rows moved",
+               ms_text(x, r->sec_balance));
     printf("%-14s %14s   %s of them on one rank\n", "products", count_text(x, t->products),
            percent_text(y, (double)t->products_most, (double)t->products));
     printf("%-14s %14.3f   2 * products / time\n", "GFLOPS", ratio(2e-9 * (double)t->products, r->sec));
@@ -330,6 +378,7 @@ static void print_json(const options *o, const outcome *r)
     json_csr(&j, &c);
     json_close(&j, '}');
     json_num(&j, "sec_min", r->sec);
+    json_num(&j, "sec_balance", r->sec_balance);
     json_num(&j, "sec_wait_most", t->sec_wait_most);
     json_num(&j, "sec_slowest", t->sec_slowest);
     json_int(&j, "slowest", t->slowest);
@@ -421,6 +470,7 @@ int multiply_ranks(const options *o)
     GO(same_way(&transport, o));
     GO(all_told(&s, &transport, tulle_dist_create(s.ctx, &transport, NULL, &d)));
     GO(load_both(&s, d, &transport, &r));
+    if (transport.size > 1) GO(balance(&s, d, &transport, &r));
     code = compute(&s, d, &transport, &r);
     if (code == END_OK && o->output) code = put(&s, d, &transport, &r);
     if (code != END_OK && code != END_CHECK) goto done;

@@ -298,8 +298,8 @@ tulle_status tl_choice_measure(tulle_ctx *ctx)
     char recipe[MATRICES][64];
     if (!c) return TULLE_OK;
     const int points = c->grid * c->grid * c->grid;
-    int scale = 1;                      /* of the graph: a vertex for about 27 points */
-    while (32 << scale < points) scale++;
+    int scale = 1;                      /* of the graph: a vertex for about eight points */
+    while (8 << scale < points) scale++;
     snprintf(recipe[STENCIL], sizeof *recipe, "poisson3d:nx=%d,points=27", c->grid);
     snprintf(recipe[THIN_STENCIL], sizeof *recipe, "poisson3d:nx=%d", c->grid);
     snprintf(recipe[GRAPH], sizeof *recipe, "rmat:scale=%d,edges=8,seed=1", scale);

@@ -32,6 +32,25 @@ check "two operands, the same file" cmp one.tulle many.tulle
 "$tulle" multiply R.mtx -q -o one.mtx
 check "text in, text out" ranks 2 multiply R.mtx -o many.mtx
 check "text, the same file" cmp one.mtx many.mtx
+# the first rows of this graph have most of the products
+number() { sed -n "s/.*\"$1\": \([0-9.e-]*\).*/\1/p" out; }
+even() { awk -v all="$(number products)" -v most="$(number products_most)" -v n="$1" 'BEGIN {exit !(most <= 1.2 * all / n)}'; }
+"$tulle" gen rmat:scale=9,edges=6,seed=2 -o G.tulle -q && "$tulle" gen er:rows=512,per_row=5 -o E.tulle -q || exit 1
+for turned in "" --transpose-a --transpose-b; do
+    # shellcheck disable=SC2086  # one option or none
+    "$tulle" multiply G.tulle $turned -q -o one.tulle
+    # shellcheck disable=SC2086
+    check "rows move to give ranks equal work ($turned)" ranks 4 multiply G.tulle $turned --json --check -o many.tulle
+    check "... and they have it" even 4
+    check "... the same file" cmp one.tulle many.tulle
+done
+check "... in a time that is told" awk -v s="$(number sec_balance)" 'BEGIN {exit !(s > 0)}'
+"$tulle" multiply G.tulle E.tulle -q -o one.tulle
+check "rows of the first operand alone move" ranks 3 multiply G.tulle E.tulle --json --check -o many.tulle
+check "... and the ranks have equal work" even 3
+check "... the same file" cmp one.tulle many.tulle
+check "rows stay where ranks have equal work" ranks 3 multiply poisson2d:30 --json
+check "... and nothing is told" test "$(number sec_balance)" = 0
 "$tulle" multiply A.tulle --transpose-b --symmetric -q -o one.mtx
 check "one triangle of a symmetric C" ranks 2 multiply A.tulle --transpose-b --symmetric -o many.mtx
 check "... the same file" cmp one.mtx many.mtx
