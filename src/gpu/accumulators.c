@@ -103,6 +103,15 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .again = tl_again_few,
          .fit = tl_fit_crews,
          .args = {ROWS_OF, PATTERNS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_C_PTR}},
+        {.name = "flat",
+         .first = CLASS_FLAT,
+         .sizes = FLAT_SIZES,
+         .limit = LIMIT_FLAT,
+         .by = TL_BY_PRODUCTS,
+         .kernel = TL_K_FLAT_COUNT,
+         .size = tl_size_flat,
+         .fit = tl_fit_flat,
+         .args = {ROWS_OF, PATTERNS, ARG_LO, ARG_BITS, ARG_C_PTR}},
     },
     {
         /* numeric: computes columns and values */
@@ -183,6 +192,7 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .fit = tl_fit_crews,
          .args = {ROWS_OF, OPERANDS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_BITS,
                   RESULT}},
+        {.name = "flat", .share = "hash", .first = CLASS_FLAT, .sizes = FLAT_SIZES, .kernel = TL_K_NONE},
     }};
 
 const tl_way *tl_way_of(int step, int c)

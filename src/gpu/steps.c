@@ -69,7 +69,7 @@ static bool takes_all(const tl_product *p, int step, int c)
     const int i = c - way->first;
     if (p->sizes[step].size[c].kernel == TL_K_NONE) return false;
     if (way->by == TL_BY_NOTHING) return true;
-    const uint64_t limit = way->by == TL_BY_PRODUCTS ? FEW_MOST(i) : p->sizes[step].limits[way->limit + i];
+    const uint64_t limit = way->limit < 0 ? FEW_MOST(i) : p->sizes[step].limits[way->limit + i];
     return tl_measure_all(p, step, way->by) <= limit;
 }
 
@@ -133,7 +133,7 @@ static void tell(const tl_product *p, int step)
     const tl_work *w = &p->work[step];
     const uint64_t *rows = p->note[step] + SUM_ROWS;
     const tl_way *only = tl_way_of(step, w->only);
-    char text[400];
+    char text[640];
     int at = 0;
     if (!p->b->trace) return;
     text[0] = 0;
