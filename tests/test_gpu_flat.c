@@ -7,6 +7,8 @@
 #define _DEFAULT_SOURCE
 #include "shapes.h"
 #include "accumulator_help.h"
+#define tl_road tl_gpu_road             /* cpu.h has another one */
+#include "gpu/product.h"
 
 static const int slots[FLAT_SIZES] = {64, 128, 256, 512, 1024, 2048};
 enum { OVER = 64 };                     /* as in policy_auto.c */
@@ -226,6 +228,177 @@ static void other_calls(void)
     tulle_ctx_free(ctx);
 }
 
+/* ---- columns left behind: rows with at most `most` entries */
+
+typedef struct keeping { tl_gpu_steps steps; tl_policy policy; tl_recipe recipe; tl_gpu_request request; } keeping;
+
+static void keeping_of(keeping *k, tulle_ctx *ctx, const pair *p, uint32_t most)
+{
+    memset(k, 0, sizeof *k);
+    REQUIRE(tl_recipe_make(&ctx->base, &(tulle_options){0}, &k->recipe) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    k->policy = *k->recipe.policy;
+    k->steps = *k->policy.gpu;
+    k->steps.symbolic.flat_keep = most;
+    k->policy.gpu = &k->steps;
+    k->recipe.policy = &k->policy;
+    k->request = (tl_gpu_request){.A = &p->A.view, .B = &p->B.view, .recipe = &k->recipe, .place = TULLE_HOST,
+                                  .values = true, .row1 = -1};
+}
+
+static void *fetched(tulle_ctx *ctx, const tl_product *p, tl_dmem from, size_t bytes)
+{
+    void *to = malloc(bytes + 1);
+    CHECK(p->driver->download(p->b, p->device, to, from, bytes) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    CHECK(p->driver->wait(p->b, p->device) == TULLE_OK, "%s", tulle_ctx_error(ctx));
+    return to;
+}
+
+/* Before the numeric step: known rows have their columns.  Returns how many are known, and in *could how many
+ * could be. */
+static int64_t known_rows(tulle_ctx *ctx, tl_product *p, const tulle_csr *want, uint32_t most, int64_t *could)
+{
+    const tulle_index idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
+    int64_t rows = 0, entries = 0;
+    const int64_t at = ref_ptr(want, p->request.row0);
+    uint32_t *known = fetched(ctx, p, p->known_rows, (size_t)p->rows * 4);
+    uint32_t *products = fetched(ctx, p, p->products, (size_t)p->rows * 4);
+    void *columns = fetched(ctx, p, p->c_col, (size_t)p->c_nnz * ref_index_size(idx));
+    *could = 0;
+    for (int64_t i = 0; i < p->rows; i++) {
+        const int64_t r = i + p->request.row0, from = ref_ptr(want, r), to = ref_ptr(want, r + 1);
+        const int64_t span = from < to ? ref_col(want, to - 1) - ref_col(want, from) + 1 : 0;
+        const bool can = to - from <= most && flat_of(products[i], span) >= 0;
+        int64_t wrong = 0;
+        *could += can;
+        if (!known[i]) continue;
+        rows++;
+        entries += to - from;
+        for (int64_t k = from; k < to; k++) wrong += ref_index_at(columns, idx, k - at) != ref_col(want, k);
+        CHECK(can && wrong == 0, "row %" PRId64 ": %" PRId64 " columns of %" PRId64 " are wrong", r, wrong, to - from);
+    }
+    CHECK((uint64_t)entries <= p->keep.room, "%" PRId64 " entries", entries);
+    CHECK(!p->keep.columns.handle, "the columns are still kept");
+    free(known);
+    free(products);
+    free(columns);
+    return rows;
+}
+
+/* all: there is room for the columns of all rows */
+static void columns_stay(tulle_ctx *ctx, pair *p, uint32_t most, int64_t row0, int64_t row1, bool all, const char *what)
+{
+    keeping k;
+    ref want = ref_product(&p->A.view, &p->B.view);
+    tl_product q;
+    int64_t could = 0, known = -1;
+    keeping_of(&k, ctx, p, most);
+    k.request.row0 = row0;
+    k.request.row1 = row1;
+    tl_dmem_begin(ctx->gpu, 0, 0);
+    tulle_status status = tl_product_begin(&ctx->base, ctx->gpu, &k.request, &q);
+    if (status == TULLE_OK) status = tl_product_pattern(&q);
+    if (status == TULLE_OK) status = tl_product_allocate(&q, true);
+    CHECK(status == TULLE_OK, "%s: %s", what, tulle_ctx_error(ctx));
+    if (status == TULLE_OK && q.known_rows.handle) known = known_rows(ctx, &q, &want.view, most, &could);
+    if (all) CHECK(known == could && could > 0, "%s: %" PRId64 " of %" PRId64 " rows are known", what, known, could);
+    else CHECK(0 < known && known < could, "%s: %" PRId64 " of %" PRId64 " rows are known", what, known, could);
+    tl_product_done(&q);
+    tl_dmem_end(ctx->gpu);
+    ref_free(&want);
+}
+
+/* Rows whose columns occur at least three times, so that there is room for all; then once. */
+static void columns_are_kept(void)
+{
+    static shape shapes[SHAPES_MAX];
+    static const uint32_t most[] = {512, 511, 128, 30};
+    tulle_ctx *ctx = ctx_of(NULL, "on");
+    for (int i = 0; i < 4; i++) {
+        const int count = at_limits(shapes);
+        for (int k = 0; k < count; k++) {
+            shapes[k].entries = 3 + k % 40;
+            shapes[k].equal = EQUAL;
+        }
+        pair p = rows_of_shapes(shapes, count, STEP + i, COLS + 4000 * i, f64);
+        columns_stay(ctx, &p, most[i], 0, -1, true, "all");
+        columns_stay(ctx, &p, most[i], count / 4, count / 2, true, "some rows");
+        pair_free(&p);
+        for (int k = 0; k < count; k++) {
+            shapes[k].equal = APART;
+            if (shapes[k].products > 500) shapes[k].products = 500;
+        }
+        p = rows_of_shapes(shapes, count, STEP - 1 - i, COLS, f64);
+        if (i == 0) columns_stay(ctx, &p, most[i], 0, -1, false, "too many");
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
+/* The whole product, of every type and with far columns; less and less memory. */
+static void products_with_kept_columns(void)
+{
+    static shape shapes[SHAPES_MAX];
+    tulle_ctx *ctx = ctx_of(NULL, "on");
+    for (int i = 0; i < REF_TYPES; i++) {
+        if (skips_types(i)) continue;
+        const bool wide = ref_types_at(i).idx == TULLE_I64;
+        const int count = some_shapes(shapes);
+        pair p = rows_of_shapes(shapes, count, wide ? (int64_t)1 << 40 : STEP, wide ? (int64_t)1 << 60 : COLS,
+                                ref_types_at(i));
+        ref want = ref_product(&p.A.view, &p.B.view);
+        keeping k;
+        keeping_of(&k, ctx, &p, 512);
+        int done = 0;
+        for (uint64_t limit = 0; limit == 0 || limit > 4096; limit = limit ? limit / 16 * 15 : 1 << 20) {
+            tulle_stats stats = {0};
+            tulle_matrix *C = NULL;
+            k.request.memory_limit = limit;
+            if (tl_gpu_multiply(&ctx->base, ctx->gpu, &k.request, &C, &stats) != TULLE_OK) continue;
+            tulle_csr c = tulle_matrix_view(C);
+            CHECK(ref_same(&c, &want.view, "kept"), "%s, limit %" PRIu64, ref_types_name(ref_types_at(i)), limit);
+            CHECK(!limit || stats.peak_bytes <= limit, "%" PRIu64 " bytes, limit %" PRIu64, (uint64_t)stats.peak_bytes,
+                  limit);
+            tulle_matrix_free(C);
+            done++;
+        }
+        CHECK(done > 5, "%d limits", done);
+        ref_free(&want);
+        pair_free(&p);
+    }
+    tulle_ctx_free(ctx);
+}
+
+/* A request for memory that fails on the way: without kept columns, or an error; never a wrong product. */
+static void no_memory(void)
+{
+    static shape shapes[SHAPES_MAX];
+    tulle_ctx *ctx = ctx_of(NULL, "on");
+    const int count = some_shapes(shapes);
+    pair p = rows_of_shapes(shapes, count, STEP, COLS, f64);
+    ref want = ref_product(&p.A.view, &p.B.view);
+    keeping k;
+    keeping_of(&k, ctx, &p, 512);
+    int done = 0, failed = 0;
+    for (int n = 1; n < 30; n++) {
+        tulle_stats stats = {0};
+        tulle_matrix *C = NULL;
+        gpu_fail_at(ctx, n);
+        tulle_status status = tl_gpu_multiply(&ctx->base, ctx->gpu, &k.request, &C, &stats);
+        CHECK(status == TULLE_OK || status == TULLE_ENOMEM, "%s", tulle_ctx_error(ctx));
+        failed += status != TULLE_OK;
+        if (status != TULLE_OK) continue;
+        tulle_csr c = tulle_matrix_view(C);
+        CHECK(ref_same(&c, &want.view, "no memory"), "request %d", n);
+        tulle_matrix_free(C);
+        done++;
+    }
+    ctx->gpu->fail_at = 0;
+    CHECK(done > 3 && failed > 3, "%d products, %d failures", done, failed);
+    ref_free(&want);
+    pair_free(&p);
+    tulle_ctx_free(ctx);
+}
+
 /* Other policies and accumulators by name do not use these tables. */
 static void only_auto(void)
 {
@@ -250,4 +423,4 @@ static void only_auto(void)
 }
 
 TEST_MAIN(TEST(every_limit), TEST(one_size_for_all), TEST(one_slot), TEST(every_type), TEST(far_columns),
-          TEST(other_calls), TEST(only_auto))
+          TEST(other_calls), TEST(columns_are_kept), TEST(products_with_kept_columns), TEST(no_memory), TEST(only_auto))
