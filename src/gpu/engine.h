@@ -28,6 +28,7 @@
     X(drop,               256,  false, true)                                                      \
     X(merges,             1024, false, true)                                                      \
     X(reg_count,          128,  true,  false)                                                     \
+    X(flat_count,         128,  true,  false)                                                     \
     X(reg_sort,           128,  true,  true)                                                      \
     X(reg_merge,          128,  true,  true)                                                      \
     X(reg_hash,           128,  true,  true)                                                      \
@@ -91,6 +92,9 @@ typedef enum tl_file_id {
     X(MERGE_BITONIC,       merges,         merge_bitonic)                                         \
     X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)                                \
     X(REG_HASH_COUNT,      reg_count,      reg_hash_count)                                        \
+    X(FLAT_COUNT,          flat_count,     flat_count)                                            \
+    X(FLAT_KEEP,           flat_count,     flat_keep)                                             \
+    X(KEEP_COLUMNS,        flat_count,     keep_columns)                                          \
     X(REG_SORT,            reg_sort,       reg_sort)                                              \
     X(REG_SORT_LONG,       reg_sort,       reg_sort_long)                                         \
     X(REG_SORT_WIDE,       reg_sort,       reg_sort_wide)                                         \
@@ -188,9 +192,9 @@ enum {
     TL_BOARD_NO_BAD  = 2 * TL_ALIGN,    /* all ones: "no row is bad" */
     TL_BOARD_BAD     = 3 * TL_ALIGN,
     TL_BOARD_SUMS    = 4 * TL_ALIGN,
-    TL_BOARD_SUM     = 2 * TL_ALIGN,    /* size of the sums of one step                              */
-    TL_BOARD_CURSORS = 8 * TL_ALIGN,
-    TL_BOARD_SAMPLE  = 10 * TL_ALIGN,   /* the table of a sample of rows */
+    TL_BOARD_SUM     = 3 * TL_ALIGN,    /* size of the sums of one step                              */
+    TL_BOARD_CURSORS = 10 * TL_ALIGN,
+    TL_BOARD_SAMPLE  = 12 * TL_ALIGN,   /* the table of a sample of rows */
     TL_BOARD_BYTES   = TL_BOARD_SAMPLE + SAMPLE_SLOTS * 4,
     TL_NOTE_BYTES    = 3 * TL_BOARD_SUM /* both sums and a bad row, on the host */
 };
@@ -301,7 +305,8 @@ typedef struct tl_size {
     uint32_t     teams, entry;          /* teams per block, bytes per slot, CLASS_ROWS */
     uint32_t     resident;              /* blocks on the whole device                */
     uint32_t     slab, bits;            /* CLASS_FEW: words of 8 bytes of a warp's slab, bits of an index;
-                                         * entry: products per thread, in registers */
+                                         * entry: products per thread, in registers; CLASS_FLAT: bits of a
+                                         * slot, slots per team */
 } tl_size;
 
 typedef struct tl_sizes {

@@ -175,6 +175,21 @@ void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int bin)
     limits[LIMIT_FEW_FIRST] = tl_least(rows->first, limits[LIMIT_FEW]);
 }
 
+/* ---- a warp per row, products dealt to its lanes */
+
+void tl_size_flat(const tl_sizing *z, const tl_way *way, int i)
+{
+    const uint32_t slots = z->policy->flat[i];
+    tl_size *s = &z->to->size[way->first + i];
+    if (!slots || z->recipe->forced >= 0) return;
+    *s = tl_size_teams(z->gpu, way->kernel, z->policy->flat_threads, team_of(&z->gpu->caps, 32),
+                       (uint64_t)slots * (uint64_t)(z->types.key / 8), slots);
+    if (s->kernel == TL_K_NONE) return;
+    s->bits = tl_log2_up(slots);
+    z->to->limits[way->limit + i] = FLAT_ENTRIES(slots);
+    z->to->limits[LIMIT_FLAT_OVER] = z->policy->flat_over;
+}
+
 /* ---- the other accumulators */
 
 void tl_size_direct(const tl_sizing *z, const tl_way *way, int i)

@@ -7,7 +7,8 @@
 
 INLINE u32 few_bin(u32 products) { return products <= 2u ? 0u : log2_ceil(products) - 1u; }
 
-INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
+/* The class without CLASS_FLAT; need: min(products, columns of the span). */
+INLINE u32 symbolic_class_but_flat(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span, u32 need)
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
@@ -17,13 +18,23 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
-    const u32 need = products < span ? products : span;
     for (u32 i = 0; i < ROWS_SIZES && products <= limits[LIMIT_ROWS_MAX]; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
     if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
     for (u32 i = 0; i < BLOCK_SIZES; i++)
         if (need <= limits[LIMIT_BLOCK + i]) return CLASS_BLOCK + i;
     return need <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
+}
+
+INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
+{
+    const u32 need = products < span ? products : span;
+    const u32 c = symbolic_class_but_flat(limits, entries, products, span, need);
+    const bool scattered = c >= CLASS_FEW || (c >= CLASS_ROWS && c < CLASS_HASH);
+    if (scattered && products > limits[LIMIT_FLAT_OVER])
+        for (u32 i = 0; i < FLAT_SIZES; i++)
+            if (products <= limits[LIMIT_FLAT + i]) return CLASS_FLAT + i;
+    return c;
 }
 
 INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)

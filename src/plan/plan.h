@@ -74,6 +74,12 @@ typedef struct tl_gpu_step {
     uint32_t block_threads[3];
     uint32_t mask, mask_threads;        /* symbolic: widest window, in columns, for the bitmap of a block */
     uint32_t rows_max;                  /* symbolic: rows with more products do not share a block       */
+    uint32_t flat[6], flat_over;        /* symbolic: slots of the hash table of a warp, by size, the first
+                                         * 0: none.  Scattered rows with more than flat_over products use
+                                         * these tables                                                 */
+    uint32_t flat_threads;
+    uint32_t flat_keep;                 /* symbolic: such rows with at most so many entries, at most 512,
+                                         * leave their columns for the numeric step (gpu/keep.c); 0: none */
     uint32_t block_per;                 /* numeric: a block ranks a row of up to so many columns an entry */
     uint32_t dense_per;                 /* numeric: other rows are dense up to so many columns an entry */
 } tl_gpu_step;

@@ -31,6 +31,9 @@ static const tl_gpu_steps steps = {
             .mask = 131072,
             .mask_threads = 256,
             .rows_max = 12288,
+            .flat = {64, 128, 256, 512, 1024, 2048},
+            .flat_over = 64,
+            .flat_threads = 128,
         },
     .numeric =
         {
