@@ -24,7 +24,7 @@
 #define CLASS_MASK      16      /* bitmask, a block per row                                                 */
 #define CLASS_DENSE     17      /* windows of bits, a block per row    windows of values, a block per row   */
 #define CLASS_FEW       18      /* 9: in registers; up to 2, 4, ... 512 products; register-aware policies   */
-#define CLASS_FLAT      27      /* 6: a warp per row: hash                  known columns                        */
+#define CLASS_FLAT      27      /* 6: hash, a warp per row             known columns, a warp per row        */
 #define CLASSES         33
 
 /* Words of limits[], for each of the two steps.  "5:" means five consecutive words, one for each size of the
