@@ -199,7 +199,17 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .fit = tl_fit_crews,
          .args = {ROWS_OF, OPERANDS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_BITS,
                   RESULT}},
-        {.name = "flat", .share = "hash", .first = CLASS_FLAT, .sizes = FLAT_SIZES, .kernel = TL_K_NONE},
+        {.name = "flat",
+         .share = "flat",
+         .first = CLASS_FLAT,
+         .sizes = FLAT_SIZES,
+         .limit = LIMIT_FLAT,
+         .by = TL_BY_NEED,
+         .kernel = TL_K_FLAT_VALUES,
+         .size = tl_size_places,
+         .fit = tl_fit_places,
+         .all = tl_all_places,
+         .args = {ROWS_OF, OPERANDS, ARG_LO, ARG_SLAB, ARG_BITS, RESULT}},
     }};
 
 const tl_way *tl_way_of(int step, int c)

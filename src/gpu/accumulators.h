@@ -88,6 +88,8 @@ struct tl_way {
     void (*again)(tl_product *p, const tl_way *way, int step,
                   tl_types types); /* (optional) sizes after the analysis */
     void       (*fit)(const tl_product *p, tl_job *job);
+    bool       (*all)(const tl_product *p, int step, int c);    /* (optional) what else the product must
+                                                                 * fulfill for a class to take all rows */
     int          scratch;               /* index in tl_product.scratch, if it needs global memory */
     const char  *what;                  /* what that memory is for; NULL: it needs none   */
     bool         ones;                  /* that memory is first filled with ones          */
@@ -133,6 +135,7 @@ void tl_size_bits_windows(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_windows(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_flat(const tl_sizing *z, const tl_way *way, int i);
+void tl_size_places(const tl_sizing *z, const tl_way *way, int i);              /* known columns of C */
 
 /* ---- fits.c: blocks, shared and global memory for the rows of a job */
 void tl_fit_direct(const tl_product *p, tl_job *j);
@@ -144,6 +147,8 @@ void tl_fit_spill(const tl_product *p, tl_job *j);
 void tl_fit_windows(const tl_product *p, tl_job *j);
 void tl_fit_crews(const tl_product *p, tl_job *j);              /* a crew of threads per row     */
 void tl_fit_flat(const tl_product *p, tl_job *j);               /* a warp per row                */
+void tl_fit_places(const tl_product *p, tl_job *j);             /* a team per row of known columns */
+bool tl_all_places(const tl_product *p, int step, int c);
 void tl_fit_sort(const tl_product *p, tl_job *j);
 void tl_again_few(tl_product *p, const tl_way *way, int step, tl_types types);
 /* ---- delta.c */

@@ -23,6 +23,7 @@
     X(numeric_rank_block, 1024, false, true)                                                      \
     X(numeric_dense,      1024, false, true)                                                      \
     X(split,              256,  false, true)                                                      \
+    X(flat_values,        128,  false, true)                                                      \
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
     X(drop,               256,  false, true)                                                      \
@@ -67,6 +68,7 @@ typedef enum tl_file_id {
     X(NARROW,              check,          narrow)                                                \
     X(TILES,               scan,           tiles)                                                 \
     X(OFFSETS,             scan,           offsets)                                               \
+    X(CLASSES,             scan,           classes)                                               \
     X(BINS,                bins,           bins)                                                  \
     X(SYMBOLIC_ROWS,       symbolic_rows,  symbolic_rows)                                         \
     X(SYMBOLIC_BLOCK,      symbolic_block, symbolic_block)                                        \
@@ -78,6 +80,7 @@ typedef enum tl_file_id {
     X(NUMERIC_RANK,        numeric_rank,   numeric_rank)                                          \
     X(NUMERIC_RANK_BLOCK,  numeric_rank_block, numeric_rank_block)                                \
     X(NUMERIC_DENSE,       numeric_dense,  numeric_dense)                                         \
+    X(FLAT_VALUES,         flat_values,    flat_values)                                           \
     X(SPLIT_MARK,          split,          split_mark)                                            \
     X(SPLIT_COUNT,         split,          split_count)                                           \
     X(SPLIT_RANK,          split,          split_rank)                                            \
@@ -306,7 +309,7 @@ typedef struct tl_size {
     uint32_t     resident;              /* blocks on the whole device                */
     uint32_t     slab, bits;            /* CLASS_FEW: words of 8 bytes of a warp's slab, bits of an index;
                                          * entry: products per thread, in registers; CLASS_FLAT: bits of a
-                                         * slot, slots per team */
+                                          * slot or a rank, slots or words of 8 bytes of a team */
 } tl_size;
 
 typedef struct tl_sizes {

@@ -171,6 +171,7 @@ static const tl_road two_steps = {
     .after = {tl_product_c, tl_product_fill},
     .fill = tl_product_fill,
     .numeric = tl_step_numeric,
+    .known = tl_step_known,
     .needs = tl_step_needs,
     .most = tl_step_most,
     .shares = tl_product_shares,

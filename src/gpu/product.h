@@ -28,6 +28,7 @@ typedef struct tl_work {
     uint32_t rows[CLASSES];             /* number of rows of each class                 */
     uint32_t start[CLASSES];            /* of the list of each class                    */
     tl_dmem  list, groups;
+    uint64_t bytes;                     /* of both; 0: there are none                   */
 } tl_work;
 
 /* Rows of C with the same pattern (motifs.c); used = 0: there are none. */
@@ -140,7 +141,8 @@ typedef struct tl_product {
     int64_t           c_nnz;
     tl_keep           keep;
     tl_dmem           known_rows;       /* a word for each row of C, not 0: its columns are known, and stand
-                                         * in C, before the numeric step; not given: none */
+                                         * in C, before the numeric step; not given: none, or all_known */
+    bool              all_known;        /* of all rows: plans, after their first numeric step */
     tl_portions       portions;
     tl_dmem           scratch[TL_SCRATCH];      /* of the current step                        */
     /* stage times */
@@ -156,6 +158,8 @@ typedef struct tl_product {
 
 /* steps.c */
 tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
+/* All columns of C are known from now on (plans): the numeric step's rows are assigned to classes again. */
+tulle_status tl_step_known(tl_product *p);
 /* Bytes of a step: lists of rows are kept with the product, scratch is freed after the step.  Computed from
  * what is known of the rows before the step; an upper bound for the numeric step if they are not counted
  * yet. */
@@ -202,6 +206,7 @@ typedef tulle_status (*tl_stage)(tl_product *p);
 struct tl_road {
     tl_stage     before[8], after[8];
     tl_stage     fill, numeric;         /* two steps: the second one with its decisions, and without */
+    tl_stage     known;                 /* (optional) in between: the columns of C are known */
     tl_step_need (*needs)(tl_product *p, int step);
     tl_step_need (*most)(const tl_product *p);
     tulle_status (*shares)(tl_product *p, tulle_stats *stats);

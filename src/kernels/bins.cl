@@ -4,12 +4,13 @@
  * together, and merges short rows into blocks (Algorithm 2).
  *
  * A block processes one row per thread.  It ranks the rows within their class by prefix sums (the counters of
- * six classes are packed into a u64, ten bits each; CLASS_FEW and CLASS_FLAT are counted only if the policy
- * uses them) and reserves its part of each list with one atomic.  Rows of CLASS_ROWS are then merged: two
- * neighbouring groups of 2^i rows become one if both are complete and their hash tables fit into `room`
+ * six classes are packed into a u64, ten bits each; those of CLASS_FEW and CLASS_FLAT are counted only if the
+ * policy uses them) and reserves its part of each list with one atomic.  Rows of CLASS_ROWS are then merged:
+ * two neighbouring groups of 2^i rows become one if both are complete and their hash tables fit into `room`
  * slots; after five rounds a group has at most 32 rows.
  *
  *   rest        the rows to process, `rows` of them; if it is not given: the first `rows` rows
+ *   columns     for which rows the columns of C are known, or those of all_columns (numeric)
  *   summary     the number of rows of each class, which determines where its list starts (LIST_ROUND)
  *   list        rows, class by class, each list at its start
  *   groups      a word for each group of rows: its position in list (27 bits), number of rows minus one
@@ -34,8 +35,8 @@
 
 KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *a_ptr,
              GLOBAL const u32 *products, GLOBAL const u32 *span, GLOBAL ptr_t *c_ptr,
-             GLOBAL const u32 *limits, GLOBAL const u64 *summary, GLOBAL u32 *cursors, GLOBAL u32 *list,
-             GLOBAL u32 *groups)
+             GLOBAL const u32 *columns, u32 all_columns, GLOBAL const u32 *limits, GLOBAL const u64 *summary,
+             GLOBAL u32 *cursors, GLOBAL u32 *list, GLOBAL u32 *groups)
 {
     STATIC_SHARED u64 counts[WORDS][THREADS_MAX];
     STATIC_SHARED u32 slots[THREADS_MAX];
@@ -48,14 +49,15 @@ KERNEL(bins)(u32 rows, GLOBAL const u32 *rest, u32 numeric, GLOBAL const ptr_t *
         const u32 entries = (u32)(a_ptr[r + 1] - a_ptr[r]);
         if (numeric) {
             need = (u32)(c_ptr[r + 1] - c_ptr[r]);
-            c = numeric_class(limits, entries, products[r], need, span[r]);
+            c = numeric_class(limits, entries, products[r], need, span[r],
+                              columns_known(columns, all_columns, r));
         } else {
             need = products[r] < span[r] ? products[r] : span[r];
             c = symbolic_class(limits, entries, products[r], span[r]);
             if (c == CLASS_EMPTY || c == CLASS_DIRECT) c_ptr[r] = (ptr_t)products[r];   /* is exact */
         }
     }
-    const int known = i0 < rows && c != CLASS_EMPTY, few = limits[LIMIT_FEW] || limits[LIMIT_FLAT];
+    const int known = i0 < rows && c != CLASS_EMPTY, few = (limits[LIMIT_FEW] | limits[LIMIT_FLAT]) != 0u;
     const u64 one = known ? (u64)1 << ((c % PER) * BITS) : 0;
     UNROLL for (u32 w = 0; w < WORDS; w++) counts[w][t] = c / PER == w ? one : 0;
     SCAN_COUNTS(0, FEW_WORD)

@@ -37,10 +37,21 @@ INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u
     return c;
 }
 
-INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)
+/* Are the columns of row r of C known, and in their place?  known: a word for each row, if it is given. */
+INLINE bool columns_known(GLOBAL const u32 *known, u32 all, u32 r)
+{
+    return all != 0u || (GIVEN(known) && known[r] != 0u);
+}
+
+INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span, bool known)
 {
     if (nnz == 0u || products == 0u) return CLASS_EMPTY;    /* entries, but no products: it has a motif */
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
+    if (known && products > limits[LIMIT_FLAT_OVER] && products <= limits[LIMIT_FLAT_MOST]
+        && (u64)span >= (u64)nnz * limits[LIMIT_FLAT_PER])
+        for (u32 i = 0; i < FLAT_SIZES; i++)
+            if (nnz <= limits[LIMIT_FLAT + i])
+                if (span <= FLAT_SPAN(log2_ceil(limits[LIMIT_FLAT + i]))) return CLASS_FLAT + i;
     if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
     if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX]

@@ -130,7 +130,7 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
             if (most > max_longest) max_longest = most;
             if (least > max_need) max_need = least;
             if (n > max_nnz) max_nnz = n;
-            c = numeric_class(limits, entries, products[r], n, width);
+            c = numeric_class(limits, entries, products[r], n, width, false);
             measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
         }
         class_count(class_rows, class_low, class_high, class_most, c, p, measure);

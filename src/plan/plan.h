@@ -76,10 +76,13 @@ typedef struct tl_gpu_step {
     uint32_t rows_max;                  /* symbolic: rows with more products do not share a block       */
     uint32_t flat[6], flat_over;        /* symbolic: slots of the hash table of a warp, by size, the first
                                          * 0: none.  Scattered rows with more than flat_over products use
-                                         * these tables                                                 */
+                                         * these tables.  Numeric: entries of C, a power of two from 32 to
+                                         * 512, by size, for rows whose columns are known               */
     uint32_t flat_threads;
     uint32_t flat_keep;                 /* symbolic: such rows with at most so many entries, at most 512,
                                          * leave their columns for the numeric step (gpu/keep.c); 0: none */
+    uint32_t flat_most, flat_per;       /* numeric: for so many products at most, and so many columns of
+                                         * the window for each entry at least                           */
     uint32_t block_per;                 /* numeric: a block ranks a row of up to so many columns an entry */
     uint32_t dense_per;                 /* numeric: other rows are dense up to so many columns an entry */
 } tl_gpu_step;

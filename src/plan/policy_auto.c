@@ -52,6 +52,11 @@ static const tl_gpu_steps steps = {
             .block_bytes = {16384, 73728, 0},
             .block_threads = {128, 512, 1024},
             .block_per = 512,
+            .flat = {32, 64, 128, 256, 512},
+            .flat_over = 48,
+            .flat_threads = 128,
+            .flat_most = 8192,
+            .flat_per = 16,
         },
 };
 
