@@ -76,6 +76,47 @@ typedef struct tulle_delta_report {
     uint64_t    reserved[4];      /* zero                                                     */
 } tulle_delta_report;
 
+/* A threshold of policy auto on a GPU. */
+typedef struct tulle_threshold {
+    const char *name;             /* such as "numeric.bits_per"                               */
+    int64_t     least, most;      /* its range                                                */
+    int64_t     usual, tuned;     /* the default for this device, and what was found          */
+    uint64_t    reserved[2];      /* zero                                                     */
+} tulle_threshold;
+
+#define TULLE_MAX_THRESHOLDS 32
+
+/* One product for tulle_auto_tune(): A and B wherever it is to be timed with, on the device best.  The times
+ * are filled in. */
+typedef struct tulle_tune_pair {
+    tulle_csr   A, B;
+    double      sec_usual, sec_tuned;   /* with the defaults, with what was found             */
+    double      sec_best;         /* the least with any values that were tried                */
+    uint64_t    reserved[2];      /* must be zero                                             */
+} tulle_tune_pair;
+
+typedef struct tulle_tune_score {
+    int         pairs;
+    double      usual, tuned;     /* time against the best time of each, geometric mean; 1 is best */
+} tulle_tune_score;
+
+typedef struct tulle_tune_report {
+    const char *family;           /* the kind of device: "hopper"                             */
+    char        path[1200];       /* where the thresholds were written                        */
+    int         thresholds;
+    tulle_threshold threshold[TULLE_MAX_THRESHOLDS];
+    tulle_tune_score train, validate;
+    uint64_t    reserved[4];      /* zero                                                     */
+} tulle_tune_report;
+
+/* Finds the fastest thresholds of policy auto on a GPU and writes them to a file.  For one threshold after
+ * the other all products are timed with several values, each the median of so many runs (0: 5); two of three
+ * products choose, each third one only judges.  path NULL: a file in the cache folder, where products on this
+ * device look for it; other files are named by TULLE_GPU_TUNE.  The progress callback may cancel.
+ * TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: fewer than 3 products. */
+TULLE_API tulle_status tulle_auto_tune(tulle_ctx *ctx, tulle_tune_pair *pairs, int count, int runs,
+                                       const char *path, tulle_tune_report *report);
+
 /* Times a product of policy delta with bins and without.  A is multiplied by B so many times (0: 5) each
  * way.  TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: C has no entries. */
 TULLE_API tulle_status tulle_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,

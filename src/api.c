@@ -598,6 +598,16 @@ tulle_status tulle_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples
     return tl_delta_train(ctx, samples, count, path, report);
 }
 
+tulle_status tulle_auto_tune(tulle_ctx *ctx, tulle_tune_pair *pairs, int count, int runs, const char *path,
+                             tulle_tune_report *report)
+{
+    NEED_CTX;
+    NEED(pairs);
+    NEED(report);
+    memset(report, 0, sizeof *report);
+    return tl_auto_tune(ctx, pairs, count, runs, path, report);
+}
+
 /* ---- SpMM */
 
 tulle_status tulle_spmm(tulle_ctx *ctx, const void *alpha, const tulle_csr *A, const tulle_dense *X,
