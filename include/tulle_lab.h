@@ -26,6 +26,28 @@ typedef struct tulle_spmm_lab {
     uint64_t    reserved[4];      /* must be zero                                             */
 } tulle_spmm_lab;
 
+/* Rows of a product that repeat each other, as policy auto finds them on a GPU.  Where a sample says that
+ * there are too few, or the product is small, they are not looked for, and the numbers are 0. */
+typedef struct tulle_repeats {
+    const char *chosen;           /* "twins", "motifs", or "none"                             */
+    int64_t     rows, products;   /* of the product                                           */
+    int64_t     sampled_a, alike_a;     /* rows of A in a sample (0: there was none), and those with the
+                                     columns of the row before                                */
+    int64_t     sampled_b, alike_b;     /* the same of B                                      */
+    int64_t     twin_groups[4];   /* [n]: groups of n rows of A with the same columns, n up to 3 */
+    int64_t     twin_rows, twin_products;       /* in these groups                            */
+    int64_t     sampled, kinds;   /* rows of A in the sample for motifs, and different ones   */
+    int64_t     motifs_found, motifs;   /* patterns of rows of C, and those that are used     */
+    int64_t     motif_rows, motif_products;     /* with a pattern that is used                */
+    uint64_t    reserved[4];      /* zero                                                     */
+} tulle_repeats;
+
+/* Finds out which rows of a product repeat each other, without computing it.  The operands are copied to the
+ * GPU, if they are not there, and analyzed.  Where the product would be computed otherwise, "none" is
+ * chosen. */
+TULLE_API tulle_status tulle_repeats_find(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                          const tulle_options *options, tulle_repeats *repeats);
+
 /* ------------------------------------------------------------------ trials */
 
 /* Options of a benchmark of merging on the context's GPU: each block of threads loads two sorted sequences of

@@ -31,7 +31,8 @@ const command commands[] = {
     {"info", FOR_INFO, run_info, 1, 1, "A", "what a matrix looks like",
      "Shape, types, row lengths, bandwidth, symmetry, and what its product with itself would take.\n"},
     {"explain", FOR_EXPLAIN, run_explain, 1, 2, "A [B]", "what would be chosen for a product, and why",
-     "Nothing is computed.  --list shows all policies and accumulators.\n"},
+     "The product is not computed; rows that repeat each other are looked for where a GPU would compute it.\n"
+     "--list shows all policies and accumulators.\n"},
     {"gen", FOR_GEN, run_gen, 1, 1, "RECIPE -o FILE", "make a matrix of the gallery",
      "--list shows the recipes.\n"},
     {"convert", FOR_CONVERT, run_convert, 1, 2, "FROM TO", "write a matrix in another format or type",

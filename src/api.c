@@ -499,6 +499,16 @@ tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     return tl_estimate(ctx, A, B, options, forecast);
 }
 
+tulle_status tulle_repeats_find(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
+                                const tulle_options *options, tulle_repeats *repeats)
+{
+    NEED_CTX;
+    NEED(A);
+    NEED(B);
+    NEED(repeats);
+    return tl_repeats_find(ctx, A, B, options, repeats);
+}
+
 tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C,
                                  const tulle_options *options, double *error)
 {

@@ -79,6 +79,12 @@ done:
     return status;
 }
 
+static tulle_status repeats(tulle_ctx *ctx, tl_setup *s, tulle_repeats *found)
+{
+    const tl_gpu_request r = request_of(s);
+    return tl_gpu_repeats(&ctx->base, ctx->gpu, &r, found);
+}
+
 static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
                          tulle_matrix **C)
 {
@@ -383,6 +389,7 @@ static void close(tulle_ctx *ctx)
 const tl_engine tl_engine_gpu = {
     .where = TL_ON_GPU, .on_host = false,
     .prepare = prepare, .stay = stay, .run = run, .part = part, .done = done,
+    .repeats = repeats,
     .host_bytes = tl_cpu_host_bytes, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,

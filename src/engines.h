@@ -50,6 +50,8 @@ typedef struct tl_engine {
      * upper bound instead of an estimate. */
     uint64_t     (*host_bytes)(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
                                uint64_t base, int64_t nnz, bool exact);
+    /* (optional) Which rows of the product repeat each other. */
+    tulle_status (*repeats)(tulle_ctx *ctx, tl_setup *s, tulle_repeats *repeats);
     /* Adds to the stats what the runs did not set; c_bytes: the size of C. */
     void         (*figures)(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);
     /* Blocks: room: bytes available for a block of C; then whether fewer rows may help after a run failed

@@ -251,6 +251,8 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &merge, &merged));
     COMES(tulle_delta_sample, sample, tulle_delta_trial(ctx, &A.view, &A.view, 1, &sample));
     COMES(tulle_delta_report, report, tulle_delta_train(ctx, &sample, 1, "never written", &report));
+    COMES(tulle_repeats, repeats, tulle_repeats_find(ctx, &A.view, &A.view, NULL, &repeats));
+    CHECK(strcmp(repeats.chosen, "none") == 0 && repeats.rows == ENTRY_ROWS, "%s", repeats.chosen);
     tulle_tune_pair product = {.A = A.view, .B = A.view};
     COMES(tulle_tune_report, tuned, tulle_auto_tune(ctx, &product, 1, 1, "never written", &tuned));
     COMES(tulle_csr, arrays, tulle_matrix_release(C, &arrays));

@@ -19,6 +19,7 @@
  *   budget.c    how much memory a product needs, for the message if its limit is too small
  *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins chosen by a
  *               decision tree
+ *   repeats.c   which of these rows there are, for `tulle explain`
  *   tuned.c     thresholds of policy auto that were measured on this device
  *   once.c      analyze -> bins by upper bounds -> compute -> arrange, the single step of bhSPARSE
  *   portions.c  a large C for the host: computed and copied in portions of rows
@@ -154,6 +155,9 @@ typedef struct tl_gpu_request {
 
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,
                              tulle_stats *stats);
+
+/* ---- repeats.c: rows that repeat each other, as the product would find them */
+tulle_status tl_gpu_repeats(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_repeats *repeats);
 
 /* ---- delta.c: reads the decision tree for local scheduling, if there is one, and traces it */
 tulle_status tl_delta_ready(tl_base *b, tl_gpu *gpu);

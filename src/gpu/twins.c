@@ -37,10 +37,10 @@ bool tl_twins_forced(const tl_product *p)
 }
 
 /* Lists of rows have no room for more than 2^27, numbers of words none for more columns than 2^37. */
-static bool wanted(const tl_product *p)
+static bool looks_large(const tl_product *p)
 {
     const tl_gpu *gpu = p->gpu;
-    if (!p->request.recipe->alike || gpu->twins == 0 || p->twins.off || p->request.recipe->once) return false;
+    if (!p->request.recipe->alike || gpu->twins == 0 || p->request.recipe->once) return false;
     if (p->rows < 2 || p->rows >= (uint32_t)1 << 27) return false;
     if (p->request.B->rows < 2 || p->request.B->rows >= (int64_t)1 << 27) return false;
     if (p->request.B->cols > (int64_t)1 << 37) return false;
@@ -49,6 +49,8 @@ static bool wanted(const tl_product *p)
            || (p->rows >= limits.rows && p->a_nnz >= limits.entries
                && p->a_nnz / (int64_t)p->rows >= limits.mean);
 }
+
+static bool wanted(const tl_product *p) { return !p->twins.off && looks_large(p); }
 
 static uint32_t threads_of(const tl_product *p)
 {
@@ -179,6 +181,16 @@ tulle_status tl_twins_sample(tl_product *p)
     if (!p->same) TRY(sample(p, false));
 done:
     return status;
+}
+
+void tl_twins_sampled(const tl_product *p, tulle_repeats *r)
+{
+    const uint64_t *t = p->note[0] + SUM_TWIN;
+    if (!looks_large(p)) return;
+    r->sampled_a = sampled(p->rows);
+    r->alike_a = (int64_t)t[TWIN_A];
+    r->sampled_b = sampled(p->request.B->rows);
+    r->alike_b = (int64_t)t[p->same ? TWIN_A : TWIN_B];
 }
 
 /* ---- find */
