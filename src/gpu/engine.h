@@ -185,6 +185,7 @@ typedef struct tl_types {
     int ptr, idx, key, val;
 } tl_types;
 
+enum { TL_TUNED_TEXT = 512 };
 enum { TL_MOTIFS_MOST = 16384 };        /* the same as in src/base/env.c */
 enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
 
@@ -252,6 +253,10 @@ struct tl_gpu {
     uint64_t         motif_hash[2];     /* masks for the hashes of classes and of motifs */
     uint32_t         motif_most;        /* number of motifs, at most                      */
     int              twins;             /* TULLE_GPU_TWINS: -1 decided by a sample, 0 never, 1 always */
+    /* tuned.c */
+    tl_tuned_policy  tuned;             /* policy auto with the thresholds of this device */
+    bool             tuned_ready;       /* they were looked for                           */
+    char             tuned_from[TL_TUNED_TEXT]; /* where they come from; empty: the defaults */
     /* delta.c */
     tl_trees         delta_trees;       /* from TULLE_DELTA_TREE; without nodes: none     */
     bool             delta_looked;

@@ -199,6 +199,14 @@ done:
     return status;
 }
 
+tulle_status tl_product_find(tl_product *p)
+{
+    tulle_status status = TULLE_OK;
+    for (int i = 0; two_steps.before[i] != count && p->known != TL_COUNTED; i++) TRY(two_steps.before[i](p));
+done:
+    return status;
+}
+
 void tl_product_done(tl_product *p)
 {
     if (!p->gpu) return;

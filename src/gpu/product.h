@@ -191,6 +191,7 @@ void         tl_motifs_done(tl_product *p);
 /* twins.c, in the same order, before motifs */
 bool         tl_twins_forced(const tl_product *p);
 tulle_status tl_twins_sample(tl_product *p);
+void         tl_twins_sampled(const tl_product *p, tulle_repeats *r);   /* what the sample says */
 tulle_status tl_twins_find(tl_product *p);
 tulle_status tl_twins_give(tl_product *p);
 tulle_status tl_twins_fill(tl_product *p);
@@ -217,6 +218,7 @@ extern const tl_road tl_road_once, tl_road_delta;
 /* product.c */
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
+tulle_status tl_product_find(tl_product *p);                    /* two steps: analysis, twins and motifs */
 tulle_status tl_product_look(tl_product *p);                    /* stages of both steps: analysis */
 tulle_status tl_product_pointers(tl_product *p);                /* row pointers of C and its size */
 tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, if requested, c_val */

@@ -94,8 +94,15 @@ typedef struct tl_gpu_steps {
 /* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
  * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
-    uint16_t first, most;
+    uint32_t first, most;
 } tl_few;
+
+/* Rows that repeat each other on a GPU: from which share of a sample, in percent, twins (gpu/twins.c) and
+ * motifs (gpu/motifs.c) are looked for; products of a row with twins, at least; and the picoseconds that a
+ * motif saves for each product, which must be more than looking for motifs takes. */
+typedef struct tl_repeats {
+    uint32_t twins_alike, twins_products, motifs_alike, motifs_gain;
+} tl_repeats;
 
 /* DeltaSPARSE on a GPU: bins of its two steps, symbolic and numeric, by products and by entries of C.  A row
  * of up to `most` is hashed by a block of `threads` in a table of `slots`; beyond the last bin rows are
@@ -122,6 +129,7 @@ typedef struct tl_policy {
     tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
                                          * the numbers of `gpu` say                  */
     tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
+    tl_repeats  repeats;                /* where rows are `alike`                    */
     const tl_delta *delta;              /* two steps, but these bins; NULL: those of `gpu` */
 } tl_policy;
 
