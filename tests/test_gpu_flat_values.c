@@ -95,15 +95,29 @@ static bool is_flat(shape s, int64_t span, int entries)
         && span <= (int64_t)(UINT32_MAX >> bits_of(s.nnz));
 }
 
-static int flat_rows(const shape *shapes, int count, enum columns how, int entries)
+/* The rows that it computes. */
+typedef struct mine {
+    int64_t rows;
+    bool    row[MANY];
+} mine;
+
+static mine mine_of(const shape *shapes, int count, enum columns how, int entries)
 {
-    int rows = 0;
+    mine m = {0};
     for (int i = 0; i < count; i++) {
         int64_t column[NNZ_MOST];
         columns_of(shapes[i], how, column);
-        rows += is_flat(shapes[i], column[shapes[i].nnz - 1] + 1, entries);
+        m.row[i] = is_flat(shapes[i], column[shapes[i].nnz - 1] + 1, entries);
+        m.rows += m.row[i];
     }
-    return rows;
+    return m;
+}
+
+static mine all_of(int count)
+{
+    mine m = {.rows = count};
+    for (int i = 0; i < count; i++) m.row[i] = true;
+    return m;
 }
 
 static int64_t rows_of(const tulle_stats *s, const char *name)
@@ -124,9 +138,26 @@ static void put_odd_values(ref *A, uint64_t seed)
     }
 }
 
-/* A plan and runs with other values; `flat` rows were computed by this accumulator (-1: any number, and sums are
- * exact, as other accumulators may add in another order). */
-static void plan_is_right(tulle_ctx *ctx, pair *p, const tulle_options *o, int64_t flat, const char *what)
+/* Integers in the rows that other accumulators compute, which may add in another order. */
+static void fill(pair *p, ref_kind kind, int run, const mine *m)
+{
+    ref_fill(&p->A, m ? kind : REF_INTEGERS, (uint64_t)(70 + run));
+    ref_fill(&p->B, m ? kind : REF_INTEGERS, (uint64_t)(90 + run));
+    if (m && run == 1) {
+        put_odd_values(&p->A, 3);
+        put_odd_values(&p->B, 4);
+    }
+    for (int64_t i = 0; m && i < p->A.view.rows; i++)
+        for (int64_t k = ref_ptr(&p->A.view, i); !m->row[i] && k < ref_ptr(&p->A.view, i + 1); k++) {
+            const int64_t row = ref_col(&p->A.view, k);
+            ref_set_val(&p->A, k, (ref_value){(double)(k % 5), 1});
+            for (int64_t l = ref_ptr(&p->B.view, row); l < ref_ptr(&p->B.view, row + 1); l++)
+                ref_set_val(&p->B, l, (ref_value){(double)(l % 7), (double)(run - 1)});
+        }
+}
+
+/* A plan and runs with other values, in which this accumulator computed these rows; NULL: any. */
+static void plan_is_right(tulle_ctx *ctx, pair *p, const tulle_options *o, const mine *m, const char *what)
 {
     tulle_plan *plan = NULL;
     const size_t size = ref_value_size(p->A.view.val_type);
@@ -134,16 +165,10 @@ static void plan_is_right(tulle_ctx *ctx, pair *p, const tulle_options *o, int64
     tulle_csr c = tulle_plan_pattern(plan);
     tulle_stats s;
     tulle_plan_stats(plan, &s);
-    CHECK(flat < 0 || rows_of(&s, "flat") == flat, "%s: %" PRId64 " rows, not %" PRId64, what, rows_of(&s, "flat"), flat);
+    CHECK(!m || rows_of(&s, "flat") == m->rows, "%s: %" PRId64 " rows, not %" PRId64, what, rows_of(&s, "flat"), m->rows);
     char *values = malloc((size_t)(c.nnz + 1) * size);
     for (int run = 0; run < 3; run++) {
-        const ref_kind kind = run == 2 ? REF_CANCELLING : flat < 0 ? REF_INTEGERS : REF_REALS;
-        ref_fill(&p->A, kind, (uint64_t)(70 + run));
-        ref_fill(&p->B, kind, (uint64_t)(90 + run));
-        if (flat >= 0 && run == 1) {
-            put_odd_values(&p->A, 3);
-            put_odd_values(&p->B, 4);
-        }
+        fill(p, run == 2 ? REF_CANCELLING : REF_REALS, run, m);
         ref a = o && o->op_a ? ref_transpose(&p->A.view, (tulle_op)o->op_a) : p->A;
         ref b = o && o->op_b ? ref_transpose(&p->B.view, (tulle_op)o->op_b) : p->B;
         ref want = ref_product(&a.view, &b.view);
@@ -174,12 +199,13 @@ static tulle_ctx *ctx_of(const char *balance, const char *shared)
 
 static void shapes_are_right(const shape *shapes, int count, enum columns how, int64_t cols, ref_types t, const char *what)
 {
+    const mine m = mine_of(shapes, count, how, 512);
     for (int i = 0; i < 3; i++) {
         tulle_ctx *ctx = ctx_of(balances[i], NULL);
         pair p = pair_of(shapes, count, how, cols, t, REF_REALS);
         char name[96];
         snprintf(name, sizeof name, "%s, %s, balance %s", what, ref_types_name(t), balances[i] ? balances[i] : "-");
-        plan_is_right(ctx, &p, NULL, i == 0 ? flat_rows(shapes, count, how, 512) : -1, name);
+        plan_is_right(ctx, &p, NULL, i == 0 ? &m : NULL, name);
         pair_free(&p);
         tulle_ctx_free(ctx);
     }
@@ -219,9 +245,10 @@ static void every_size_alone(void)
     for (int bits = 5; bits < 10; bits++) {
         const int count = all_shapes(bits == 5 ? 1 : (1 << bits) / 2 + 1, 1 << bits, 30, shapes);
         for (int small = 0; small < (bits < 8 ? 2 : 1); small++) {
+            const mine all = all_of(count);
             tulle_ctx *ctx = ctx_of(small ? NULL : "off", NULL);
             pair p = pair_of(shapes, count, SPREAD, 30000, f64, REF_REALS);
-            plan_is_right(ctx, &p, NULL, bits == 5 ? -1 : count, small ? "one size, small" : "one size");
+            plan_is_right(ctx, &p, NULL, bits == 5 ? NULL : &all, small ? "one size, small" : "one size");
             pair_free(&p);
             tulle_ctx_free(ctx);
         }
@@ -246,7 +273,7 @@ static void spans(void)
     int count = 0;
     for (int bits = 5; bits < 10; bits++)
         for (int more = -1; more < 2; more++) {
-            shapes[count++] = (shape){1 << bits, 60, 1 << (bits - 1), bits % 3, (int64_t)(UINT32_MAX >> bits) + more};
+            shapes[count++] = (shape){1 << bits, 20, 1 << (bits - 1), bits % 3, (int64_t)(UINT32_MAX >> bits) + more};
             shapes[count++] = (shape){(1 << bits) - 3, 60, 9, 0, (int64_t)(UINT32_MAX >> bits) + more};
         }
     shapes_are_right(shapes, count, SPREAD, INT32_MAX, f64, "spans");
@@ -254,12 +281,29 @@ static void spans(void)
     shapes_are_right(shapes, count, SPREAD, (int64_t)1 << 60, f64_i64, "far columns");
 }
 
+/* A row fits its own size, but not the one that all others need: without lists another accumulator takes all. */
+static void one_wide_row(void)
+{
+    shape shapes[10];
+    const mine none = {0};
+    for (int i = 0; i < 10; i++) shapes[i] = (shape){400, 60, 20, 0, 20000};
+    for (int wide = 0; wide < 2; wide++) {
+        shapes[4] = wide ? (shape){100, 60, 20, 0, 1 << 24} : (shape){100, 60, 20, 0, 20000};
+        const mine all = all_of(10);
+        tulle_ctx *ctx = ctx_of("off", NULL);
+        pair p = pair_of(shapes, 10, SPREAD, 1 << 25, f64, REF_REALS);
+        plan_is_right(ctx, &p, NULL, wide ? &none : &all, wide ? "one wide row" : "no wide row");
+        pair_free(&p);
+        tulle_ctx_free(ctx);
+    }
+}
+
 static void buckets_overflow(void)
 {
     shape shapes[MANY];
     int count = 0;
     for (int bits = 5; bits < 10; bits++) {
-        shapes[count++] = (shape){1 << bits, 60, 1 << (bits - 1), 0, 0};
+        shapes[count++] = (shape){1 << bits, 20, 1 << (bits - 1), 0, 0};
         shapes[count++] = (shape){(1 << bits) - 1, 300, 4, 7, 0};
     }
     shapes_are_right(shapes, count, ONE_BUCKET, 1 << 20, f64, "one bucket");
@@ -269,11 +313,12 @@ static void every_type(void)
 {
     static shape shapes[MANY];
     const int count = all_shapes(31, 129, 30, shapes);
+    const mine m = mine_of(shapes, count, SPREAD, 512);
     tulle_ctx *ctx = ctx_of("on", NULL);
     for (int i = 0; i < REF_TYPES; i++) {
         if (skips_types(i)) continue;
         pair p = pair_of(shapes, count, SPREAD, 30000, ref_types_at(i), REF_REALS);
-        plan_is_right(ctx, &p, NULL, flat_rows(shapes, count, SPREAD, 512), ref_types_name(ref_types_at(i)));
+        plan_is_right(ctx, &p, NULL, &m, ref_types_name(ref_types_at(i)));
         pair_free(&p);
     }
     tulle_ctx_free(ctx);
@@ -286,9 +331,10 @@ static void little_shared_memory(void)
     static const struct { const char *shared; int entries; } cases[] = {{"16384", 512}, {"4096", 256}, {"2048", 128}, {"1024", 64}};
     const int count = all_shapes(1, 513, 40, shapes);
     for (int i = 0; i < 4; i++) {
+        const mine m = mine_of(shapes, count, SPREAD, cases[i].entries);
         tulle_ctx *ctx = ctx_of("on", cases[i].shared);
         pair p = pair_of(shapes, count, SPREAD, 30000, f64, REF_REALS);
-        plan_is_right(ctx, &p, NULL, flat_rows(shapes, count, SPREAD, cases[i].entries), cases[i].shared);
+        plan_is_right(ctx, &p, NULL, &m, cases[i].shared);
         pair_free(&p);
         tulle_ctx_free(ctx);
     }
@@ -314,7 +360,7 @@ static void operands(void)
             p.B = b;
         }
         tulle_ctx *ctx = ctx_of(i < 4 ? NULL : "on", NULL);
-        plan_is_right(ctx, &p, o, -1, p.name);
+        plan_is_right(ctx, &p, o, NULL, p.name);
         pair_free(&p);
         tulle_ctx_free(ctx);
     }
@@ -331,7 +377,7 @@ static void among_others(void)
                                      "a power law"}
                    : i == 1 ? (pair){grid(40, 40, REF_REALS, f64), ref_random(63, 1600, 5000, 20, REF_REALS, f64), "a grid"}
                             : (pair){ref_blocks(200, 2, 3, REF_REALS, f64), ref_blocks(200, 3, 3, REF_REALS, f64), "blocks"};
-            plan_is_right(ctx[k], &p, NULL, -1, p.name);
+            plan_is_right(ctx[k], &p, NULL, NULL, p.name);
             pair_free(&p);
         }
         tulle_ctx_free(ctx[k]);
@@ -343,12 +389,13 @@ static void others_do_without(void)
 {
     static shape shapes[MANY];
     const int count = all_shapes(31, 65, 40, shapes);
+    const mine m = mine_of(shapes, count, SPREAD, 512), none = {0};
     tulle_ctx *ctx = ctx_of("on", NULL);
     tulle_options o;
     const char *name;
     for (int i = 0; gpu_way(i, &o, &name); i++) {
         pair p = pair_of(shapes, count, SPREAD, 30000, f64, REF_REALS);
-        plan_is_right(ctx, &p, &o, strcmp(name, "auto") == 0 ? flat_rows(shapes, count, SPREAD, 512) : 0, name);
+        plan_is_right(ctx, &p, &o, strcmp(name, "auto") == 0 ? &m : &none, name);
         pair_free(&p);
     }
     tulle_ctx_free(ctx);
@@ -394,31 +441,37 @@ done:
 static void some_rows_are_known(void)
 {
     static shape shapes[MANY];
-    const int count = all_shapes(1, 513, 40, shapes);
-    tulle_ctx *ctx = ctx_of("on", NULL);
+    const int count = all_shapes(1, 512, 40, shapes);
     pair p = pair_of(shapes, count, SPREAD, 30000, f64, REF_REALS);
-    ref want = ref_product(&p.A.view, &p.B.view);
-    for (int every = 1; every < 4; every++) {
+    const mine m = mine_of(shapes, count, SPREAD, 512);
+    for (int turn = 0; turn < 6; turn++) {
+        const int every = 1 + turn % 3;
+        tulle_ctx *ctx = ctx_of(balances[turn / 3], NULL);
         uint32_t known[MANY];
         tl_product q = {0};
-        int64_t found = 0, due = 0;
+        int64_t found = 0;
+        mine due = m;
         for (int i = 0; i < count; i++) {
-            known[i] = i % every == 0 ? (uint32_t)i + 1 : 0;
-            due += known[i] && is_flat(shapes[i], shapes[i].nnz < 2 ? 1 : shapes[i].span, 512);
+            known[i] = every == 1 ? i > 0 : i % every == 0 ? (uint32_t)i + 1 : 0;
+            due.row[i] = m.row[i] && known[i];
+            due.rows -= m.row[i] && !known[i];
         }
+        fill(&p, REF_REALS, every, turn < 3 ? &due : NULL);
+        ref want = ref_product(&p.A.view, &p.B.view);
         tl_dmem_begin(ctx->gpu, 0, 0);
         CHECK(multiply_with(ctx, &p, &want, known, &q) == TULLE_OK, "%s", tulle_ctx_error(ctx));
         for (int i = 0; i < FLAT_SIZES; i++) found += (int64_t)q.note[1][SUM_ROWS + CLASS_FLAT + i];
-        CHECK(found == due, "%" PRId64 " rows, not %" PRId64, found, due);
+        CHECK(q.work[1].balanced || q.work[1].only < CLASS_FLAT, "class %d for all", q.work[1].only);
+        CHECK(found == due.rows, "%" PRId64 " rows, not %" PRId64, found, due.rows);
+        ref_free(&want);
         tl_dmem_free(ctx->gpu, q.known_rows);
         tl_product_done(&q);
         tl_dmem_end(ctx->gpu);
+        tulle_ctx_free(ctx);
     }
-    ref_free(&want);
     pair_free(&p);
-    tulle_ctx_free(ctx);
 }
 
-TEST_MAIN(TEST(every_size), TEST(every_size_alone), TEST(long_and_short), TEST(spans), TEST(buckets_overflow),
-          TEST(every_type), TEST(little_shared_memory), TEST(operands), TEST(among_others), TEST(others_do_without),
-          TEST(some_rows_are_known))
+TEST_MAIN(TEST(every_size), TEST(every_size_alone), TEST(long_and_short), TEST(spans), TEST(one_wide_row),
+          TEST(buckets_overflow), TEST(every_type), TEST(little_shared_memory), TEST(operands), TEST(among_others),
+          TEST(others_do_without), TEST(some_rows_are_known))

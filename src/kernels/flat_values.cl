@@ -20,6 +20,7 @@
 
 #define BUCKET(column, bits)    (KEY_HASH(column) >> (33u - (bits)))    /* 2^(bits - 1) buckets */
 #define TURNS                   4u  /* for entries of A, at most */
+#define BATCH                   4u  /* columns that a thread loads at once */
 
 INLINE u32 least(u32 a, u32 b) { return a < b ? a : b; }
 
@@ -54,12 +55,18 @@ INLINE void fill_table(SHARED u32 *table, u32 bits, GLOBAL const idx_t *columns,
     for (u32 s = lane; s < words; s += team) table[s] = NOTHING32;
 #endif
     OWN_SYNC(team);
-    for (u32 i = lane; i < n; i += team) {
-        const u32 column = (u32)(columns[i] - low);
-        u32 s = 4u * BUCKET(column, bits);
-        while (PEEK32(&table[s]) != NOTHING32
-               || ATOMIC_CAS32(&table[s], NOTHING32, column << bits | i) != NOTHING32)
-            s = (s + 1u) & (words - 1u);
+    for (u32 i = lane; i < n; i += BATCH * team) {
+        u32 column[BATCH];
+        UNROLL for (u32 k = 0; k < BATCH; k++)
+            column[k] = i + k * team < n ? (u32)(columns[i + k * team] - low) : NOTHING32;
+        UNROLL for (u32 k = 0; k < BATCH; k++) {
+            const u32 word = column[k] << bits | (i + k * team);
+            u32 s = 4u * BUCKET(column[k], bits);
+            while (column[k] != NOTHING32
+                   && (PEEK32(&table[s]) != NOTHING32
+                       || ATOMIC_CAS32(&table[s], NOTHING32, word) != NOTHING32))
+                s = (s + 1u) & (words - 1u);
+        }
     }
     OWN_SYNC(team);
 }
@@ -79,6 +86,26 @@ INLINE u32 bit_number(u32 mask, u32 n)
     return at;
 }
 
+/* A lane's entry of A: its row of B, and the factor. */
+typedef struct entry_t {
+    ptr_t b;
+    u32   length;
+    val_t a;
+} entry_t;
+
+INLINE entry_t entry_at(GLOBAL const idx_t *RESTRICT a_col, GLOBAL const val_t *RESTRICT a_val,
+                        GLOBAL const ptr_t *RESTRICT b_ptr, ptr_t p, ptr_t a_end)
+{
+    entry_t x = {0, 0u, VAL_ZERO};
+    if (p < a_end) {
+        const idx_t k = a_col[p];
+        x.b = b_ptr[k];
+        x.length = (u32)(b_ptr[k + 1] - x.b);
+        x.a = a_val[p];
+    }
+    return x;
+}
+
 /* Adds the products of a window to the sums; segment: the number of entries of A that begin up to this lane,
  * starts: where they do. */
 INLINE void add_in_turns(SHARED val_t *sums, u32 place, val_t v, bool on, u32 segment, u32 starts, u32 lane)
@@ -93,6 +120,49 @@ INLINE void add_in_turns(SHARED val_t *sums, u32 place, val_t v, bool on, u32 se
     for (u32 k = first; k <= last; k++) {
         if (on && turn == k) sums[place] = VAL_ADD(sums[place], v);
         OWN_SYNC(32u);
+    }
+}
+
+/* Adds the products of the entries of all lanes. */
+INLINE void add_products(SHARED val_t *sums, SHARED const u32 *table, u32 bits, entry_t x,
+                         GLOBAL const idx_t *RESTRICT b_col, GLOBAL const val_t *RESTRICT b_val, idx_t low,
+                         u32 lane)
+{
+    const u32 live = lanes_vote(x.length > 0u, 32u), entries = popcount32(live);
+    if (live & (live + 1u)) {                       /* rows of B without entries among the others */
+        const u32 from = bit_number(live, lane);
+        x.b = LANE_FROM(x.b, from, 32u);
+        x.length = LANE_FROM(x.length, from, 32u);
+        x.a = VAL_FROM(x.a, from, 32u);
+        if (lane >= entries) x.length = 0u;
+    }
+    u32 start = x.length;                           /* the number of products of the entries before */
+    UNROLL for (u32 d = 1; d < 32u; d <<= 1) {
+        const u32 left = __shfl_up_sync(0xffffffffu, start, d);
+        if (lane >= d) start += left;
+    }
+    const u32 total = LANE_FROM(start, 31u, 32u);
+    start -= x.length;
+    x.b -= start;                                   /* b + q: the position of product q */
+    if (lane >= entries) start = NOTHING32;
+    u32 begun = NOTHING32;                          /* the last entry before the window */
+    for (u32 base = 0; base < total; base += 32u) {
+        const u32 at = start - base, q = base + lane;
+        const u32 starts = lanes_sum_of(0xffffffffu, at < 32u ? 1u << at : 0u);
+        const u32 segment = popcount32(starts & NOTHING32 >> (31u - lane)), e = begun + segment;
+        const ptr_t from = LANE_FROM(x.b, e, 32u);
+        const val_t factor = VAL_FROM(x.a, e, 32u);
+        const bool on = q < total;
+        u32 place = 0;
+        val_t v = VAL_ZERO;
+        if (on) {
+            const u32 column = (u32)(b_col[from + q] - low);
+            v = VAL_MUL(factor, b_val[from + q]);
+            place = place_of(table, bits, column);
+        }
+        OWN_SYNC(32u);
+        add_in_turns(sums, place, v, on, segment, starts, lane);
+        begun += popcount32(starts);
     }
 }
 #endif
@@ -122,55 +192,16 @@ KERNEL_FOR(CREW_BLOCKS(10), flat_values)(SHARED_ARG u32 rows, GLOBAL const u32 *
         const ptr_t to = c_ptr[r], a_end = a_ptr[r + 1];
         const u32 n = (u32)(c_ptr[r + 1] - to);
         const idx_t low = lo[r];
+        ptr_t p = a_ptr[r];
+#if TULLE_CUDA
+        entry_t x = entry_at(a_col, a_val, b_ptr, p + lane, a_end);  /* comes while the table is filled */
+#endif
         for (u32 j = lane; j < n; j += team) sums[j] = VAL_ZERO;
         fill_table(table, bits, c_col + to, n, low, lane, team);
-        for (ptr_t p = a_ptr[r]; p < a_end; p += team) {
+        for (; p < a_end; p += team) {
 #if TULLE_CUDA
-            ptr_t b = 0;
-            u32 length = 0;
-            val_t a = VAL_ZERO;
-            if (a_end - p > lane) {
-                const idx_t k = a_col[p + lane];
-                a = a_val[p + lane];
-                b = b_ptr[k];
-                length = (u32)(b_ptr[k + 1] - b);
-            }
-            const u32 live = lanes_vote(length > 0u, 32u), entries = popcount32(live);
-            if (live & (live + 1u)) {               /* rows of B without entries among the others */
-                const u32 from = bit_number(live, lane);
-                b = LANE_FROM(b, from, 32u);
-                length = LANE_FROM(length, from, 32u);
-                a = VAL_FROM(a, from, 32u);
-                if (lane >= entries) length = 0u;
-            }
-            u32 start = length;                     /* the number of products of the entries before */
-            UNROLL for (u32 d = 1; d < 32u; d <<= 1) {
-                const u32 left = __shfl_up_sync(0xffffffffu, start, d);
-                if (lane >= d) start += left;
-            }
-            const u32 total = LANE_FROM(start, 31u, 32u);
-            start -= length;
-            b -= start;                             /* b + q: the position of product q */
-            if (lane >= entries) start = NOTHING32;
-            u32 begun = NOTHING32;                  /* the last entry before the window */
-            for (u32 base = 0; base < total; base += 32u) {
-                const u32 at = start - base, q = base + lane;
-                const u32 starts = lanes_sum_of(0xffffffffu, at < 32u ? 1u << at : 0u);
-                const u32 segment = popcount32(starts & NOTHING32 >> (31u - lane)), e = begun + segment;
-                const ptr_t from = LANE_FROM(b, e, 32u);
-                const val_t factor = VAL_FROM(a, e, 32u);
-                const bool on = q < total;
-                u32 place = 0;
-                val_t v = VAL_ZERO;
-                if (on) {
-                    const u32 column = (u32)(b_col[from + q] - low);
-                    v = VAL_MUL(factor, b_val[from + q]);
-                    place = place_of(table, bits, column);
-                }
-                OWN_SYNC(32u);
-                add_in_turns(sums, place, v, on, segment, starts, lane);
-                begun += popcount32(starts);
-            }
+            add_products(sums, table, bits, x, b_col, b_val, low, lane);
+            x = entry_at(a_col, a_val, b_ptr, p + 32u + lane, a_end);
 #else
             const u32 here = a_end - p < team ? (u32)(a_end - p) : team;
             TEAM_PRODUCTS(team, here, p,
