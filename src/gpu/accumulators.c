@@ -19,6 +19,12 @@ static const tl_way sort_rows = {
     .name = "sort", .first = CLASS_HASH, .sizes = 1, .kernel = TL_K_SORT_ROWS, .fit = tl_fit_sort,
     .args = {SORT_ARGS}};
 
+#define FLAT_ARGS   ROWS_OF, PATTERNS, ARG_LO, ARG_BITS, ARG_C_PTR
+
+static const tl_way flat_keeps = {
+    .name = "flat", .first = CLASS_FLAT, .sizes = FLAT_SIZES, .kernel = TL_K_FLAT_KEEP, .fit = tl_fit_flat,
+    .args = {FLAT_ARGS, ARG_KEEP_MOST, ARG_KEEP_ROOM, ARG_KEEP_CURSOR, ARG_KEEP_COLUMNS, ARG_KNOWN_ROWS}};
+
 static const char positions[] = "positions in rows of B";
 
 const tl_way tl_ways[2][TL_WAYS] = {
@@ -111,7 +117,8 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .kernel = TL_K_FLAT_COUNT,
          .size = tl_size_flat,
          .fit = tl_fit_flat,
-         .args = {ROWS_OF, PATTERNS, ARG_LO, ARG_BITS, ARG_C_PTR}},
+         .keeps = &flat_keeps,
+         .args = {FLAT_ARGS}},
     },
     {
         /* numeric: computes columns and values */
@@ -256,8 +263,12 @@ void tl_values_make(const tl_product *p, tl_values *v)
         {ARG_A_PTR, p->A.ptr}, {ARG_A_COL, p->A.col}, {ARG_A_VAL, p->A.val},
         {ARG_B_PTR, p->B.ptr}, {ARG_B_COL, p->B.col}, {ARG_B_VAL, p->B.val},
         {ARG_PRODUCTS, p->products}, {ARG_LONGEST, p->longest}, {ARG_LO, p->lo}, {ARG_SPAN, p->span},
-        {ARG_C_PTR, p->c_ptr}, {ARG_C_COL, p->c_col}, {ARG_C_VAL, p->c_val}};
+        {ARG_C_PTR, p->c_ptr}, {ARG_C_COL, p->c_col}, {ARG_C_VAL, p->c_val},
+        {ARG_KEEP_CURSOR, p->keep.cursor}, {ARG_KEEP_COLUMNS, p->keep.columns},
+        {ARG_KNOWN_ROWS, p->known_rows}};
     for (int i = 0; i < TL_COUNT(arrays); i++) v->of[arrays[i].name] = (tl_arg)TL_MEM(arrays[i].mem);
+    v->of[ARG_KEEP_MOST] = (tl_arg)TL_U32(p->keep.most);
+    v->of[ARG_KEEP_ROOM] = (tl_arg)TL_U64(p->keep.room);
     v->of[ARG_WIDEST] = (tl_arg)TL_U32(p->gpu->caps.warp ? p->gpu->caps.warp : 1024);
 }
 

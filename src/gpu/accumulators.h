@@ -26,6 +26,7 @@
     X(SLICES) X(WORDS) X(PAIRS)                                 /* heavy rows (split.c)        */ \
     X(FIRST) X(COUNTER) X(COUNTED)      /* start in the list; a word with the number of rows */            \
     X(MOST) X(DENSE_FROM) X(COUNT_MOST) X(BOARD) X(TALLY) X(REDO) X(UNSORTED) X(HARD)   /* DeltaSPARSE */ \
+    X(KEEP_MOST) X(KEEP_ROOM) X(KEEP_CURSOR) X(KEEP_COLUMNS) X(KNOWN_ROWS)      /* keep.c      */ \
     X(C_PTR) X(C_COL) X(C_VAL)                                  /* C_PTR: first the counts     */
 
 typedef enum tl_arg_name {
@@ -92,6 +93,7 @@ struct tl_way {
     bool         ones;                  /* that memory is first filled with ones          */
     bool         split;                 /* few, very heavy rows are left to split.c       */
     const tl_way *then;                 /* (optional) run for its rows after all classes */
+    const tl_way *keeps;                /* (optional) instead of this one if columns are kept (keep.c) */
     uint8_t      args[TL_ARGS_MOST];    /* tl_arg_name                               */
 };
 

@@ -93,6 +93,8 @@ typedef enum tl_file_id {
     X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)                                \
     X(REG_HASH_COUNT,      reg_count,      reg_hash_count)                                        \
     X(FLAT_COUNT,          flat_count,     flat_count)                                            \
+    X(FLAT_KEEP,           flat_count,     flat_keep)                                             \
+    X(KEEP_COLUMNS,        flat_count,     keep_columns)                                          \
     X(REG_SORT,            reg_sort,       reg_sort)                                              \
     X(REG_SORT_LONG,       reg_sort,       reg_sort_long)                                         \
     X(REG_SORT_WIDE,       reg_sort,       reg_sort_wide)                                         \

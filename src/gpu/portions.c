@@ -30,6 +30,7 @@ static tl_product part_of(const tl_product *p, uint32_t row0, uint32_t row1)
     const struct { tl_dmem *mem; uint64_t size; } rows[] = {
         {&q.A.ptr, ptr}, {&q.c_ptr, ptr}, {&q.products, 4}, {&q.longest, 2}, {&q.lo, idx}, {&q.span, 4}};
     for (int i = 0; i < TL_COUNT(rows); i++) *rows[i].mem = from_row(*rows[i].mem, row0, rows[i].size);
+    if (q.known_rows.handle) q.known_rows = from_row(q.known_rows, row0, 4);
     q.tile_sum = from_row(q.tile_sum, row0 / tl_tile_rows(p), 8);
     q.rows = row1 - row0;
     q.a_nnz = p->a_nnz / p->rows * q.rows;

@@ -205,6 +205,7 @@ void tl_product_done(tl_product *p)
     tl_motifs_done(p);
     tl_twins_done(p);
     tl_portions_done(p);
+    tl_keep_done(p);
     if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
@@ -228,6 +229,7 @@ tulle_status tl_product_allocate(tl_product *p, bool values)
     }
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8), "column indices of C",
                       &p->c_col));
+    TRY(tl_keep_copy(p));
     if (values)
         TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val),
                           "values of C", &p->c_val));

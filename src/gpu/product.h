@@ -53,6 +53,13 @@ typedef struct tl_twins {
     tl_dmem  a_firsts, b_firsts, of, sizes, lists, rest, patterns;
 } tl_twins;
 
+/* Sorted columns of rows of C that the symbolic step leaves behind (keep.c), until C has room for them. */
+typedef struct tl_keep {
+    tl_dmem  columns, cursor;           /* `room` columns; a counter of those taken                */
+    uint64_t room;
+    uint32_t most;                      /* entries of a row that is kept                            */
+} tl_keep;
+
 /* once.c: the memory of bhSPARSE before C is known; areas[0] is C~ */
 enum { TL_AREAS = 40 };
 typedef struct tl_area {
@@ -131,6 +138,9 @@ typedef struct tl_product {
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
+    tl_keep           keep;
+    tl_dmem           known_rows;       /* a word for each row of C, not 0: its columns are known, and stand
+                                         * in C, before the numeric step; not given: none */
     tl_portions       portions;
     tl_dmem           scratch[TL_SCRATCH];      /* of the current step                        */
     /* stage times */
@@ -216,6 +226,11 @@ tulle_status tl_portions_pointers(tl_product *p, bool *done_so);
 tulle_status tl_portions_fill(tl_product *p);
 tulle_status tl_portions_home(tl_product *p, tulle_matrix *C);
 void         tl_portions_done(tl_product *p);
+
+/* keep.c, in the order of a product: before the rows are counted; when there is room for the columns of C */
+tulle_status tl_keep_begin(tl_product *p);
+tulle_status tl_keep_copy(tl_product *p);
+void         tl_keep_done(tl_product *p);
 
 /* figures.c */
 tulle_status tl_product_shares(tl_product *p, tulle_stats *stats);      /* of each accumulator */

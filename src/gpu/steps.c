@@ -207,13 +207,21 @@ static uint32_t rows_of(const tl_product *p, int step, int c, tl_dmem *list)
     return w->rows[c];
 }
 
+/* The accumulator of a class: the one of the tables, or that which keeps columns as well. */
+static const tl_way *used(const tl_product *p, int step, int c)
+{
+    const tl_way *way = tl_way_of(step, c);
+    return p->keep.columns.handle && way->keeps ? way->keeps : way;
+}
+
 /* The job for the rows of a class; false: there are none, or they need no kernel. */
 static bool job_of(const tl_product *p, int step, int c, tl_job *j)
 {
     const tl_size *size = &p->sizes[step].size[c];
-    *j = (tl_job){.way = tl_way_of(step, c), .step = step, .c = c, .size = *size, .per = 1};
+    *j = (tl_job){.way = used(p, step, c), .step = step, .c = c, .size = *size, .per = 1};
     j->rows = rows_of(p, step, c, &j->list);
     if (!j->rows || size->kernel == TL_K_NONE) return false;
+    if (j->way != tl_way_of(step, c)) j->size.kernel = j->way->kernel;
     j->most = p->work[step].balanced ? p->note[step][SUM_MEASURE + c] : tl_measure_all(p, step, j->way->by);
     j->way->fit(p, j);
     return true;
@@ -251,7 +259,7 @@ static int needed(const tl_product *p, int step, tl_kernel_id *ids, const tl_way
         tl_dmem list;
         const tl_kernel_id id = p->sizes[step].size[c].kernel;
         if (!rows_of(p, step, c, &list) || id == TL_K_NONE) continue;
-        ids[count++] = id;
+        ids[count++] = used(p, step, c) == tl_way_of(step, c) ? id : used(p, step, c)->kernel;
         if (tl_way_of(step, c)->then) *then = tl_way_of(step, c)->then;
     }
     return count;
@@ -321,6 +329,7 @@ tulle_status tl_step_symbolic(tl_product *p)
     compound.key = p->note[0][SUM_MAX_SPAN] <= ((uint64_t)1 << 27) ? 32 : 64;
     plain.key = tl_key_bits(p);
     size_again(p, 0, plain);
+    TRY(tl_keep_begin(p));
     int count = needed(p, 0, ids, &then);
     TRY(tl_product_need(p, compound, ids, count));
     if (plain.key != compound.key) TRY(tl_product_need(p, plain, ids, count));

@@ -78,6 +78,8 @@ typedef struct tl_gpu_step {
                                          * 0: none.  Scattered rows with more than flat_over products use
                                          * these tables                                                 */
     uint32_t flat_threads;
+    uint32_t flat_keep;                 /* symbolic: such rows with at most so many entries, at most 512,
+                                         * leave their columns for the numeric step (gpu/keep.c); 0: none */
     uint32_t block_per;                 /* numeric: a block ranks a row of up to so many columns an entry */
     uint32_t dense_per;                 /* numeric: other rows are dense up to so many columns an entry */
 } tl_gpu_step;
