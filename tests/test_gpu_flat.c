@@ -3,7 +3,8 @@
  * test_gpu_flat.c - rows of C with scattered columns that a warp counts (flat_count.cl): products at each limit
  * of its tables, rows of A with one entry and with 600, empty rows of B between others, rows of B of length 1 and
  * 500, keys that all have the same first slot, keys of 64 bits, every type, rows of all sizes in one kernel,
- * plans, blocks of rows.  The trace tells how many rows each class has. */
+ * plans; and the sorted columns that it leaves behind.  The trace tells how many rows each class has.  Values are
+ * integers, as long rows are summed by a block in any order. */
 #define _DEFAULT_SOURCE
 #include "shapes.h"
 #include "accumulator_help.h"
@@ -40,6 +41,44 @@ static void read_classes(void *user, const char *line)
     }
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Such rows, but the rows of B stand in another order: number k is where k * STRIDE mod rows was, so that those
+ * which a row of A needs are no neighbours. */
+static pair shapes_apart(const shape *shapes, int count, int64_t step, int64_t cols, ref_types t)
+{
+    enum { STRIDE = 10007 };            /* a prime */
+    pair p = rows_of_shapes(shapes, count, step, cols, t);
+    const int64_t n = p.B.view.rows, nnz = p.A.view.nnz;
+    pair q = {ref_new(count, n, nnz, t), ref_new(n, cols, p.B.view.nnz, t), p.name};
+    int64_t *place = malloc((size_t)n * sizeof *place), *mine = malloc((size_t)nnz * sizeof *mine), at = 0;
+    CHECK(n % STRIDE != 0, "%" PRId64 " rows", n);
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t was = k * STRIDE % n;
+        place[was] = k;
+        for (int64_t j = ref_ptr(&p.B.view, was); j < ref_ptr(&p.B.view, was + 1); j++)
+            ref_set_col(&q.B, at++, ref_col(&p.B.view, j));
+        ref_set_ptr(&q.B, k + 1, at);
+    }
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t from = ref_ptr(&p.A.view, r), to = ref_ptr(&p.A.view, r + 1);
+        for (int64_t j = from; j < to; j++) mine[j] = place[ref_col(&p.A.view, j)];
+        qsort(mine + from, (size_t)(to - from), sizeof *mine, by_number);
+        for (int64_t j = from; j < to; j++) ref_set_col(&q.A, j, mine[j]);
+        ref_set_ptr(&q.A, r + 1, to);
+    }
+    ref_fill(&q.A, REF_INTEGERS, 5);
+    ref_fill(&q.B, REF_INTEGERS, 6);
+    free(place);
+    free(mine);
+    pair_free(&p);
+    return q;
+}
+
 static tulle_ctx *ctx_of(const char *shared, const char *balance)
 {
     if (balance) setenv("TULLE_GPU_BALANCE", balance, 1);
@@ -69,9 +108,7 @@ enum { SHAPES_MAX = 200 };
 static void shapes_are_right(tulle_ctx *ctx, const shape *shapes, int count, int64_t step, int64_t cols, ref_types t,
                              bool lists, const char *what)
 {
-    pair p = rows_of_shapes(shapes, count, step, cols, t);
-    ref_fill(&p.A, REF_REALS, 7);
-    ref_fill(&p.B, REF_REALS, 8);
+    pair p = shapes_apart(shapes, count, step, cols, t);
     ref want = ref_product(&p.A.view, &p.B.view);
     seen s = {0};
     tulle_ctx_set_trace(ctx, read_classes, &s);
@@ -119,7 +156,7 @@ static void one_size_for_all(void)
             if (shapes[k].entries > shapes[k].products) shapes[k].entries = shapes[k].products ? shapes[k].products : 1;
         char what[32];
         snprintf(what, sizeof what, "most %d", most);
-        pair p = rows_of_shapes(shapes, count, STEP, COLS, f64);
+        pair p = shapes_apart(shapes, count, STEP, COLS, f64);
         ref want = ref_product(&p.A.view, &p.B.view);
         seen s = {0};
         tulle_ctx_set_trace(ctx, read_classes, &s);
@@ -146,8 +183,10 @@ static void one_slot(void)
         int k = 0;
         for (int r = 0; r < PARTS; r++) {
             ref_set_col(&A, r, r);
-            for (; k < n * (r + 1) / PARTS; k++, column++) {
-                while (k > 0 && column * 0x9e3779b1u >> (32 - bits) != (uint32_t)slots[i] - 1u) column++;
+            for (bool first = true; k < n * (r + 1) / PARTS; k++, first = false) {
+                if (k > 0 && !first)            /* each row begins with the last column of the row before */
+                    do column++;
+                    while (column * 0x9e3779b1u >> (32 - bits) != (uint32_t)slots[i] - 1u);
                 ref_set_col(&B, k, column);
             }
             ref_set_ptr(&B, r + 1, k);
@@ -156,7 +195,7 @@ static void one_slot(void)
         ref_fill(&A, REF_INTEGERS, 3);
         ref_fill(&B, REF_INTEGERS, 4);
         ref want = ref_product(&A.view, &B.view);
-        CHECK(want.view.nnz == n, "%" PRId64 " entries", want.view.nnz);
+        CHECK(want.view.nnz == n - PARTS + 1, "%" PRId64 " entries", want.view.nnz);
         seen s = {0};
         tulle_ctx_set_trace(ctx, read_classes, &s);
         gpu_product_is(ctx, &A.view, &B.view, NULL, 0, &want.view, "one slot");
@@ -212,7 +251,7 @@ static void other_calls(void)
     static shape shapes[SHAPES_MAX];
     const int count = some_shapes(shapes);
     tulle_ctx *ctx = ctx_of(NULL, "on");
-    pair p = rows_of_shapes(shapes, count, STEP, COLS, f64);
+    pair p = shapes_apart(shapes, count, STEP, COLS, f64);
     ref_fill(&p.A, REF_CANCELLING, 9);
     ref_fill(&p.B, REF_CANCELLING, 10);
     ref want = ref_product(&p.A.view, &p.B.view), fewer = ref_without_zeros(&want.view);
@@ -285,7 +324,7 @@ static int64_t known_rows(tulle_ctx *ctx, tl_product *p, const tulle_csr *want, 
 }
 
 /* all: there is room for the columns of all rows */
-static void columns_stay(tulle_ctx *ctx, pair *p, uint32_t most, int64_t row0, int64_t row1, bool all, const char *what)
+static int64_t columns_stay(tulle_ctx *ctx, pair *p, uint32_t most, int64_t row0, int64_t row1, bool all, const char *what)
 {
     keeping k;
     ref want = ref_product(&p->A.view, &p->B.view);
@@ -305,6 +344,7 @@ static void columns_stay(tulle_ctx *ctx, pair *p, uint32_t most, int64_t row0, i
     tl_product_done(&q);
     tl_dmem_end(ctx->gpu);
     ref_free(&want);
+    return known;
 }
 
 /* Rows whose columns occur at least three times, so that there is room for all; then once. */
@@ -314,12 +354,13 @@ static void columns_are_kept(void)
     static const uint32_t most[] = {512, 511, 128, 30};
     tulle_ctx *ctx = ctx_of(NULL, "on");
     for (int i = 0; i < 4; i++) {
-        const int count = at_limits(shapes);
+        int count = at_limits(shapes);
+        for (int k = 0; k < 2; k++) shapes[count++].products = 3 * ((int)most[i] + k);
         for (int k = 0; k < count; k++) {
-            shapes[k].entries = 3 + k % 40;
+            shapes[k].entries = k < count - 2 ? 3 + k % 40 : 3;
             shapes[k].equal = EQUAL;
         }
-        pair p = rows_of_shapes(shapes, count, STEP + i, COLS + 4000 * i, f64);
+        pair p = shapes_apart(shapes, count, STEP + i, COLS + 4000 * i, f64);
         columns_stay(ctx, &p, most[i], 0, -1, true, "all");
         columns_stay(ctx, &p, most[i], count / 4, count / 2, true, "some rows");
         pair_free(&p);
@@ -327,10 +368,23 @@ static void columns_are_kept(void)
             shapes[k].equal = APART;
             if (shapes[k].products > 500) shapes[k].products = 500;
         }
-        p = rows_of_shapes(shapes, count, STEP - 1 - i, COLS, f64);
+        p = shapes_apart(shapes, count, STEP - 1 - i, COLS, f64);
         if (i == 0) columns_stay(ctx, &p, most[i], 0, -1, false, "too many");
         pair_free(&p);
     }
+    tulle_ctx_free(ctx);
+}
+
+/* There is room for exactly half of the rows. */
+static void half_of_the_columns(void)
+{
+    enum { ROWS = 150, PRODUCTS = 66 };
+    static shape shapes[ROWS];
+    tulle_ctx *ctx = ctx_of(NULL, "on");
+    for (int k = 0; k < ROWS; k++) shapes[k] = (shape){PRODUCTS, 2, APART, 0};
+    pair p = shapes_apart(shapes, ROWS, STEP, COLS, f64);
+    CHECK(columns_stay(ctx, &p, 512, 0, -1, false, "half") == ROWS / 2, "%s", "not half of the rows");
+    pair_free(&p);
     tulle_ctx_free(ctx);
 }
 
@@ -343,7 +397,7 @@ static void products_with_kept_columns(void)
         if (skips_types(i)) continue;
         const bool wide = ref_types_at(i).idx == TULLE_I64;
         const int count = some_shapes(shapes);
-        pair p = rows_of_shapes(shapes, count, wide ? (int64_t)1 << 40 : STEP, wide ? (int64_t)1 << 60 : COLS,
+        pair p = shapes_apart(shapes, count, wide ? (int64_t)1 << 40 : STEP, wide ? (int64_t)1 << 60 : COLS,
                                 ref_types_at(i));
         ref want = ref_product(&p.A.view, &p.B.view);
         keeping k;
@@ -374,7 +428,7 @@ static void no_memory(void)
     static shape shapes[SHAPES_MAX];
     tulle_ctx *ctx = ctx_of(NULL, "on");
     const int count = some_shapes(shapes);
-    pair p = rows_of_shapes(shapes, count, STEP, COLS, f64);
+    pair p = shapes_apart(shapes, count, STEP, COLS, f64);
     ref want = ref_product(&p.A.view, &p.B.view);
     keeping k;
     keeping_of(&k, ctx, &p, 512);
@@ -405,7 +459,7 @@ static void only_auto(void)
     static shape shapes[SHAPES_MAX];
     const int count = some_shapes(shapes);
     tulle_ctx *ctx = ctx_of(NULL, "on");
-    pair p = rows_of_shapes(shapes, count, STEP, COLS, f64);
+    pair p = shapes_apart(shapes, count, STEP, COLS, f64);
     ref want = ref_product(&p.A.view, &p.B.view);
     tulle_options o;
     const char *name;
@@ -423,4 +477,5 @@ static void only_auto(void)
 }
 
 TEST_MAIN(TEST(every_limit), TEST(one_size_for_all), TEST(one_slot), TEST(every_type), TEST(far_columns),
-          TEST(other_calls), TEST(columns_are_kept), TEST(products_with_kept_columns), TEST(no_memory), TEST(only_auto))
+          TEST(other_calls), TEST(columns_are_kept), TEST(half_of_the_columns), TEST(products_with_kept_columns),
+          TEST(no_memory), TEST(only_auto))

@@ -274,7 +274,8 @@ void tl_values_make(const tl_product *p, tl_values *v)
         {ARG_B_PTR, p->B.ptr}, {ARG_B_COL, p->B.col}, {ARG_B_VAL, p->B.val},
         {ARG_PRODUCTS, p->products}, {ARG_LONGEST, p->longest}, {ARG_LO, p->lo}, {ARG_SPAN, p->span},
         {ARG_C_PTR, p->c_ptr}, {ARG_C_COL, p->c_col}, {ARG_C_VAL, p->c_val},
-        {ARG_KEEP_CURSOR, p->keep.cursor}, {ARG_KEEP_COLUMNS, p->keep.columns}, {ARG_KNOWN_ROWS, p->known_rows}};
+        {ARG_KEEP_CURSOR, p->keep.cursor}, {ARG_KEEP_COLUMNS, p->keep.columns},
+        {ARG_KNOWN_ROWS, p->known_rows}};
     for (int i = 0; i < TL_COUNT(arrays); i++) v->of[arrays[i].name] = (tl_arg)TL_MEM(arrays[i].mem);
     v->of[ARG_KEEP_MOST] = (tl_arg)TL_U32(p->keep.most);
     v->of[ARG_KEEP_ROOM] = (tl_arg)TL_U64(p->keep.room);
