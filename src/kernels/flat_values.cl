@@ -72,20 +72,6 @@ INLINE void fill_table(SHARED u32 *table, u32 bits, GLOBAL const idx_t *columns,
 }
 
 #if TULLE_CUDA
-/* The position of bit number n, counted from 0, of those that are set. */
-INLINE u32 bit_number(u32 mask, u32 n)
-{
-    u32 at = 0;
-    UNROLL for (u32 d = 16u; d > 0u; d >>= 1) {
-        const u32 below = popcount32(mask >> at & ((1u << d) - 1u));
-        if (n >= below) {
-            n -= below;
-            at += d;
-        }
-    }
-    return at;
-}
-
 /* A lane's entry of A: its row of B, and the factor. */
 typedef struct entry_t {
     ptr_t b;
@@ -130,7 +116,7 @@ INLINE void add_products(SHARED val_t *sums, SHARED const u32 *table, u32 bits, 
 {
     const u32 live = lanes_vote(x.length > 0u, 32u), entries = popcount32(live);
     if (live & (live + 1u)) {                       /* rows of B without entries among the others */
-        const u32 from = bit_number(live, lane);
+        const u32 from = bit_at(live, lane);
         x.b = LANE_FROM(x.b, from, 32u);
         x.length = LANE_FROM(x.length, from, 32u);
         x.a = VAL_FROM(x.a, from, 32u);

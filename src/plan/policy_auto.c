@@ -35,6 +35,7 @@ static const tl_gpu_steps steps = {
             .flat = {64, 128, 256, 512, 1024, 2048},
             .flat_over = 64,
             .flat_threads = 128,
+            .flat_keep = 512,
         },
     .numeric =
         {
