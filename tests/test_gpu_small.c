@@ -226,6 +226,37 @@ static void motifs(void)
     }
 }
 
+/* Three rows in a run have the same columns, two groups of three; the last column of one row differs. */
+static ref rows_in_threes(int64_t rows, ref_types t)
+{
+    ref A = ref_new(rows, rows, 6 * rows, t);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t groups = rows / 3, first = r / 3 % (groups - 1), second = first + 1 + r / 3 * 7 % (groups - 1 - first);
+        for (int64_t k = 0; k < 6; k++) ref_set_col(&A, 6 * r + k, 3 * (k < 3 ? first : second) + k % 3);
+        ref_set_ptr(&A, r + 1, 6 * (r + 1));
+    }
+    ref_set_col(&A, 6 * 20 - 1, rows - 1);
+    ref_fill(&A, REF_REALS, 5);
+    return A;
+}
+
+static void twins(void)
+{
+    for (int i = 0; i < 2; i++) {
+        tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "on");
+        ref A = rows_in_threes(60, i ? ref_types_at(15) : f64);
+        tulle_matrix *C = cpu_product(&A.view, &A.view, NULL);
+        const tulle_csr want = tulle_matrix_view(C);
+        tulle_stats s;
+        gpu_product_is(ctx, &A.view, &A.view, NULL, i ? PLACES - 1 : 0, &want, "rows in threes");
+        tulle_ctx_stats(ctx, &s);
+        CHECK(s.shares > 0 && strcmp(s.share[0].name, "twins") == 0 && s.share[0].rows == 60, "no twins were found");
+        tulle_matrix_free(C);
+        ref_free(&A);
+        tulle_ctx_free(ctx);
+    }
+}
+
 static void plan_of(tulle_ctx *ctx, ref *A, ref *B, const char *policy, int64_t flat)
 {
     tulle_plan *plan = NULL;
@@ -381,7 +412,7 @@ static void times_dense_by_nothing(void)
 TEST_MAIN(TEST(in_two_kilobytes), TEST(in_sixteen_kilobytes), TEST(complex_and_wide_indices), TEST(far_columns),
           TEST(few_products), TEST(wide_rows), TEST(a_heavy_row), TEST(nearly_full_rows),
           TEST(hash_or_dense), TEST(one_step), TEST(indices_of_two_widths),
-          TEST(single_entries_and_nothing), TEST(motifs), TEST(bad_operands), TEST(a_plan), TEST(merges),
+          TEST(single_entries_and_nothing), TEST(motifs), TEST(twins), TEST(bad_operands), TEST(a_plan), TEST(merges),
           TEST(times_dense_as_it_likes), TEST(times_dense_one_strip), TEST(times_dense_two_strips), TEST(times_dense_one_strip_staged),
           TEST(times_dense_two_strips_staged), TEST(times_dense_one_strip_by_eights), TEST(times_dense_two_strips_by_eights),
           TEST(times_dense_in_ellpack), TEST(times_dense_in_tf32), TEST(times_dense_off_the_line), TEST(times_dense_by_nothing))
