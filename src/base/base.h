@@ -86,6 +86,11 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
  * huge ones, until it is committed, and so do new blocks of its pool for a second.  Not if it took the place
  * of a block with small pages that was used often: then its pages stay huge. */
 void         tl_small_pages(void *p, uint64_t from);
+/* Whether the machine has memory for these bytes of a reserved block, as far as they have no pages yet. */
+bool         tl_reserved_fits(tl_base *b, void *p, uint64_t from, uint64_t bytes);
+/* Bytes of a block of another base that b fills, before that base commits it; and no longer. */
+void         tl_count_bytes(tl_base *b, uint64_t bytes);
+void         tl_uncount_bytes(tl_base *b, uint64_t bytes);
 /* Ends the filling of a reserved block: the first `used` bytes are kept and counted, the rest is released. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);
 /* Only the first `used` bytes are still needed: returns the rest to the system where that is possible. */

@@ -88,10 +88,20 @@ void tl_peak_raise(tl_base *b, uint64_t bytes)
     while (bytes > peak && !atomic_compare_exchange_weak(&b->peak, &peak, bytes)) {}
 }
 
+void tl_count_bytes(tl_base *b, uint64_t bytes)
+{
+    tl_peak_raise(b, atomic_fetch_add(&b->held, bytes) + bytes);
+}
+
+void tl_uncount_bytes(tl_base *b, uint64_t bytes)
+{
+    atomic_fetch_sub(&b->held, bytes);
+}
+
 static void count_in(tl_base *b, block *h, uint64_t bytes)
 {
     h->counted = bytes;
-    tl_peak_raise(b, atomic_fetch_add(&b->held, bytes) + bytes);
+    tl_count_bytes(b, bytes);
 }
 
 /* ---- mappings and the pool */
@@ -413,6 +423,14 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
     h->counted = 0;
     *out = (char *)h + HEADER;
     return TULLE_OK;
+}
+
+bool tl_reserved_fits(tl_base *b, void *p, uint64_t from, uint64_t bytes)
+{
+    const block *h = header_of(p);
+    uint64_t have, paged = h->kind == MAP ? h->touched : 0, upto = from + HEADER + bytes;
+    if (paged < upto && upto - paged < bytes) bytes = upto - paged;
+    return paged >= upto || there_is_room(b, bytes, &have);
 }
 
 void tl_small_pages(void *p, uint64_t from)
