@@ -81,6 +81,8 @@ static tulle_status compute(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t r
     if (dest && dest->place(dest->arg, C->view.nnz, &spot)) {
         const size_t index = tl_index_size(C->view.idx_type), value = tl_type_size(C->view.val_type);
         atomic_fetch_add(&play.given, 1);
+        const uint64_t more = atomic_load(&ctx->base.held) - s->held - held;
+        CHECK(more == (uint64_t)C->view.nnz * (index + (spot.val ? value : 0)), "%" PRIu64 " bytes count", more);
         /* what a failure leaves behind */
         memset((char *)spot.col + (size_t)spot.at * index, 0x11, (size_t)C->view.nnz * index);
         TRY(fails(ctx, number, PLACED, row1 - row0));

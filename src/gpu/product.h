@@ -214,7 +214,7 @@ void         tl_product_done(tl_product *p);
  * columns and values; both on their way to the host, complete when the queue is */
 tulle_status tl_portions_pointers(tl_product *p, bool *done_so);
 tulle_status tl_portions_fill(tl_product *p);
-tulle_status tl_portions_home(tl_product *p, tulle_matrix *C);
+tulle_status tl_portions_home(tl_product *p, const tl_spot *to);
 void         tl_portions_done(tl_product *p);
 
 /* figures.c */
