@@ -32,7 +32,7 @@ static tl_gpu_request request_of(const tl_setup *s)
                             .memory_limit = o->memory_limit, .before = k ? k->bytes : 0,
                             .row_most = k ? k->row_most : 0, .values = s->values, .drop_zeros = o->drop_zeros,
                             .trusted = x->checked || o->trust_inputs, .stages = o->time_stages,
-                            .row0 = 0, .row1 = -1};
+                            .row0 = 0, .row1 = -1, .dest = s->request.dest};
 }
 
 static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)

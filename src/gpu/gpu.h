@@ -128,10 +128,13 @@ tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* waits until pi
  * copies may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
-/* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier
- * result are locked, so that no slots are needed. */
-void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes);
+/* Bytes of a block of the library's own, soon to be fetched into: fresh pages come into being, those of an
+ * earlier result are locked, so that no slots are needed. */
+void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *block, uint64_t at, uint64_t bytes);
 tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes);
+/* Into such a block, of which perhaps only the beginning is locked. */
+tulle_status tl_gpu_fetch_into(tl_base *b, tl_gpu *gpu, int lane, void *block, uint64_t at, tl_dmem from,
+                               uint64_t bytes);
 
 /* ---- product.c */
 
@@ -151,6 +154,7 @@ typedef struct tl_gpu_request {
     bool             trusted;           /* false: the views are checked on the device                */
     bool             stages;            /* measure each stage (takes a little time)                  */
     int64_t          row0, row1;        /* of A; row1 < 0: all                          */
+    const tl_dest   *dest;              /* of columns and values of C on the host; NULL: its own arrays */
 } tl_gpu_request;
 
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,

@@ -281,6 +281,8 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
+    if (request->dest && p.known == TL_COUNTED && !request->drop_zeros)
+        request->dest->counted(request->dest->arg, p.c_nnz);
     TRY(run(&p, p.road->after));
     if (request->drop_zeros) TRY(tl_result_drop(&p));
     TRY(tl_result_fit(&p));

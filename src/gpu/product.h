@@ -231,7 +231,7 @@ void         tl_product_done(tl_product *p);
  * columns and values; both on their way to the host, complete when the queue is */
 tulle_status tl_portions_pointers(tl_product *p, bool *done_so);
 tulle_status tl_portions_fill(tl_product *p);
-tulle_status tl_portions_home(tl_product *p, tulle_matrix *C);
+tulle_status tl_portions_home(tl_product *p, const tl_spot *to);
 void         tl_portions_done(tl_product *p);
 
 /* keep.c, in the order of a product: before the rows are counted; when there is room for the columns of C */

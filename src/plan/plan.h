@@ -240,7 +240,10 @@ typedef struct tl_range {
     int      turn;                      /* the taker it is reserved for; -1: any    */
     int      taker;                     /* the taker that has it; -1: none          */
     bool     done;
+    bool     late;                      /* its entries are counted only when it is done */
+    int64_t  at, nnz;                   /* entries of C before it, and its own; -1: not counted yet */
     tulle_matrix *C;                    /* the result                               */
+    uint64_t placed;                    /* bytes of it that its taker counts, but another base owns */
 } tl_range;
 
 typedef struct tl_ranges {
@@ -260,6 +263,14 @@ void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* frees all but
  * with *wait set, a range that another taker has may still be returned. */
 tl_range    *tl_ranges_take(tl_ranges *ranges, int taker, bool *wait);
 void         tl_ranges_finish(tl_ranges *ranges, tl_range *range, tulle_matrix *C);
+/* The entries of C of a range have been counted, which gives the place of those after it. */
+void         tl_ranges_counted(tl_ranges *ranges, tl_range *range, int64_t nnz);
+/* The place of a range: how many entries the ranges before it have, or -1.  *wait: those that are not counted
+ * yet are being computed, and will be counted before they are done. */
+int64_t      tl_ranges_place(tl_ranges *ranges, tl_range *range, bool *wait);
+/* The same for a taker that counts a range only while it writes, maybe beyond its end: -1 also if a range
+ * after it has its place. */
+int64_t      tl_ranges_open(tl_ranges *ranges, tl_range *range);
 /* Returns a range that does not fit in the memory of its taker, in halves (allocated from b).  Where it is a
  * single row, or with `leave`, the taker leaves.  false: no taker is left for the remaining ranges. */
 bool         tl_ranges_back(tl_base *b, tl_ranges *ranges, tl_range *range, bool leave);
