@@ -414,6 +414,11 @@ static tulle_status multiply_with(tulle_ctx *ctx, pair *p, const ref *want, cons
     uint32_t *columns = malloc((nnz + 1) * sizeof *columns);
     double *values = malloc((nnz + 1) * sizeof *values);
     TRY(tl_recipe_make(b, &none, &recipe));
+    tl_policy policy = *recipe.policy;
+    tl_gpu_steps steps = *policy.gpu;
+    steps.symbolic.flat_keep = 0;       /* the rows whose columns are known are chosen here */
+    policy.gpu = &steps;
+    recipe.policy = &policy;
     const tl_gpu_request request = {.A = &p->A.view, .B = &p->B.view, .recipe = &recipe, .place = TULLE_HOST,
                                     .values = true, .row1 = -1};
     TRY(tl_product_begin(b, ctx->gpu, &request, q));
