@@ -26,28 +26,6 @@ typedef struct tulle_spmm_lab {
     uint64_t    reserved[4];      /* must be zero                                             */
 } tulle_spmm_lab;
 
-/* Rows of a product that repeat each other, as policy auto finds them on a GPU.  Where a sample says that
- * there are too few, or the product is small, they are not looked for, and the numbers are 0. */
-typedef struct tulle_repeats {
-    const char *chosen;           /* "twins", "motifs", or "none"                             */
-    int64_t     rows, products;   /* of the product                                           */
-    int64_t     sampled_a, alike_a;     /* rows of A in a sample (0: there was none), and those with the
-                                     columns of the row before                                */
-    int64_t     sampled_b, alike_b;     /* the same of B                                      */
-    int64_t     twin_groups[4];   /* [n]: groups of n rows of A with the same columns, n up to 3 */
-    int64_t     twin_rows, twin_products;       /* in these groups                            */
-    int64_t     sampled, kinds;   /* rows of A in the sample for motifs, and different ones   */
-    int64_t     motifs_found, motifs;   /* patterns of rows of C, and those that are used     */
-    int64_t     motif_rows, motif_products;     /* with a pattern that is used                */
-    uint64_t    reserved[4];      /* zero                                                     */
-} tulle_repeats;
-
-/* Finds out which rows of a product repeat each other, without computing it.  The operands are copied to the
- * GPU, if they are not there, and analyzed.  Where the product would be computed otherwise, "none" is
- * chosen. */
-TULLE_API tulle_status tulle_repeats_find(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
-                                          const tulle_options *options, tulle_repeats *repeats);
-
 /* ------------------------------------------------------------------ trials */
 
 /* Options of a benchmark of merging on the context's GPU: each block of threads loads two sorted sequences of
@@ -97,47 +75,6 @@ typedef struct tulle_delta_report {
     tulle_delta_score train[2], validate[2];
     uint64_t    reserved[4];      /* zero                                                     */
 } tulle_delta_report;
-
-/* A threshold of policy auto on a GPU. */
-typedef struct tulle_threshold {
-    const char *name;             /* such as "numeric.bits_per"                               */
-    int64_t     least, most;      /* its range                                                */
-    int64_t     usual, tuned;     /* the default for this device, and what was found          */
-    uint64_t    reserved[2];      /* zero                                                     */
-} tulle_threshold;
-
-#define TULLE_MAX_THRESHOLDS 32
-
-/* One product for tulle_auto_tune(): A and B wherever it is to be timed with, on the device best.  The times
- * are filled in. */
-typedef struct tulle_tune_pair {
-    tulle_csr   A, B;
-    double      sec_usual, sec_tuned;   /* with the defaults, with what was found             */
-    double      sec_best;         /* the least with any values that were tried                */
-    uint64_t    reserved[2];      /* must be zero                                             */
-} tulle_tune_pair;
-
-typedef struct tulle_tune_score {
-    int         pairs;
-    double      usual, tuned;     /* time against the best time of each, geometric mean; 1 is best */
-} tulle_tune_score;
-
-typedef struct tulle_tune_report {
-    const char *family;           /* the kind of device: "hopper"                             */
-    char        path[1200];       /* where the thresholds were written                        */
-    int         thresholds;
-    tulle_threshold threshold[TULLE_MAX_THRESHOLDS];
-    tulle_tune_score train, validate;
-    uint64_t    reserved[4];      /* zero                                                     */
-} tulle_tune_report;
-
-/* Finds the fastest thresholds of policy auto on a GPU and writes them to a file.  For one threshold after
- * the other all products are timed with several values, each the median of so many runs (0: 5); two of three
- * products choose, each third one only judges.  path NULL: a file in the cache folder, where products on this
- * device look for it; other files are named by TULLE_GPU_TUNE.  The progress callback may cancel.
- * TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: fewer than 3 products. */
-TULLE_API tulle_status tulle_auto_tune(tulle_ctx *ctx, tulle_tune_pair *pairs, int count, int runs,
-                                       const char *path, tulle_tune_report *report);
 
 /* Times a product of policy delta with bins and without.  A is multiplied by B so many times (0: 5) each
  * way.  TULLE_EDEVICE: the context has no GPU, or several devices; TULLE_EINVAL: C has no entries. */

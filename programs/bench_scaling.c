@@ -2,15 +2,12 @@
  *
  * bench_scaling.c - `tulle bench scaling`: predicts the speed of several devices like the first one named.
  *
- * Rows of A are divided by products into 2 to 8 parts, and each part is timed separately, including copies
- * between host and device, on one device.  The time of the slowest part is the predicted time of so many
- * devices; relative to the time of the whole product it gives the predicted speed-up.  A GPU counts its part
- * of C before it computes it, and so writes it where it belongs; parts of a CPU count while they compute: all
- * but the first are copied afterwards, so that the time of this share of a copy of C is added.  The
- * prediction ignores links and memory that devices share.  If several devices are named, their common product
- * is timed, too.  The balance of the parts is shown as the coefficient of variation of their times
- * (DeltaSPARSE, Figures 4 and 5), for the symbolic phase (making a plan) and the numeric phase (running
- * it). */
+ * Rows of A are divided by products into 2 to 8 parts, and each part is timed separately, including copies,
+ * on one device.  The time of the slowest part, plus that of copying C on this host, is the predicted time of
+ * so many devices; relative to the time of the whole product it gives the predicted speed-up.  The prediction
+ * ignores links and memory that devices share.  If several devices are named, their common product is timed,
+ * too.  The balance of the parts is shown as the coefficient of variation of their times (DeltaSPARSE,
+ * Figures 4 and 5), for the symbolic phase (making a plan) and the numeric phase (running it). */
 #include "program.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +27,7 @@ typedef struct prediction {
 typedef struct line {
     const char *matrix;
     int64_t     products;
-    double      whole, copy;            /* seconds; copy: of all of C, 0: none is copied */
+    double      whole, copy;            /* seconds                              */
     prediction  parts[COUNTS];          /* of LEAST to MOST                     */
     double      several;                /* on all named devices; 0: only one was named */
 } line;
@@ -176,8 +173,7 @@ static int measure(session *one, session *all, const pair *p, line *l)
     sum = sums_of(&A, &B);
     if (!sum) GO(no_memory("products of rows"));
     l->products = sum[A.rows] - A.rows;
-    const bool host = strcmp(tulle_ctx_device(one->ctx), "cpu") == 0;
-    GO(time_product(one, &A, &B, &t, &l->whole, host ? &l->copy : NULL));
+    GO(time_product(one, &A, &B, &t, &l->whole, &l->copy));
     for (int i = 0; i < COUNTS; i++) GO(time_parts(one, &A, &B, sum, LEAST + i, &l->parts[i]));
     if (all->ctx) GO(time_product(all, &A, &B, &t, &l->several, NULL));
 done:
@@ -191,8 +187,7 @@ done:
 
 static double speedup(const line *l, int i)
 {
-    const int parts = LEAST + i;
-    return ratio(l->whole, l->parts[i].slowest + l->copy * (parts - 1) / parts);
+    return ratio(l->whole, l->parts[i].slowest + l->copy);
 }
 
 static void print_line(const line *l)
@@ -211,7 +206,7 @@ static void print_line(const line *l)
 
 static void print_head(const session *one, const session *all)
 {
-    printf("predicted from parts timed one by one on %s; cv: variation between parts\n",
+    printf("predicted from parts timed one by one on %s, a copy of C added; cv: variation between parts\n",
            tulle_ctx_device(one->ctx));
     if (all->ctx) printf("measured on %s\n", tulle_ctx_device(all->ctx));
 }

@@ -78,97 +78,7 @@ static void print_choice(const session *s, const tulle_forecast *f)
                ms_text(cpu, f->sec_cpu), ms_text(device, f->sec_device), tulle_ctx_device(s->ctx));
 }
 
-/* ---- rows that repeat each other, on a GPU */
-
-static void print_twins(const tulle_repeats *r)
-{
-    figure x, y, z;
-    bool more = false;
-    printf("twins, %s of %s rows (%s), ", count_text(x, r->twin_rows), count_text(y, r->rows),
-           percent_text(z, (double)r->twin_rows, (double)r->rows));
-    printf("%s of the products:", percent_text(x, (double)r->twin_products, (double)r->products));
-    for (int n = 1; n < 4; n++)
-        if (r->twin_groups[n] > 0) {
-            printf("%s %s group%s of %d", more ? "," : "", count_text(x, r->twin_groups[n]),
-                   r->twin_groups[n] == 1 ? "" : "s", n);
-            more = true;
-        }
-    printf("\n");
-}
-
-static void print_sample(const char *before, const char *of, int64_t part, int64_t sampled, const char *what)
-{
-    figure x, y;
-    if (sampled > 0)
-        printf("%s%s of %s sampled rows of %s %s", before, count_text(x, part), count_text(y, sampled), of,
-               what);
-}
-
-static void print_repeats(const tulle_repeats *r)
-{
-    figure a, b, c, d;
-    printf("%-14s ", "repeated rows");
-    if (strcmp(r->chosen, "twins") == 0) {
-        print_twins(r);
-    } else if (strcmp(r->chosen, "motifs") == 0) {
-        printf("motifs, %s of %s patterns take %s of %s rows", count_text(a, r->motifs),
-               count_text(b, r->motifs_found), count_text(c, r->motif_rows), count_text(d, r->rows));
-        printf(" (%s), ", percent_text(a, (double)r->motif_rows, (double)r->rows));
-        printf("%s of the products\n", percent_text(a, (double)r->motif_products, (double)r->products));
-    } else if (r->sampled_a == 0 && r->sampled == 0) {
-        printf("none: not looked for\n");
-    } else {
-        print_sample("none: ", "A", r->alike_a, r->sampled_a, "look like the row before");
-        print_sample(", ", "B", r->alike_b, r->sampled_b, "do");
-        if (r->sampled > 0)
-            printf("%s%s kinds among %s sampled rows of A", r->sampled_a ? "; " : "none: ",
-                   count_text(a, r->kinds), count_text(b, r->sampled));
-        printf("\n");
-    }
-}
-
-static void json_repeats(json *j, const tulle_repeats *r)
-{
-    json_open(j, "repeats", '{');
-    json_text(j, "chosen", r->chosen);
-    json_int(j, "rows", r->rows);
-    json_int(j, "products", r->products);
-    json_int(j, "sampled_a", r->sampled_a);
-    json_int(j, "alike_a", r->alike_a);
-    json_int(j, "sampled_b", r->sampled_b);
-    json_int(j, "alike_b", r->alike_b);
-    json_open(j, "twin_groups", '[');       /* of 1, 2 and 3 rows */
-    for (int n = 1; n < 4; n++) json_int(j, NULL, r->twin_groups[n]);
-    json_close(j, ']');
-    json_int(j, "twin_rows", r->twin_rows);
-    json_int(j, "twin_products", r->twin_products);
-    json_int(j, "sampled", r->sampled);
-    json_int(j, "kinds", r->kinds);
-    json_int(j, "motifs_found", r->motifs_found);
-    json_int(j, "motifs", r->motifs);
-    json_int(j, "motif_rows", r->motif_rows);
-    json_int(j, "motif_products", r->motif_products);
-    json_close(j, '}');
-}
-
-/* Where the device has no room for the operands, nothing is known: *r says so with chosen NULL. */
-static int find_repeats(session *s, const pair *p, const tulle_forecast *f, tulle_repeats *r)
-{
-    if (!s->o->trace) tulle_ctx_set_trace(s->ctx, NULL, NULL);
-    r->chosen = NULL;
-    if (!session_on_gpu(s) || strcmp(f->device, "cpu") == 0) return END_OK;
-    const tulle_status status = tulle_repeats_find(s->ctx, &p->a.view, &p->b.view, &p->options, r);
-    if (status == TULLE_ENOMEM || status == TULLE_ELIMIT) {
-        r->chosen = NULL;
-        return END_OK;
-    }
-    return told(s, status);
-}
-
-/* ---- reports */
-
-static void print_report(const session *s, const pair *p, const tulle_forecast *f, const tulle_repeats *r,
-                         const reasons *why)
+static void print_report(const session *s, const pair *p, const tulle_forecast *f, const reasons *why)
 {
     figure x, y, z;
     print_operand("A", &p->a);
@@ -182,7 +92,6 @@ static void print_report(const session *s, const pair *p, const tulle_forecast *
     printf("%-14s about %s, at most %s\n", "peak memory", bytes_text(x, f->bytes_estimate),
            bytes_text(y, f->bytes_upper));
     print_choice(s, f);
-    if (r->chosen) print_repeats(r);
     printf("%-14s %s: %s\n\n", "policy", f->policy,
            text_of(f->policy, tulle_policy_name, tulle_policy_text));
     print_shares(f->share, f->shares);
@@ -195,7 +104,7 @@ static void print_report(const session *s, const pair *p, const tulle_forecast *
     for (int i = 0; i < why->count; i++) printf("  %s\n", why->line[i]);
 }
 
-static void print_json(const pair *p, const tulle_forecast *f, const tulle_repeats *r, const reasons *why)
+static void print_json(const pair *p, const tulle_forecast *f, const reasons *why)
 {
     json j;
     json_begin(&j, "explain");
@@ -217,7 +126,6 @@ static void print_json(const pair *p, const tulle_forecast *f, const tulle_repea
         json_num(&j, "device_ms", 1e3 * f->sec_device);
     }
     json_shares(&j, f->share, f->shares);
-    if (r->chosen) json_repeats(&j, r);
     json_open(&j, "why", '[');
     for (int i = 0; i < why->count; i++) json_text(&j, NULL, why->line[i]);
     json_close(&j, ']');
@@ -231,7 +139,6 @@ int run_explain(const options *o)
     pair p = {0};
     reasons why = {.count = 0};
     tulle_forecast f;
-    tulle_repeats r;
     if (o->list) return list(o);
     GO(check_names(o));
     GO(session_open(&s, o));
@@ -239,9 +146,8 @@ int run_explain(const options *o)
     if (!o->trace) tulle_ctx_set_trace(s.ctx, keep_reason, &why);
     forget(&why);                       /* why there is no GPU has nothing to do with this product */
     GO(told(&s, tulle_estimate(s.ctx, &p.a.view, &p.b.view, &p.options, &f)));
-    GO(find_repeats(&s, &p, &f, &r));
-    if (o->json) print_json(&p, &f, &r, &why);
-    else if (!o->quiet) print_report(&s, &p, &f, &r, &why);
+    if (o->json) print_json(&p, &f, &why);
+    else if (!o->quiet) print_report(&s, &p, &f, &why);
 done:
     forget(&why);
     pair_free(&p);

@@ -15,24 +15,18 @@ const command commands[] = {
     {"spmm", FOR_SPMM, run_spmm, 1, 2, "A [X]", "multiply a sparse matrix by a dense one",
      "Y = alpha*A*X + beta*Y.  X is a .npy file or an array in a Matrix Market file; without it X is "
      "random.\n"},
-    {"tune", FOR_TUNE, run_tune, 1, OPERANDS_MAX,
-     "A | --policy delta -o FILE A|FOLDER... | --policy auto [-o FILE] A|FOLDER...",
+    {"tune", FOR_TUNE, run_tune, 1, OPERANDS_MAX, "A | --policy delta -o FILE A|FOLDER...",
      "find the best shape of a sparse times dense product on a GPU",
      "Times --policy ellr (FastSpMM) with every number of threads a row, columns at a time and threads of a "
      "block, and\n"
      "--policy auto beside it.  A, X and Y are on the device before; the times are those of the device.\n"
      "--policy delta: each matrix, or each one of a folder, is multiplied by itself with and without bins of "
      "rows; two of\n"
-     "three grow a decision tree for each step, the third ones judge it, and it is written to FILE.\n"
-     "--policy auto: the thresholds by which a GPU chooses kernels are tried one after the other; two of "
-     "three matrices\n"
-     "choose, the third ones judge.  Without FILE they are written where products on this device look for "
-     "them.\n"},
+     "three grow a decision tree for each step, the third ones judge it, and it is written to FILE.\n"},
     {"info", FOR_INFO, run_info, 1, 1, "A", "what a matrix looks like",
      "Shape, types, row lengths, bandwidth, symmetry, and what its product with itself would take.\n"},
     {"explain", FOR_EXPLAIN, run_explain, 1, 2, "A [B]", "what would be chosen for a product, and why",
-     "The product is not computed; rows that repeat each other are looked for where a GPU would compute it.\n"
-     "--list shows all policies and accumulators.\n"},
+     "Nothing is computed.  --list shows all policies and accumulators.\n"},
     {"gen", FOR_GEN, run_gen, 1, 1, "RECIPE -o FILE", "make a matrix of the gallery",
      "--list shows the recipes.\n"},
     {"convert", FOR_CONVERT, run_convert, 1, 2, "FROM TO", "write a matrix in another format or type",

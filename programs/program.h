@@ -262,22 +262,6 @@ enum { TEXT_STEP = 6, TEXT_HIGH = 8 };  /* pixels */
 int  text_width(const char *text);
 void text_draw(uint8_t *pixels, int width, int height, int x, int y, const char *text, uint8_t colour);
 
-/* ---- matrices.c: the matrices of `tulle tune` */
-
-enum { MATRICES_MOST = 4096, MATRICES_LEAST = 3 };
-
-typedef struct matrices {
-    char       *name[MATRICES_MOST];
-    int         names, left_out;
-    const char *needs;                  /* "a tree needs": for the message where there are too few */
-} matrices;
-
-int  matrices_find(matrices *m, const options *o);
-int  matrices_enough(const matrices *m, int end, const char *what);
-void matrices_leave_out(matrices *m, int i, int end);   /* says so */
-const char *matrices_name(const matrices *m, int i);    /* without folders */
-void matrices_free(matrices *m);
-
 /* ---- bench.c and the other benchmarks */
 
 typedef struct work {
@@ -290,7 +274,6 @@ typedef struct work {
 int  work_make(session *s, const pair *p, work *w);
 void work_free(work *w);
 int  tune_delta(const options *o);      /* of tune_delta.c */
-int  tune_auto(const options *o);       /* of tune_auto.c  */
 int  bench_merges(const options *o);
 int  bench_memory(const options *o);
 int  bench_accumulators(const options *o);

@@ -263,11 +263,9 @@ int run_tune(const options *o)
 {
     const char *policy = o->product.policy ? o->product.policy : "ellr";
     if (strcmp(policy, "delta") == 0) return tune_delta(o);
-    if (strcmp(policy, "auto") == 0) return tune_auto(o);
     if (strcmp(policy, "ellr") != 0)
-        return complain(END_USAGE, "tune knows the policies ellr, delta and auto, not \"%s\"", policy);
-    if (o->output) return complain(END_USAGE, "-o belongs to --policy delta and --policy auto");
-    if (o->operands > 1 || is_directory(o->operand[0]))
-        return complain(END_USAGE, "tune takes one matrix, or --policy delta or auto and many");
+        return complain(END_USAGE, "tune knows the policies ellr and delta, not \"%s\"", policy);
+    if (o->output) return complain(END_USAGE, "-o belongs to --policy delta");
+    if (o->operands > 1) return complain(END_USAGE, "tune takes one matrix, or --policy delta and many");
     return tune_shapes(o);
 }

@@ -499,16 +499,6 @@ tulle_status tulle_estimate(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
     return tl_estimate(ctx, A, B, options, forecast);
 }
 
-tulle_status tulle_repeats_find(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
-                                const tulle_options *options, tulle_repeats *repeats)
-{
-    NEED_CTX;
-    NEED(A);
-    NEED(B);
-    NEED(repeats);
-    return tl_repeats_find(ctx, A, B, options, repeats);
-}
-
 tulle_status tulle_product_check(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, const tulle_csr *C,
                                  const tulle_options *options, double *error)
 {
@@ -606,16 +596,6 @@ tulle_status tulle_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples
     NEED(report);
     memset(report, 0, sizeof *report);
     return tl_delta_train(ctx, samples, count, path, report);
-}
-
-tulle_status tulle_auto_tune(tulle_ctx *ctx, tulle_tune_pair *pairs, int count, int runs, const char *path,
-                             tulle_tune_report *report)
-{
-    NEED_CTX;
-    NEED(pairs);
-    NEED(report);
-    memset(report, 0, sizeof *report);
-    return tl_auto_tune(ctx, pairs, count, runs, path, report);
 }
 
 /* ---- SpMM */

@@ -2,8 +2,7 @@
  *
  * blocks.c - computes C in blocks of rows that stay within the memory limit, for products larger than memory;
  * and C as a whole on the host from such blocks, where an engine with its own memory cannot compute it in one
- * run: the engine writes columns and values of a block directly to their place in C, which reserves address
- * space for its upper bound (matrix/join.c).
+ * run.
  *
  * A block has as many rows as fit in the limit by their upper bound, at least one.  A block that the engine
  * refuses is halved until it fits, and later blocks start with a smaller size.  The operands stay in the
@@ -20,7 +19,6 @@
 typedef struct sink {
     tulle_block_fn fn;                  /* NULL: into join                          */
     void          *user;
-    tl_base       *base;
     tl_join        join;
 } sink;
 
@@ -29,19 +27,6 @@ static tulle_status hand_out(tl_base *b, sink *k, int64_t row0, const tulle_csr 
     if (!k->fn) return tl_join_put(b, &k->join, block, false);
     if (!k->fn(k->user, row0, block)) return TULLE_OK;
     return tl_fail(b, TULLE_ECANCEL, "stopped by the caller after row %" PRId64, row0 + block->rows - 1);
-}
-
-/* The engine writes a block of the one matrix where it belongs. */
-static bool place(void *arg, int64_t nnz, tl_spot *spot)
-{
-    sink *k = arg;
-    return nnz >= 0 && tl_join_place(k->base, &k->join, nnz, spot) == TULLE_OK;
-}
-
-static void counted(void *arg, int64_t nnz)
-{
-    (void)arg;
-    (void)nnz;
 }
 
 /* ---- one block after the other */
@@ -204,8 +189,7 @@ tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tl_setup s = {0};
-    sink k = {.base = b};
-    const tl_dest dest = {&k, counted, place};
+    sink k = {0};
     walk w = {.ctx = ctx, .s = &s, .A = A, .B = B, .sum.peak_bytes = first->stats.peak_bytes};
     int want = first->values ? TL_VALUES : 0;
     TRY(tl_setup_make(ctx, A, B, options, want | TL_LOOK | TL_USE_DEVICE, &s));
@@ -216,7 +200,6 @@ tulle_status tl_multiply_joined(tulle_ctx *ctx, const tulle_csr *A, const tulle_
     TRY(tl_join_begin(b, x->A.rows, x->B.cols, o->drop_zeros ? 0 : s.profile.lower, s.profile.upper,
                       o->c_idx_type ? (tulle_index)o->c_idx_type : x->B.idx_type, x->B.val_type, s.values,
                       &k.join));
-    s.request.dest = &dest;
     TRY(in_blocks(&w, &k));
     TRY(tl_join_finish(b, &k.join, o->c_ptr_type, C));
     tl_setup_stats(ctx, &s, tl_csr_bytes(&(*C)->view));

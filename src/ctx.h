@@ -169,16 +169,7 @@ tulle_status tl_plan_run(tulle_plan *plan, const void *a_values, const void *b_v
 tulle_status tl_plan_multiply(tulle_plan *plan, const void *a_values, const void *b_values, tulle_matrix **C);
 /* trial.c */
 tulle_status tl_merge_trial(tulle_ctx *ctx, const tulle_merge_options *o, tulle_merge_result *result);
-/* repeats.c */
-tulle_status tl_repeats_find(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B,
-                             const tulle_options *options, tulle_repeats *repeats);
-
-/* auto_tune.c */
-tulle_status tl_auto_tune(tulle_ctx *ctx, tulle_tune_pair *pairs, int count, int runs, const char *path,
-                          tulle_tune_report *report);
-
-/* delta_trial.c; the median of so many numbers, which are sorted */
-double       tl_median(double *x, int count);
+/* delta_trial.c */
 tulle_status tl_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int runs,
                             tulle_delta_sample *sample);
 tulle_status tl_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, int count, const char *path,

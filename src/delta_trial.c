@@ -3,7 +3,6 @@
  * delta_trial.c - measurements for the decision tree of policy delta: one product with and without bins, step
  * by step, and the tree that comes of many. */
 #include "ctx.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +16,6 @@ static int by_value(const void *x, const void *y)
 {
     const double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
-}
-
-double tl_median(double *x, int count)
-{
-    qsort(x, (size_t)count, sizeof *x, by_value);
-    return count % 2 ? x[count / 2] : 0.5 * (x[count / 2] + x[count / 2 - 1]);
 }
 
 static double step_seconds(const tulle_stats *s, int step)
@@ -74,8 +67,11 @@ tulle_status tl_delta_trial(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr 
         TRY(tl_fail(b, TULLE_EINVAL, "the product has no entries, so there is nothing to time"));
     memcpy(sample->features, seen, sizeof seen);
     for (int step = 0; step < STEPS; step++)
-        for (int way = 0; way < WAYS; way++)
-            sample->seconds[step][way] = tl_median(seconds + (step * WAYS + way) * runs, runs);
+        for (int way = 0; way < WAYS; way++) {
+            double *s = seconds + (step * WAYS + way) * runs;
+            qsort(s, (size_t)runs, sizeof *s, by_value);
+            sample->seconds[step][way] = runs % 2 ? s[runs / 2] : 0.5 * (s[runs / 2] + s[runs / 2 - 1]);
+        }
 done:
     if (forced) ctx->engine->schedule(ctx, before, &was, seen);
     tl_free(b, seconds);
@@ -95,8 +91,10 @@ tulle_status tl_delta_train(tulle_ctx *ctx, const tulle_delta_sample *samples, i
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tl_sample *all = NULL;
-    tl_trees trees = {.device = ""};
-    snprintf(trees.device, sizeof trees.device, "%s", ctx->stats.isa ? ctx->stats.isa : "");
+    tl_trees trees = {.device = "unknown"};
+    const char *device = ctx->stats.isa ? ctx->stats.isa : "";
+    for (size_t i = 0; device[0] && i < sizeof trees.device - 1 && (i == 0 || device[i - 1]); i++)
+        trees.device[i] = device[i] && (device[i] < ' ' || device[i] > '~') ? ' ' : device[i];
     if (count < 0) count = 0;
     TRY(tl_alloc(b, &all, count, sizeof *all, "samples"));
     for (int step = 0; step < STEPS; step++) {

@@ -313,7 +313,7 @@ const tl_engine tl_engine_cpu = {
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = nothing, .warm = warm, .merge = tl_host_merge,
-    .schedule = tl_host_schedule, .thresholds = tl_host_thresholds,
+    .schedule = tl_host_schedule,
     .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
     .handles = tl_host_handles, .memory = tl_host_memory, .threads = here, .close = nothing,
 };

@@ -7,7 +7,6 @@
  * the limit of each run. */
 #include "ctx.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- a product */
@@ -32,7 +31,7 @@ static tl_gpu_request request_of(const tl_setup *s)
                             .memory_limit = o->memory_limit, .before = k ? k->bytes : 0,
                             .row_most = k ? k->row_most : 0, .values = s->values, .drop_zeros = o->drop_zeros,
                             .trusted = x->checked || o->trust_inputs, .stages = o->time_stages,
-                            .row0 = 0, .row1 = -1, .dest = s->request.dest};
+                            .row0 = 0, .row1 = -1};
 }
 
 static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
@@ -41,7 +40,6 @@ static tulle_status prepare(tulle_ctx *ctx, tl_setup *s, int want)
     if (want & TL_LOOK) TRY(tl_look_make(ctx, s, want & TL_VALUES));
     s->stats.isa = tl_gpu_caps(ctx->gpu)->arch;
     tl_trace(&ctx->base, "policy %s on %s, %s", s->recipe.policy->name, s->device, s->stats.isa);
-    TRY(tl_gpu_tuned(&ctx->base, ctx->gpu, &s->recipe));
     if (s->recipe.delta) TRY(tl_delta_ready(&ctx->base, ctx->gpu));
 done:
     return status;
@@ -77,12 +75,6 @@ static tulle_status run(tulle_ctx *ctx, tl_setup *s, int64_t row0, int64_t row1,
 done:
     tl_matrix_free(b, own);
     return status;
-}
-
-static tulle_status repeats(tulle_ctx *ctx, tl_setup *s, tulle_repeats *found)
-{
-    const tl_gpu_request r = request_of(s);
-    return tl_gpu_repeats(&ctx->base, ctx->gpu, &r, found);
 }
 
 static tulle_status part(tulle_ctx *ctx, tl_setup *s, const tulle_csr *A, const tulle_csr *B,
@@ -321,16 +313,6 @@ static tulle_status schedule(tulle_ctx *ctx, int force, int *was, double seen[2]
     return TULLE_OK;
 }
 
-static tulle_status thresholds(tulle_ctx *ctx, const tl_thresholds *use, tl_tuned_place *place)
-{
-    tl_gpu_thresholds(ctx->gpu, use);
-    if (!place) return TULLE_OK;
-    place->family = tl_gpu_family(ctx->gpu);
-    snprintf(place->device, sizeof place->device, "%s", tl_gpu_caps(ctx->gpu)->name);
-    place->there = tl_gpu_tuned_path(ctx->gpu, place->make, place->path, sizeof place->path);
-    return TULLE_OK;
-}
-
 static tulle_status move(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out)
 {
     return tl_gpu_move(&ctx->base, ctx->gpu, A, place, out);
@@ -389,14 +371,13 @@ static void close(tulle_ctx *ctx)
 const tl_engine tl_engine_gpu = {
     .where = TL_ON_GPU, .on_host = false,
     .prepare = prepare, .stay = stay, .run = run, .part = part, .done = done,
-    .repeats = repeats,
     .host_bytes = tl_cpu_host_bytes, .figures = figures,
     .room = room, .too_large = too_large, .refuse = refuse,
     .plan_make = plan_make, .plan_run = plan_run, .plan_free = plan_free,
     .spmm_make = spmm_make, .spmm_run = spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = spmm_values, .spmm_free = spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = merge,
-    .schedule = schedule, .thresholds = thresholds,
+    .schedule = schedule,
     .move = move, .dense_move = dense_move, .blank = blank, .handles = handles,
     .elsewhere = elsewhere, .memory = memory, .threads = threads, .close = close,
 };

@@ -74,11 +74,3 @@ tulle_status tl_host_schedule(tulle_ctx *ctx, int force, int *was, double seen[2
     return tl_fail(&ctx->base, TULLE_EDEVICE,
                    "trials of policy delta need a GPU, one alone, and this context has %s", ctx->device);
 }
-
-tulle_status tl_host_thresholds(tulle_ctx *ctx, const tl_thresholds *use, tl_tuned_place *place)
-{
-    (void)use;
-    (void)place;
-    return tl_fail(&ctx->base, TULLE_EDEVICE, "thresholds need a GPU, one alone, and this context has %s",
-                   ctx->device);
-}

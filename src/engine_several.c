@@ -75,7 +75,7 @@ const tl_engine tl_engine_several = {
     .spmm_make = tl_several_spmm_make, .spmm_run = tl_several_spmm_run, .spmm_scale = spmm_scale,
     .spmm_values = tl_several_spmm_values, .spmm_free = tl_several_spmm_free,
     .here = here, .compiling = compiling, .trim = trim, .warm = warm, .merge = tl_host_merge,
-    .schedule = tl_host_schedule, .thresholds = tl_host_thresholds,
+    .schedule = tl_host_schedule,
     .move = tl_host_move, .dense_move = tl_host_dense_move, .blank = tl_host_blank,
     .handles = tl_host_handles,
     .memory = tl_host_memory, .threads = tl_several_threads, .close = tl_several_close,

@@ -21,13 +21,6 @@
 
 typedef struct tl_setup tl_setup;       /* ctx.h */
 
-typedef struct tl_tuned_place {
-    bool      make;                     /* given: the folder is to be created, if necessary */
-    tl_family family;
-    char      device[128], path[1200];
-    bool      there;                    /* false: there is no such path, which has the reason instead */
-} tl_tuned_place;
-
 typedef struct tl_engine {
     int  where;                         /* TL_ON_CPU, TL_ON_GPU: selects its policies and accumulators */
     /* true: the engine reads only host arrays, so operands are prepared there, and the place TULLE_DEVICE
@@ -50,8 +43,6 @@ typedef struct tl_engine {
      * upper bound instead of an estimate. */
     uint64_t     (*host_bytes)(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
                                uint64_t base, int64_t nnz, bool exact);
-    /* (optional) Which rows of the product repeat each other. */
-    tulle_status (*repeats)(tulle_ctx *ctx, tl_setup *s, tulle_repeats *repeats);
     /* Adds to the stats what the runs did not set; c_bytes: the size of C. */
     void         (*figures)(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes);
     /* Blocks: room: bytes available for a block of C; then whether fewer rows may help after a run failed
@@ -84,9 +75,6 @@ typedef struct tl_engine {
     /* Rows sorted into bins or not from now on (1, 0; -1: as the policy says), what it was, and the features
      * of the last product of policy delta, of both steps. */
     tulle_status (*schedule)(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES]);
-    /* The thresholds of policy auto from now on (NULL: those of a file, or the defaults); place gets the
-     * device and where products look for its thresholds (NULL: is not asked for). */
-    tulle_status (*thresholds)(tulle_ctx *ctx, const tl_thresholds *use, tl_tuned_place *place);
     /* Copies between the host and the engine's memory; never within the host. */
     tulle_status (*move)(tulle_ctx *ctx, const tulle_csr *A, tulle_place place, tulle_matrix **out);
     tulle_status (*dense_move)(tulle_ctx *ctx, const tulle_dense *A, tulle_place place,
@@ -113,7 +101,6 @@ tulle_status tl_host_blank(tulle_ctx *ctx, const tulle_csr *pattern, size_t valu
 bool         tl_host_handles(const tulle_ctx *ctx);
 uint64_t     tl_host_memory(const tulle_ctx *ctx);
 tulle_status tl_host_merge(tulle_ctx *ctx, tl_merge_request *request, tulle_merge_result *result);
-tulle_status tl_host_thresholds(tulle_ctx *ctx, const tl_thresholds *use, tl_tuned_place *place);
 tulle_status tl_host_schedule(tulle_ctx *ctx, int force, int *was, double seen[2][TL_FEATURES]);
 
 /* engine_cpu.c: the memory of a product on the CPU, which estimates for a GPU report as well. */

@@ -171,8 +171,6 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
     cut c = {0};
     int64_t first = 0, width = first_width(s, row, room), products = s->profile.products[row];
     bool counted = false;               /* the row was counted in the shares */
-    const tl_dest *dest = s->request.dest;
-    s->request.dest = NULL;             /* a panel is only a part of the row */
     TRY(cut_rows(b, &s->operands.A, row, row + 1, true, &c));
     TRY(tl_join_begin(b, 1, B->cols, 0, products < B->cols ? products : B->cols,
                       o->c_idx_type ? (tulle_index)o->c_idx_type : B->idx_type, B->val_type, s->values, &j));
@@ -205,7 +203,6 @@ tulle_status tl_part_panels(tulle_ctx *ctx, tl_setup *s, int64_t row, uint64_t r
         s->stats.share[s->stats.shares++] = (tulle_share){tulle_accumulator_name(TL_DIRECT), 1, 0, {0}};
     TRY(tl_join_finish(b, &j, o->c_ptr_type, C));
 done:
-    s->request.dest = dest;
     tl_join_done(b, &j);
     cut_done(b, &c);
     return status;

@@ -5,23 +5,16 @@
  * Operands are prepared and profiled once, and all devices ("parts") share the result.  Rows are divided into
  * ranges by their products (plan/ranges.c), and each part takes the next range when it is done with the last,
  * so that devices of different speed finish together.  B is copied to a device once, before its first range;
- * the rows of A of each range are copied with it.  A product too small to be divided is computed by one part,
- * in the caller's thread.
- *
- * C exists once: address space is reserved for its upper bound, and a range is written where it belongs as
- * soon as the ranges before it have been counted, which a device does before it computes values.  If that
- * takes longer than copying the range would, or if those before it are counted only when they are done (by a
- * CPU part in one pass), the range gets memory of its own, and is copied when all are done
- * (matrix/join.c); so are all of them where address space cannot be reserved.  Row pointers are put together
- * at the end.
+ * the rows of A of each range are copied with it.  Results are joined on the host in the order of the rows
+ * (matrix/join.c).  A product too small to be divided is computed by one part, in the caller's thread.
  *
  * Memory: a limit is divided evenly among the parts, for everything that each holds: results on the host,
- * which include what it writes to C, workspace, and device memory.  If B does not fit on a device, the device
- * gets only the rows of B that a range needs; if a range does not fit, it is returned in halves, and a single
- * row is computed in panels of columns.  A device on which not even one column fits, and a CPU part whose
- * results have used up its share, leave the rest to the others.  If all have left, or if C exceeds the limit
- * while ranges are copied, one CPU part computes the whole product with the whole limit, as if it were alone;
- * so a limit that its error message calls sufficient is sufficient here, too. */
+ * workspace, and device memory.  If B does not fit on a device, the device gets only the rows of B that a
+ * range needs; if a range does not fit, it is returned in halves, and a single row is computed in panels of
+ * columns.  A device on which not even one column fits, and a CPU part whose results have used up its share,
+ * leave the rest to the others.  If all have left, or if C and the largest range together exceed the limit
+ * when joining, one CPU part computes the whole product with the whole limit, as if it were alone; so a limit
+ * that its error message calls sufficient is sufficient here, too. */
 #include "several.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +43,6 @@ typedef struct job {
     tl_setup   *s;
     works      *k;
     tl_ranges   ranges;
-    tl_join     whole;                  /* the arrays of C; whole.C NULL: each range has its own */
     uint64_t    before;                 /* bytes that the context held before       */
     uint64_t    limit, share;           /* total; of one part                       */
     int64_t     row0, row1;             /* if one part computes everything: its rows ... */
@@ -141,81 +133,6 @@ static void set_limit(const job *j, int i, bool alone)
     ps->options.memory_limit = device_limit(j, i, limit);
 }
 
-/* ---- the place of a range in C */
-
-/* What a part knows of its range while it computes. */
-typedef struct seat {
-    job      *j;
-    tl_range *range;
-    tl_base  *base;                     /* of the part                              */
-    bool      placed;
-    double    waited;                   /* seconds                                  */
-} seat;
-
-static uint64_t bytes_of(const seat *s, int64_t nnz)
-{
-    return tl_bytes_of((uint64_t)nnz, s->j->whole.index + s->j->whole.value);
-}
-
-static void count_placed(seat *s, int64_t nnz)
-{
-    s->range->placed = bytes_of(s, nnz);
-    tl_count_bytes(s->base, s->range->placed);
-}
-
-static void counted(void *arg, int64_t nnz)
-{
-    seat *s = arg;
-    if (s->placed && !s->range->placed) count_placed(s, nnz);
-    tl_ranges_counted(&s->j->ranges, s->range, nnz);
-}
-
-/* Waits for the place of a range at most as long as a copy of it takes, about. */
-static int64_t wait_for_place(seat *s, int64_t nnz)
-{
-    static const double rate = 1e10, least = 2e-3;      /* bytes per second, seconds */
-    const double start = tl_now(), copy = (double)bytes_of(s, nnz) / rate;
-    const double until = start + (copy > least ? copy : least);
-    bool wait;
-    int64_t at = tl_ranges_place(&s->j->ranges, s->range, &wait);
-    while (wait && tl_now() < until && !atomic_load(&s->j->v->stop)) {
-        tl_rest(20e-6);
-        at = tl_ranges_place(&s->j->ranges, s->range, &wait);
-    }
-    s->waited += tl_now() - start;
-    return at;
-}
-
-static bool place(void *arg, int64_t nnz, tl_spot *spot)
-{
-    seat *s = arg;
-    const tl_join *whole = &s->j->whole;
-    tulle_matrix *C = whole->C;
-    if (nnz >= 0) tl_ranges_counted(&s->j->ranges, s->range, nnz);
-    const int64_t at = nnz < 0 ? tl_ranges_open(&s->j->ranges, s->range) : wait_for_place(s, nnz);
-    if (at < 0) return false;
-    const uint64_t now = nnz < 0 ? 0 : (uint64_t)nnz, from = (uint64_t)at;
-    if (!tl_reserved_fits(s->base, C->col_idx, from * whole->index, now * whole->index)) return false;
-    if (C->values && !tl_reserved_fits(s->base, C->values, from * whole->value, now * whole->value))
-        return false;
-    *spot = (tl_spot){C->col_idx, C->values, at};
-    s->placed = true;
-    if (nnz >= 0) count_placed(s, nnz);
-    return true;
-}
-
-static void forget_placed(tl_base *b, tl_range *r)
-{
-    tl_uncount_bytes(b, r->placed);
-    r->placed = 0;
-}
-
-static void leave_place(seat *s)
-{
-    forget_placed(s->base, s->range);
-    s->placed = false;
-}
-
 /* ---- one part */
 
 static tulle_status make_ready(const job *j, tulle_ctx *part, int i, bool alone)
@@ -253,26 +170,20 @@ static tulle_status compute(tulle_ctx *part, part_work *w, int64_t row0, int64_t
     if (!w->in_parts) return e->run(part, &w->setup, row0, row1, C);
     tulle_status status = tl_part_rows(part, &w->setup, &w->setup.operands.B, row0, row1, C);
     if (!e->too_large(status) || row1 - row0 != 1) return status;
-    if (w->setup.request.dest) leave_place(w->setup.request.dest->arg);
     return tl_part_panels(part, &w->setup, row0, e->room(part, &w->setup), &w->panels, C);
 }
 
-/* mine: NULL if one part computes all rows. */
-static tulle_status run_rows(const job *j, tulle_ctx *part, int i, int64_t row0, int64_t row1, seat *mine,
+static tulle_status run_rows(const job *j, tulle_ctx *part, int i, int64_t row0, int64_t row1, bool alone,
                              tulle_matrix **C)
 {
     tulle_status status = TULLE_OK;
     part_work *w = &j->k->part[i];
     tulle_stats sum = w->setup.stats, *t = &w->setup.stats;
-    const tl_dest dest = {mine, counted, place};
     double start = tl_now() - tl_ctx_compiling(part);
     t->stages = t->waits = t->shares = 0;
-    set_limit(j, i, !mine);
-    w->setup.request.dest = mine && j->whole.C ? &dest : NULL;
-    status = compute(part, w, row0, row1, C);
-    w->setup.request.dest = NULL;
-    TRY(status);
-    w->busy += tl_now() - tl_ctx_compiling(part) - start - (mine ? mine->waited : 0);
+    set_limit(j, i, alone);
+    TRY(compute(part, w, row0, row1, C));
+    w->busy += tl_now() - tl_ctx_compiling(part) - start;
     for (int64_t r = row0; r < row1; r++) w->products += j->s->profile.products[r];
     uint64_t *bytes = &j->v->device_bytes[i];
     if (!part->engine->on_host && t->peak_bytes > *bytes) *bytes = t->peak_bytes;
@@ -294,16 +205,13 @@ static tulle_status take_ranges(void *arg, tulle_ctx *part, int i)
             tl_rest(50e-6);
             continue;
         }
-        seat s = {.j = j, .range = r, .base = &part->base};
         tulle_status status = make_ready(j, part, i, false);
         bool ready = status == TULLE_OK;
-        if (ready) status = run_rows(j, part, i, r->row0, r->row1, &s, &C);
+        if (ready) status = run_rows(j, part, i, r->row0, r->row1, false, &C);
         if (status == TULLE_OK) {
-            tl_ranges_counted(&j->ranges, r, C->view.nnz);
             tl_ranges_finish(&j->ranges, r, C);
             continue;
         }
-        forget_placed(&part->base, r);
         /* on a CPU results accumulate on the host, so half a range would only be refused a little later */
         bool host = part->engine->on_host, gone = host || !ready || r->row1 - r->row0 < 2;
         bool little = host ? status == TULLE_ELIMIT : tl_several_short(status);
@@ -318,7 +226,7 @@ static tulle_status take_all(void *arg, tulle_ctx *part, int i)
     tulle_status status = TULLE_OK;
     job *j = arg;
     TRY(make_ready(j, part, i, true));
-    TRY(run_rows(j, part, i, j->row0, j->row1, NULL, &j->C));
+    TRY(run_rows(j, part, i, j->row0, j->row1, true, &j->C));
 done:
     return status;
 }
@@ -343,9 +251,7 @@ done:
 static void drop_results(job *j)
 {
     for (tl_range *r = j->ranges.first; r; r = r->next) {
-        if (!r->C) continue;
-        forget_placed(&j->v->part[r->taker]->base, r);
-        tl_matrix_free(&j->v->part[r->taker]->base, r->C);
+        if (r->C) tl_matrix_free(&j->v->part[r->taker]->base, r->C);
         r->C = NULL;
     }
 }
@@ -372,40 +278,37 @@ static void tell(tulle_ctx *ctx, const job *j, double seconds)
 }
 
 /* Whether the join stays within the limit; adds its peak memory to the count. */
-static bool join_fits(tulle_ctx *ctx, const job *j, tulle_matrix *const *part, int64_t n)
+static bool join_fits(tulle_ctx *ctx, const job *j)
 {
-    uint64_t bytes = tl_rows_join_bytes(&ctx->base, part, n, j->s->options.c_ptr_type, &j->whole);
-    uint64_t now = tl_bytes_sum(atomic_load(&ctx->base.held) - j->s->held, j->s->request.later);
-    uint64_t most = tl_bytes_sum(tl_bytes_max(j->before, now), bytes);
+    uint64_t all = 0, largest = 0;
+    for (const tl_range *r = j->ranges.first; r; r = r->next) {
+        uint64_t bytes = tl_csr_bytes(&r->C->view);
+        all = tl_bytes_sum(all, bytes);
+        if (bytes > largest) largest = bytes;
+    }
+    if (ctx->base.mem.alloc) largest = all;     /* hooks cannot reserve address space: join.c */
+    uint64_t most = tl_bytes_sum(j->before, tl_bytes_sum(all, largest));
     if (most > j->limit) return false;
     tl_peak_raise(&ctx->base, j->s->held + most);
     return true;
 }
 
-/* The bytes of ranges that are in place pass from the parts to the context. */
 static tulle_status join(tulle_ctx *ctx, job *j, tulle_matrix **C)
 {
     tulle_status status = TULLE_OK;
     tl_base *b = &ctx->base;
     tulle_matrix **part = NULL;
     tl_base **owner = NULL;
-    int64_t n = 0, placed = 0;
+    int64_t n = 0;
     double start = tl_now();
     TRY(tl_alloc(b, &part, j->ranges.count, sizeof *part, "results to join"));
     TRY(tl_alloc(b, &owner, j->ranges.count, sizeof *owner, "results to join"));
     for (tl_range *r = j->ranges.first; r; r = r->next) {
         part[n] = r->C;
         owner[n++] = &j->v->part[r->taker]->base;
-        placed += r->placed > 0 || r->C->view.nnz == 0;
-    }
-    if (!join_fits(ctx, j, part, n)) status = TULLE_ELIMIT;
-    TRY(status);
-    for (tl_range *r = j->ranges.first; r; r = r->next) {
-        forget_placed(&j->v->part[r->taker]->base, r);
         r->C = NULL;
     }
-    tl_trace(b, "written directly to their places in C: %" PRId64 " of %" PRId64, placed, n);
-    status = tl_rows_join(b, part, owner, n, j->s->options.c_ptr_type, &j->whole, C);
+    status = tl_rows_join(b, part, owner, n, j->s->options.c_ptr_type, C);
     for (int64_t i = 0; i < n; i++) tl_matrix_free(owner[i], part[i]);
     j->k->join += tl_now() - start;
 done:
@@ -435,27 +338,13 @@ static void gather_stats(job *j, const tulle_matrix *C)
     t->stages = 0;
 }
 
-/* Without it (memory hooks) each range has arrays of its own. */
-static void reserve(tulle_ctx *ctx, job *j)
-{
-    const tl_setup *s = j->s;
-    const tulle_csr *B = &s->operands.B;
-    const int idx_type = s->options.c_idx_type;
-    tl_request rows = s->request;
-    rows.row0 = j->row0;
-    rows.row1 = j->row1;
-    if (ctx->base.mem.alloc) return;
-    tl_join_reserve(&ctx->base, tl_cpu_upper(&rows) + TL_SLACK,
-                    idx_type ? (tulle_index)idx_type : B->idx_type, B->val_type, s->values, &j->whole);
-}
-
 static tulle_status run_shared(tulle_ctx *ctx, job *j, tulle_matrix **C)
 {
     tulle_status status = TULLE_OK;
     double start = tl_now();
-    reserve(ctx, j);
-    find_limits(ctx, j);
-    TRY(tl_several_run(ctx, take_ranges, j, "numeric", how_far));
+    status = tl_several_run(ctx, take_ranges, j, "numeric", how_far);
+    if (status == TULLE_OK && !join_fits(ctx, j)) status = TULLE_ELIMIT;
+    if (status != TULLE_OK) goto done;
     tell(ctx, j, tl_now() - start);
     j->k->threads = 0;
     for (int i = 0; i < j->k->count; i++)
@@ -466,8 +355,6 @@ static tulle_status run_shared(tulle_ctx *ctx, job *j, tulle_matrix **C)
     j->s->stats.sec_finish += tl_now() - start;
 done:
     drop_results(j);
-    tl_join_done(&ctx->base, &j->whole);
-    find_limits(ctx, j);
     return status;
 }
 
@@ -526,19 +413,16 @@ void tl_several_figures(tulle_ctx *ctx, tl_setup *s, uint64_t c_bytes)
     t->stage[t->stages++] = (tulle_stage){.name = "join", .seconds = k->join};
 }
 
-/* Each CPU part has its workspace.  C exists once, and besides its own row pointers those of the ranges.
- * Ranges of CPU parts may be copied: then the largest of them exists twice, in most products a quarter of C.
- * The upper bound is that for any part, and for one range with all entries. */
+/* Each CPU part has its workspace.  C exists as ranges, and while these are joined at most the largest one
+ * exists twice: in most products a quarter of C. */
 uint64_t tl_several_host_bytes(const tulle_ctx *ctx, const tl_setup *s, const tl_pieces *pieces,
                                uint64_t base, int64_t nnz, bool exact)
 {
     const tl_several *v = ctx->several;
     tl_request r = s->request;
     r.values = true;
-    const uint64_t c = tl_cpu_c_bytes(&r, nnz, TULLE_I64), pointers = tl_cpu_c_bytes(&r, 0, TULLE_I64);
-    const bool host = v->part[tl_several_main(v)]->engine->on_host;
-    uint64_t more = exact || ctx->base.mem.alloc ? c : host ? c / 4 : 0;
-    uint64_t bytes = tl_bytes_sum(tl_bytes_sum(base, c), tl_bytes_max(more, pointers));
+    uint64_t c = tl_cpu_c_bytes(&r, nnz, TULLE_I64);
+    uint64_t bytes = tl_bytes_sum(base, tl_bytes_sum(c, exact ? c : c / 4));
     for (int i = 0; i < v->count; i++) {
         if (!v->part[i]->engine->on_host) continue;
         const int threads = tl_several_share(v, i, s->options.threads);

@@ -182,10 +182,6 @@ static void options_with_words_that_are_not_known(void)
     tulle_delta_sample sample = {.seconds = {{1, 1}, {1, 1}}};
     tulle_delta_report report;
     EACH(sample, "a sample", tulle_delta_train(ctx, &sample, 1, "never written", &report), tulle_ctx_error(ctx));
-    tulle_tune_pair product = {.A = A.view, .B = A.view};
-    static tulle_tune_report tuned;
-    EACH(product, "a product to tune for", tulle_auto_tune(ctx, &product, 1, 1, "never written", &tuned),
-         tulle_ctx_error(ctx));
     EACH(mem, "mem", tulle_ctx_create_why("cpu", &mem, &other, why, sizeof why), why);
 #undef EACH
     CHECK(!C && !plan && !other, "a result and an error");
@@ -251,10 +247,6 @@ static void what_comes_back_has_zeros(void)
     COMES(tulle_merge_result, merged, tulle_merge_trial(ctx, &merge, &merged));
     COMES(tulle_delta_sample, sample, tulle_delta_trial(ctx, &A.view, &A.view, 1, &sample));
     COMES(tulle_delta_report, report, tulle_delta_train(ctx, &sample, 1, "never written", &report));
-    COMES(tulle_repeats, repeats, tulle_repeats_find(ctx, &A.view, &A.view, NULL, &repeats));
-    CHECK(strcmp(repeats.chosen, "none") == 0 && repeats.rows == ENTRY_ROWS, "%s", repeats.chosen);
-    tulle_tune_pair product = {.A = A.view, .B = A.view};
-    COMES(tulle_tune_report, tuned, tulle_auto_tune(ctx, &product, 1, 1, "never written", &tuned));
     COMES(tulle_csr, arrays, tulle_matrix_release(C, &arrays));
 #undef COMES
 #undef ZEROS

@@ -6,9 +6,47 @@
  * for bit; so are reals if products are sorted in registers, since every sum is then computed in the order
  * of A. */
 #define _POSIX_C_SOURCE 200809L
-#include "shapes.h"
+#include "gpu.h"
 
 static const char *const names[] = {"regsort", "regmerge", "reghash"};
+
+typedef struct shape { int products, entries, equal, empty; } shape;
+
+enum { APART, MIXED, EQUAL, KINDS };
+
+/* A row of A for each shape, with its own rows of B: the products are distributed over `entries` rows, with
+ * `empty` ones between them.  Columns have distance `step`. */
+static pair rows_of_shapes(const shape *shapes, int count, int64_t step, int64_t cols, ref_types t)
+{
+    int64_t a_nnz = 0, b_nnz = 0, a = 0, b = 0;
+    for (int i = 0; i < count; i++) {
+        a_nnz += shapes[i].entries + shapes[i].empty;
+        b_nnz += shapes[i].products;
+    }
+    pair p = {ref_new(count, a_nnz, a_nnz, t), ref_new(a_nnz, cols, b_nnz, t), "shapes"};
+    for (int i = 0; i < count; i++) {
+        shape s = shapes[i];
+        int rows = s.entries + s.empty, given = 0, empties = 0;
+        for (int k = 0; k < rows; k++, a++) {
+            /* the empty ones are at the beginning, at the end, and between */
+            bool empty = k - empties >= s.entries || (empties < s.empty && k % 3 == 0);
+            int e = k - empties, length = empty ? 0 : s.products / s.entries + (e < s.products % s.entries);
+            empties += empty;
+            for (int j = 0; j < length; j++, b++) {
+                int64_t apart = (int64_t)j * s.entries + (given + j) % s.entries;
+                int64_t column = s.equal == EQUAL ? j : s.equal == APART ? apart : j + (e * 7) % 5 + (e % 2 ? j : 0);
+                ref_set_col(&p.B, b, (i % 7 + column) * step);
+            }
+            given += length;
+            ref_set_col(&p.A, a, a);
+            ref_set_ptr(&p.B, a + 1, b);
+        }
+        ref_set_ptr(&p.A, i + 1, a);
+    }
+    ref_fill(&p.A, REF_INTEGERS, 5);
+    ref_fill(&p.B, REF_INTEGERS, 6);
+    return p;
+}
 
 static const int ends[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257, 511, 512, 513};
 enum { ENDS = sizeof ends / sizeof *ends, SHAPES_MAX = ENDS * 7 * KINDS };

@@ -196,37 +196,6 @@ static void beside_every_other_class(void)
     tulle_ctx_free(ctx);
 }
 
-/* tulle_repeats_find() counts groups as a product takes them, by length, and computes nothing. */
-static void groups_are_counted_by_length(void)
-{
-    tulle_ctx *ctx = gpu_ctx_env("TULLE_GPU_TWINS", "on"), *off = gpu_ctx_env("TULLE_GPU_TWINS", "off");
-    for (int64_t high = 1; high <= 7; high++) {
-        ref A = make((shape){420, 420, high, high, 5, 0}, f64);
-        tulle_repeats r;
-        const uint64_t held = tl_dmem_held(ctx->gpu);
-        REQUIRE(tulle_repeats_find(ctx, &A.view, &A.view, NULL, &r) == TULLE_OK, "%s", tulle_ctx_error(ctx));
-        int64_t want[4] = {0};
-        for (int64_t at = 0; at < 420;) {       /* runs end at each 96th row, too: kernels/twins.cl */
-            int64_t end = (at / high + 1) * high, cut = (at / 96 + 1) * 96;
-            if (end > cut) end = cut;
-            if (end > 420) end = 420;
-            const int64_t n = end - at < 3 ? end - at : 3;
-            want[n]++;
-            at += n;
-        }
-        CHECK(strcmp(r.chosen, "twins") == 0 && r.rows == 420 && r.twin_rows == 420 && r.twin_products == r.products
-                  && r.products == ref_count_products(&A.view, &A.view), "%s, %" PRId64 " rows", r.chosen, r.twin_rows);
-        CHECK(memcmp(r.twin_groups, want, sizeof want) == 0, "%d alike: %" PRId64 ", %" PRId64 ", %" PRId64, (int)high,
-              r.twin_groups[1], r.twin_groups[2], r.twin_groups[3]);
-        CHECK(tl_dmem_held(ctx->gpu) == held, "memory is left");
-        CHECK(tulle_repeats_find(off, &A.view, &A.view, NULL, &r) == TULLE_OK && strcmp(r.chosen, "none") == 0
-                  && r.twin_rows == 0 && r.sampled_a == 0, "off: %s", r.chosen);
-        ref_free(&A);
-    }
-    tulle_ctx_free(ctx);
-    tulle_ctx_free(off);
-}
-
-TEST_MAIN(TEST(bundles_of_every_height), TEST(groups_are_counted_by_length), TEST(bundles_that_differ), TEST(every_type),
+TEST_MAIN(TEST(bundles_of_every_height), TEST(bundles_that_differ), TEST(every_type),
           TEST(long_rows_go_the_ordinary_way), TEST(plans_run_with_new_values), TEST(every_allocation_fails_once),
           TEST(they_are_taken_where_they_are), TEST(beside_every_other_class))

@@ -4,7 +4,6 @@
  * vector; compared with reference.c, for every type, thread count and hostile shape. */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "matrix/parts.h"
@@ -667,112 +666,7 @@ static void while_huge_pages_are_slow_new_blocks_have_small_ones(void)
     tl_base_free(b);
 }
 
-/* ---- reserved memory that several threads fill, in parts or with the help of a device */
-
-static struct { char *p; uint64_t bytes; int locks, unlocks; } locked;
-
-static bool lock(void *device, void *p, uint64_t bytes)
-{
-    (void)device;
-    CHECK(!locked.p, "a second block");
-    locked.p = p;
-    locked.bytes = bytes;
-    locked.locks++;
-    return true;
-}
-
-static void unlock(void *device, void *p)
-{
-    (void)device;
-    CHECK(locked.p == p, "it was not locked");
-    locked.p = NULL;
-    locked.unlocks++;
-}
-
-typedef struct filling { tl_base *b; tl_pins *pins; char *p; } filling;
-
-static void *fill_half(void *arg)
-{
-    const filling *f = arg;
-    tl_pin(f->pins, f->p);
-    return tl_locked(f->p) ? f->p : NULL;
-}
-
-static void pin_twice(filling *f)
-{
-    pthread_t other;
-    void *seen = NULL;
-    REQUIRE(pthread_create(&other, NULL, fill_half, f) == 0, "no thread");
-    void *mine = fill_half(f);
-    REQUIRE(pthread_join(other, &seen) == 0 && (seen != NULL) == (mine != NULL), "threads differ");
-}
-
-/* What a block had before is locked for the next one, and unlocked again if that becomes larger. */
-static void the_pages_of_a_reserved_block_are_locked(void)
-{
-    enum { MIB = 1 << 20 };
-    static const struct { int used, locked, after; } turns[] = {     /* MiB: written; locked meanwhile, afterwards */
-        {10, 0, 0}, {10, 10, 10}, {10, 10, 10}, {6, 10, 10}, {18, 10, 0}, {18, 18, 18}, {4, 18, 18}};
-    filling f = {0};
-    locked.p = NULL;
-    REQUIRE(tl_base_create(NULL, 2, sizeof *f.b, &f.b) == TULLE_OK, "no base");
-    REQUIRE(tl_pins_create(f.b, (tl_pins_driver){NULL, lock, unlock}, &f.pins) == TULLE_OK, "no list");
-    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
-        REQUIRE(tl_reserve(f.b, &f.p, 20 * MIB, 1) == TULLE_OK, "no address space");
-        pin_twice(&f);
-        const uint64_t now = tl_locked(f.p), used = (uint64_t)turns[i].used * MIB;
-        CHECK(now / MIB == (uint64_t)turns[i].locked || now / MIB == (uint64_t)turns[i].locked + 1,
-              "turn %d: %" PRIu64 " bytes are locked", (int)i, now);
-        memset(f.p, 1, used);
-        tl_commit(f.b, f.p, used);
-        const uint64_t then = tl_locked(f.p);
-        CHECK(then == 0 || then >= used, "turn %d: %" PRIu64 " bytes are locked in the end", (int)i, then);
-        CHECK((then > 0) == (turns[i].after > 0), "turn %d: %" PRIu64 " bytes are locked in the end", (int)i, then);
-        tl_free(f.b, f.p);
-    }
-    CHECK(locked.locks == 2 && locked.unlocks == 1, "%d locks", locked.locks);
-    /* an ordinary block that takes more of it than is locked, and one that is not committed */
-    REQUIRE(tl_alloc(f.b, &f.p, 20 * MIB - 4096, 1, "a block") == TULLE_OK, "%s", f.b->error);
-    CHECK(tl_locked(f.p) == 0, "partly locked");
-    tl_free(f.b, f.p);
-    REQUIRE(tl_reserve(f.b, &f.p, 20 * MIB, 1) == TULLE_OK, "no address space");
-    tl_pin(f.pins, f.p);
-    CHECK(tl_locked(f.p) > 19 * MIB, "%" PRIu64 " bytes", tl_locked(f.p));
-    tl_free(f.b, f.p);
-    tl_pool_trim(f.b->pool);
-    CHECK(locked.locks == locked.unlocks && !locked.p, "%d and %d", locked.locks, locked.unlocks);
-    tl_pins_close(f.pins);
-    tl_base_free(f.b);
-}
-
-/* Only bytes within the part are written. */
-static void a_part_of_a_block_gets_its_pages(void)
-{
-    enum { MIB = 1 << 20 };
-    tl_base *b = NULL;
-    unsigned char *p = NULL;
-    int wrong = 0;
-    REQUIRE(tl_base_create(NULL, 3, sizeof *b, &b) == TULLE_OK, "no base");
-    REQUIRE(tl_reserve(b, &p, 40 * MIB, 1) == TULLE_OK, "no address space");
-    memset(p, 1, 7 * MIB + 100);
-    memset(p + 21 * MIB + 33, 2, 5 * MIB);
-    tl_touch(b, p, 7 * MIB + 100, 14 * MIB + 33 - 100);
-    for (int i = 0; i < 7 * MIB + 100; i++) wrong += p[i] != 1;
-    for (int i = 7 * MIB + 100; i < 21 * MIB + 33; i++) wrong += p[i] != 0;
-    for (int i = 21 * MIB + 33; i < 26 * MIB + 33; i++) wrong += p[i] != 2;
-    CHECK(wrong == 0, "%d bytes", wrong);
-    const uint64_t held = atomic_load(&b->held);
-    tl_count_bytes(b, 100000);
-    tl_uncount_bytes(b, 100000);
-    CHECK(atomic_load(&b->held) == held && atomic_load(&b->peak) == held + 100000, "%" PRIu64 " bytes", held);
-    CHECK(tl_reserved_fits(b, p, 0, 40 * MIB) && !tl_reserved_fits(b, p, 0, (uint64_t)1 << 60), "what fits");
-    tl_commit(b, p, 26 * MIB);
-    tl_free(b, p);
-    tl_base_free(b);
-}
-
-TEST_MAIN(TEST(the_pages_of_a_reserved_block_are_locked), TEST(a_part_of_a_block_gets_its_pages),
-          TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(the_lowest_bad_row_is_named),
+TEST_MAIN(TEST(good_matrices_pass_the_check), TEST(a_bad_column_is_named), TEST(the_lowest_bad_row_is_named),
           TEST(rows_are_told_apart), TEST(all_small_matrices_are_judged_rightly),
           TEST(every_changed_column_is_judged_rightly),
           TEST(bad_row_pointers_are_named), TEST(bad_fields_are_named), TEST(transpose_is_the_transpose),

@@ -309,7 +309,7 @@ static void hostile_texts_are_refused(void)
     memset(huge, 'a', 1 << 20);
     spill(huge, 1 << 20);
     tl_trees t;
-    CHECK(tl_trees_read(b, path_of(), &t) == TULLE_EFORMAT && strstr(b->error, "longer than any decision tree"), "%s",
+    CHECK(tl_trees_read(b, path_of(), &t) == TULLE_EFORMAT && strstr(b->error, "longer than any tree"), "%s",
           b->error);
     free(huge);
     unlink(path_of());

@@ -71,9 +71,8 @@ tulle_status tl_calloc(tl_base *b, void *p, int64_t count, size_t size, const ch
 /* Whether a new block comes directly from the system and so is zero already: clearing it would only cause
  * page faults. */
 bool         tl_is_zero(void *p);
-/* These bytes of a block get their pages now, by all threads at once, if it has none yet.  Nothing may have
- * been written there. */
-void         tl_touch(tl_base *b, void *p, uint64_t from, uint64_t bytes);
+/* The first `bytes` of a block get their pages now, by all threads at once, if it has none yet. */
+void         tl_touch(tl_base *b, void *p, uint64_t bytes);
 /* b may be NULL where the base no longer exists; otherwise its count of bytes goes down.  p may be NULL. */
 void         tl_free(tl_base *b, void *p);
 /* Moves the accounting of a block from one base to another.  p may be NULL. */
@@ -87,22 +86,13 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size);
  * huge ones, until it is committed, and so do new blocks of its pool for a second.  Not if it took the place
  * of a block with small pages that was used often: then its pages stay huge. */
 void         tl_small_pages(void *p, uint64_t from);
-/* Whether the machine has memory for these bytes of a reserved block, as far as they have no pages yet. */
-bool         tl_reserved_fits(tl_base *b, void *p, uint64_t from, uint64_t bytes);
-/* Bytes of a block of another base that b fills, before that base commits it; and no longer. */
-void         tl_count_bytes(tl_base *b, uint64_t bytes);
-void         tl_uncount_bytes(tl_base *b, uint64_t bytes);
 /* Ends the filling of a reserved block: the first `used` bytes are kept and counted, the rest is released. */
 void         tl_commit(tl_base *b, void *p, uint64_t used);
 /* Only the first `used` bytes are still needed: returns the rest to the system where that is possible. */
 void         tl_shrink(tl_base *b, void *p, uint64_t used);
 /* Locks the pages of a large block that was in the pool before: a repeated product gets it again.  Copies
- * between it and a device then need no detour.  Does nothing where that is not possible.  Of a reserved block
- * those pages are locked that it has already; tl_commit() unlocks them if they turn out not to be all of
- * it, because drivers refuse to copy arrays of which only a part is locked.  Threads that fill the same block
- * may call it at the same time: it acts once. */
+ * between it and a device then need no detour.  Does nothing where that is not possible. */
 void         tl_pin(tl_pins *pins, void *p);
-uint64_t     tl_locked(void *p);        /* how many bytes from its beginning are locked */
 void         tl_pool_trim(tl_pool *pool);
 /* From now on b uses the pool of `from`; b must be freed before it. */
 void         tl_pool_share(tl_base *b, tl_base *from);
@@ -153,9 +143,9 @@ typedef struct tl_pins_driver {
 tulle_status tl_pins_create(tl_base *b, tl_pins_driver driver, tl_pins **pins);
 void         tl_pins_close(tl_pins *pins);      /* before the device goes; blocks may live longer; NULL is
                                                  * fine */
-/* For mem.c: memory is locked; how many bytes of it are locked now; it goes. */
+/* For mem.c: memory is locked; is locked now; goes. */
 bool         tl_pins_add(tl_pins *pins, void *p, uint64_t bytes);
-uint64_t     tl_pins_has(tl_pins *pins, const void *p);
+bool         tl_pins_has(tl_pins *pins, const void *p);
 void         tl_pins_drop(tl_pins *pins, void *p);
 
 /* ---- threads.c: a thread pool */

@@ -30,7 +30,6 @@ static const variable table[] = {
     {"TULLE_LIBNVRTC", NULL, 0, 0, FOR_USERS, "the library of NVIDIA's compiler"},
     {"TULLE_SPMM_OVERLAP", "on off", 1, 3, FOR_USERS, "dense matrices from the host, on so many lanes"},
     {"TULLE_SPMM_TF32", "on off", 0, 0, FOR_USERS, "TF32, where the caller allows it"},
-    {"TULLE_GPU_TUNE", NULL, 0, 0, FOR_USERS, "thresholds of policy auto: a file, or off"},
     {"TULLE_DELTA_TREE", NULL, 0, 0, FOR_USERS, "the decision tree of policy delta"},
     {"TULLE_DELTA_SORT", NULL, 0, 4096, FOR_TESTS, "entries that policy delta sorts by counting, at most"},
     {"TULLE_SPMM_TF32_WARPS", NULL, 1, 8, FOR_TESTS, "that share 8 rows"},

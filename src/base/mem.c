@@ -45,11 +45,10 @@ typedef enum { WORK, RESERVED, LASTING } block_use;     /* LASTING: huge pages, 
 typedef struct block {
     block_kind  kind;
     bool        zero;                   /* MAP: not written to yet             */
-    bool        lasting;                /* MAP: all its pages are huge, whatever that takes */
+    atomic_bool small;                  /* MAP: from some place on its pages are not huge */
+    bool        lasting;                /* MAP: they all are, whatever that takes */
     void       *raw;                    /* HOOK, HEAP: what to free            */
     int         uses;                   /* MAP: from the pool, with small pages */
-    atomic_bool small;                  /* MAP: from some place on its pages are not huge */
-    bool        asked;                  /* MAP: tl_pin() saw it since it was allocated; by the pool's lock */
     uint64_t    counted;                /* bytes counted in base->held         */
     uint64_t    mapped;                 /* MAP: bytes of address space         */
     uint64_t    touched;                /* MAP: bytes that may have pages      */
@@ -89,20 +88,10 @@ void tl_peak_raise(tl_base *b, uint64_t bytes)
     while (bytes > peak && !atomic_compare_exchange_weak(&b->peak, &peak, bytes)) {}
 }
 
-void tl_count_bytes(tl_base *b, uint64_t bytes)
-{
-    tl_peak_raise(b, atomic_fetch_add(&b->held, bytes) + bytes);
-}
-
-void tl_uncount_bytes(tl_base *b, uint64_t bytes)
-{
-    atomic_fetch_sub(&b->held, bytes);
-}
-
 static void count_in(tl_base *b, block *h, uint64_t bytes)
 {
     h->counted = bytes;
-    tl_count_bytes(b, bytes);
+    tl_peak_raise(b, atomic_fetch_add(&b->held, bytes) + bytes);
 }
 
 /* ---- mappings and the pool */
@@ -139,14 +128,6 @@ static void map_delete(block *h)
     munmap(h->raw, h->mapped);
 }
 
-/* Locked pages are those of all these bytes, or there are none. */
-static void map_unlock(block *h, uint64_t bytes)
-{
-    if (!h->pins || tl_pins_has(h->pins, h->raw) >= bytes) return;
-    tl_pins_drop(h->pins, h->raw);
-    h->pins = NULL;
-}
-
 /* Unmaps what lies beyond the first `keep` bytes, but no part of a huge page: the system would split it, and
  * the next user of the block would have a page fault for each of its small pages.  Locked pages stay: the
  * device would go on writing to those that were unmapped. */
@@ -170,7 +151,6 @@ static void map_advise(const block *h, uint64_t from, bool small)
 static uint64_t map_size(uint64_t bytes) { return bytes; }
 static block *map_new(uint64_t mapped, bool small) { (void)mapped; (void)small; return NULL; }
 static void   map_delete(block *h) { (void)h; }
-static void   map_unlock(block *h, uint64_t bytes) { (void)h; (void)bytes; }
 static void   map_cut(block *h, uint64_t keep) { (void)h; (void)keep; }
 static void   map_advise(const block *h, uint64_t from, bool small) { (void)h; (void)from; (void)small; }
 #endif
@@ -362,11 +342,7 @@ static tulle_status alloc(tl_base *b, void *p, int64_t count, size_t size, const
     }
     if (!h)
         return tl_fail(b, TULLE_ENOMEM, "%s: %" PRIu64 " bytes could not be had", what, bytes);
-    if (h->kind == MAP) {
-        map_unlock(h, total);
-        h->touched = h->mapped;
-        h->asked = false;
-    }
+    if (h->kind == MAP) h->touched = h->mapped;
     count_in(b, h, bytes);
     *out = (char *)h + HEADER;
     return TULLE_OK;
@@ -400,50 +376,28 @@ typedef struct touch { char *p; uint64_t bytes; } touch;
 static void touch_work(void *arg, int thread, int threads)
 {
     const touch *t = arg;
-    const uintptr_t begin = (uintptr_t)t->p, end = begin + t->bytes, first = begin & ~(uintptr_t)(huge - 1);
-    const int64_t pages = (int64_t)((end - first + huge - 1) / huge);
-    uintptr_t from = first + (uintptr_t)tl_part(pages, thread, threads) * huge,
-              to = first + (uintptr_t)tl_part(pages, thread + 1, threads) * huge;
-    if (from < begin) from = begin;
-    if (to > end) to = end;
-    for (; from < to; from = (from + page) & ~(uintptr_t)(page - 1)) *(volatile char *)from = 0;
+    const int64_t pages = (int64_t)((t->bytes + huge - 1) / huge);
+    uint64_t from = (uint64_t)tl_part(pages, thread, threads) * huge,
+             to = (uint64_t)tl_part(pages, thread + 1, threads) * huge;
+    if (to > t->bytes) to = t->bytes;
+    for (; from < to; from += page) ((volatile char *)t->p)[from] = 0;
 }
 
-void tl_touch(tl_base *b, void *p, uint64_t from, uint64_t bytes)
+void tl_touch(tl_base *b, void *p, uint64_t bytes)
 {
     if (bytes < 2 * huge || !tl_is_zero(p)) return;
-    touch t = {(char *)p + from, bytes};
+    touch t = {p, bytes};
     tl_team_run(b->team, (int)(bytes / huge < INT32_MAX ? bytes / huge : INT32_MAX), touch_work, &t);
-}
-
-/* Called with the pool's lock held. */
-static void map_lock(block *h, tl_pins *pins)
-{
-    const uint64_t need = h->counted ? h->counted + HEADER : h->touched;
-    if (h->counted && h->mapped > 2 * h->counted + huge) return;        /* mostly reserved address space */
-    if (h->pins && tl_pins_has(h->pins, h->raw) >= need) return;
-    if (h->pins) tl_pins_drop(h->pins, h->raw);         /* of a device that is closed, or not enough */
-    h->pins = tl_pins_add(pins, h->raw, h->counted ? h->mapped : need) ? pins : NULL;
 }
 
 void tl_pin(tl_pins *pins, void *p)
 {
     block *h = header_of(p);
     if (h->kind != MAP || h->zero || h->mapped < pin_from) return;
-    pthread_mutex_lock(&h->pool->lock);
-    if (!h->asked && (h->counted || h->touched >= pin_from)) map_lock(h, pins);
-    h->asked = true;
-    pthread_mutex_unlock(&h->pool->lock);
-}
-
-uint64_t tl_locked(void *p)
-{
-    block *h = header_of(p);
-    if (h->kind != MAP) return 0;
-    pthread_mutex_lock(&h->pool->lock);
-    const uint64_t bytes = h->pins ? tl_pins_has(h->pins, h->raw) : 0;
-    pthread_mutex_unlock(&h->pool->lock);
-    return bytes > HEADER ? bytes - HEADER : 0;
+    if (h->mapped > 2 * h->counted + huge) return;      /* mostly reserved address space */
+    if (h->pins && tl_pins_has(h->pins, h->raw)) return;
+    if (h->pins) tl_pins_drop(h->pins, h->raw);         /* of a device that is closed */
+    h->pins = tl_pins_add(pins, h->raw, h->mapped) ? pins : NULL;
 }
 
 tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
@@ -457,17 +411,8 @@ tulle_status tl_reserve(tl_base *b, void *p, int64_t count, size_t size)
     block *h = bytes < map_from ? heap_new(bytes + HEADER) : map_take(b, bytes + HEADER, RESERVED);
     if (!h) return TULLE_ENOMEM;
     h->counted = 0;
-    h->asked = false;
     *out = (char *)h + HEADER;
     return TULLE_OK;
-}
-
-bool tl_reserved_fits(tl_base *b, void *p, uint64_t from, uint64_t bytes)
-{
-    const block *h = header_of(p);
-    uint64_t have, paged = h->kind == MAP ? h->touched : 0, upto = from + HEADER + bytes;
-    if (paged < upto && upto - paged < bytes) bytes = upto - paged;
-    return paged >= upto || there_is_room(b, bytes, &have);
 }
 
 void tl_small_pages(void *p, uint64_t from)
@@ -481,7 +426,6 @@ void tl_commit(tl_base *b, void *p, uint64_t used)
     block *h = header_of(p);
     if (h->kind == HOOK || h->counted) return;          /* not reserved: counted when it was made */
     if (h->kind == MAP) {
-        map_unlock(h, used + HEADER);
         if (h->touched < used + HEADER) h->touched = map_size(used + HEADER);
         map_cut(h, used + HEADER);
         if (atomic_load(&h->small)) map_advise(h, 0, false);   /* the system may merge them now */
@@ -503,10 +447,7 @@ void tl_free(tl_base *b, void *p)
     if (!p) return;
     block *h = header_of(p);
     if (b) atomic_fetch_sub(&b->held, h->counted);
-    if (h->kind == MAP && h->counted == 0) {            /* reserved, never committed */
-        map_unlock(h, h->mapped);
-        h->touched = h->mapped;
-    }
+    if (h->kind == MAP && h->counted == 0) h->touched = h->mapped;      /* reserved, never committed */
     switch (h->kind) {
     case HOOK: h->hook.free(h->hook.user, h->raw); break;
     case HEAP: free(h->raw); break;

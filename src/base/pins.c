@@ -6,9 +6,6 @@
  * Locking takes about as long as a few copies through other memory, so it is done for blocks that come back
  * from the pool: those of callers who multiply more than once.  A block stays locked until its memory goes
  * back to the system, wherever it is until then: in C, in arrays that the caller took over, or in the pool.
- * Of address space that is reserved for a C of unknown size the pages of the last C are locked; if the new
- * one becomes larger, they are unlocked when it is complete, and all of it is locked the next time.  What one
- * device has locked serves those beside it as well.
  * All of them are unlocked before their device is closed; a block that outlives it keeps only this record,
  * which goes with the last one.
  *
@@ -110,14 +107,13 @@ static int place_of(const tl_pins *pins, const void *p)
     return -1;
 }
 
-uint64_t tl_pins_has(tl_pins *pins, const void *p)
+bool tl_pins_has(tl_pins *pins, const void *p)
 {
-    if (pins->process != tl_process()) return 0;
+    if (pins->process != tl_process()) return false;
     pthread_mutex_lock(&pins->lock);
-    const int i = place_of(pins, p);
-    const uint64_t bytes = i >= 0 ? pins->at[i].bytes : 0;
+    bool has = place_of(pins, p) >= 0;
     pthread_mutex_unlock(&pins->lock);
-    return bytes;
+    return has;
 }
 
 void tl_pins_drop(tl_pins *pins, void *p)

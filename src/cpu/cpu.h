@@ -157,7 +157,6 @@ typedef struct tl_target {              /* the arrays of C                      
     tulle_index ptr_type;
     size_t      index, value;           /* bytes of an entry                           */
     int64_t     row0;                   /* ptr[i - row0 + 1] is set for row i          */
-    int64_t     first;                  /* entries of other rows before it in col, val */
 } tl_target;
 
 /* Runs fn over all pieces, or with step > 1 (counting only) every step-th one; *nnz receives the entries of
@@ -187,7 +186,6 @@ typedef struct tl_request {
     bool              drop_zeros;
     bool              values;           /* false: the pattern only                */
     int64_t           row0, row1;
-    const tl_dest    *dest;             /* NULL: C has its own arrays             */
 } tl_request;
 
 /* The number of threads that pays for this many products. */
@@ -198,8 +196,6 @@ tulle_status tl_cpu_pieces(tl_base *b, const tl_request *request, bool lean, tl_
 uint64_t     tl_cpu_pieces_bytes(const tl_request *request);
 /* C = A*B for the rows row0..row1. */
 tulle_status tl_cpu_multiply(tl_base *b, const tl_request *request, tulle_matrix **C, tulle_stats *stats);
-/* Whether the columns and values of C can be the caller's. */
-bool         tl_cpu_may_place(const tl_request *request);
 /* Counts nnz(C) and the work of each accumulator in every step-th piece; *seen = products of these. */
 tulle_status tl_cpu_count(tl_base *b, const tl_request *request, int64_t step, int64_t *nnz,
                           int64_t *seen, tulle_stats *stats);
@@ -228,8 +224,6 @@ typedef struct tl_road {
     int64_t      *place;
     tulle_index   ptr_type;
     tulle_matrix *C;                    /* its columns and values, if not exact      */
-    bool          placed;               /* they are the caller's instead, from here on: */
-    tl_spot       spot;
     uint64_t      least;                /* TULLE_ELIMIT: the smallest sufficient limit, unless `uncounted`;
                                          * tl_road_find() leaves no error message */
 } tl_road;

@@ -69,21 +69,11 @@ static void narrow_pointers(tulle_matrix *C)
     C->view.ptr_type = TULLE_I32;
 }
 
-/* Indices of another width are converted in place, which takes room for the wider ones. */
-bool tl_cpu_may_place(const tl_request *r)
-{
-    return r->dest && (!r->idx_type || (tulle_index)r->idx_type == r->B->idx_type);
-}
-
-/* Finds or allocates columns and values for exactly this many entries.  With drop_zeros, that is a bound. */
-static tulle_status make_room(tl_base *b, const tl_request *r, int64_t nnz, size_t index, tl_road *road)
+/* Allocates columns and values for exactly this many entries. */
+static tulle_status make_room(tl_base *b, const tl_request *r, int64_t nnz, size_t index, tulle_matrix *C)
 {
     tulle_status status = TULLE_OK;
-    tulle_matrix *C = road->C;
     size_t value = tl_type_size(r->B->val_type);
-    road->placed = tl_cpu_may_place(r)
-                   && r->dest->place(r->dest->arg, r->drop_zeros ? -1 : nnz, &road->spot);
-    if (road->placed) return TULLE_OK;
     if (tl_reserve(b, &C->col_idx, nnz + TL_SLACK, index) != TULLE_OK)
         TRY(tl_alloc(b, &C->col_idx, nnz + TL_SLACK, index, "column indices of C"));
     if (r->values && tl_reserve(b, &C->values, nnz + TL_SLACK, value) != TULLE_OK)
@@ -98,20 +88,14 @@ static void finish(tl_base *b, const tl_request *r, tl_road *road, int64_t nnz)
     const tulle_csr *B = r->B;
     tulle_matrix *C = road->C;
     tulle_index idx_type = r->idx_type ? (tulle_index)r->idx_type : B->idx_type;
-    size_t then = tl_index_size(idx_type), now = tl_index_size(B->idx_type), size = tl_type_size(B->val_type);
+    size_t then = tl_index_size(idx_type), now = tl_index_size(B->idx_type);
+    tl_commit(b, C->col_idx, (uint64_t)nnz * (then > now ? then : now));
+    if (C->values) tl_commit(b, C->values, (uint64_t)nnz * tl_type_size(B->val_type));
+    tl_index_resize(b, C->col_idx, B->idx_type, idx_type, nnz);
+    tl_shrink(b, C->col_idx, (uint64_t)nnz * then);
     C->view = (tulle_csr){.rows = r->row1 - r->row0, .cols = B->cols, .nnz = nnz, .row_ptr = C->row_ptr,
                           .col_idx = C->col_idx, .values = C->values, .ptr_type = road->ptr_type,
                           .idx_type = idx_type, .val_type = B->val_type};
-    if (r->dest) r->dest->counted(r->dest->arg, nnz);
-    if (road->placed) {
-        C->view.col_idx = tl_array_from(road->spot.col, then, road->spot.at);
-        C->view.values = tl_array_from(road->spot.val, size, road->spot.at);
-    } else {
-        tl_commit(b, C->col_idx, (uint64_t)nnz * (then > now ? then : now));
-        if (C->values) tl_commit(b, C->values, (uint64_t)nnz * size);
-        tl_index_resize(b, C->col_idx, B->idx_type, idx_type, nnz);
-        tl_shrink(b, C->col_idx, (uint64_t)nnz * then);
-    }
     if (!r->ptr_type && road->ptr_type == TULLE_I64 && tl_fits(TULLE_I32, nnz)) narrow_pointers(C);
 }
 
@@ -140,16 +124,15 @@ tulle_status tl_cpu_multiply(tl_base *b, const tl_request *r, tulle_matrix **out
     if (status != TULLE_OK) return status;
     tulle_matrix *C = road.C;
     if (road.exact) {
-        TRY(make_room(b, r, road.nnz, r->idx_type == TULLE_I64 ? sizeof(int64_t) : index, &road));
+        TRY(make_room(b, r, road.nnz, r->idx_type == TULLE_I64 ? sizeof(int64_t) : index, C));
         stats->sec_symbolic += tl_now() - start;
         start = tl_now();
     }
     TRY(tl_alloc(b, &C->row_ptr, r->row1 - r->row0 + 1, tl_index_size(road.ptr_type), "row pointers of C"));
 
     job.exact = road.exact && !r->drop_zeros;
-    const tl_spot own = {C->col_idx, C->values, 0}, spot = road.placed ? road.spot : own;
-    tl_target target = {.ptr = C->row_ptr, .col = spot.col, .val = spot.val, .ptr_type = road.ptr_type,
-                        .index = index, .value = value, .row0 = r->row0, .first = spot.at};
+    tl_target target = {.ptr = C->row_ptr, .col = C->col_idx, .val = C->values, .ptr_type = road.ptr_type,
+                        .index = index, .value = value, .row0 = r->row0};
     TRY(tl_queue_run(b, &job, r->values ? kernels.fused : kernels.symbolic, &road.pieces, &road.crew, &target,
                      1, job.exact ? road.place : NULL, r->values ? "numeric" : "symbolic", &nnz));
     *(r->values ? &stats->sec_numeric : &stats->sec_symbolic) += tl_now() - start;

@@ -122,8 +122,8 @@ static bool flush(queue *q, slot *s)
     const tl_target *c = q->target;
     if (s->piece > atomic_load_explicit(&q->known, memory_order_acquire)) return false;
     int64_t offset = q->offset[s->piece];
-    if (c->col) copy_to_c(q, c->col, c->first + offset, s->col, s->count, c->index);
-    if (c->val) copy_to_c(q, c->val, c->first + offset, s->val, s->count, c->value);
+    if (c->col) copy_to_c(q, c->col, offset, s->col, s->count, c->index);
+    if (c->val) copy_to_c(q, c->val, offset, s->val, s->count, c->value);
     put_row_ends(c, &q->pieces->piece[s->piece * q->step], offset, s->row_end);
     s->piece = -1;
     return true;
@@ -205,9 +205,8 @@ static void work_straight(queue *q, int thread)
         if (p >= q->count || report(q, thread, p, &last)) break;
         const tl_piece *piece = &q->pieces->piece[p * q->step];
         int64_t offset = !c->col ? 0 : q->place ? q->place[p] : q->offset[p];
-        const size_t at = (size_t)(c->first + offset);
-        int64_t n = q->fn(q->job, scratch, piece, c->col ? (char *)c->col + at * c->index : NULL,
-                          c->val ? (char *)c->val + at * c->value : NULL, scratch->row_end);
+        int64_t n = q->fn(q->job, scratch, piece, c->col ? (char *)c->col + (size_t)offset * c->index : NULL,
+                          c->val ? (char *)c->val + (size_t)offset * c->value : NULL, scratch->row_end);
         atomic_store_explicit(&q->length[p], n, memory_order_release);
         if (!c->col) continue;
         if (!q->place) q->offset[p + 1] = offset + n;

@@ -109,16 +109,14 @@ static bool one_pass(const search *s)
     if (r->idx_type == TULLE_I64) index = sizeof(int64_t);
     if (need(s, s->most, true, upper) > r->memory_limit || !tl_fits(ptr_type, upper)) return false;
     if (s->most > 1 && cheap_to_count(s->job, r->profile, r->A->rows)) return false;
-    road->nnz = upper;
-    road->ptr_type = ptr_type;
-    road->placed = tl_cpu_may_place(r) && r->dest->place(r->dest->arg, -1, &road->spot);
-    if (road->placed) return true;
     if (tl_reserve(s->b, &road->C->col_idx, upper + TL_SLACK, index) != TULLE_OK) return false;
     if (r->values && tl_reserve(s->b, &road->C->values, upper + TL_SLACK, value) != TULLE_OK) {
         tl_free(s->b, road->C->col_idx);
         road->C->col_idx = NULL;
         return false;
     }
+    road->nnz = upper;
+    road->ptr_type = ptr_type;
     return true;
 }
 

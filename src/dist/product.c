@@ -202,12 +202,12 @@ static tulle_status in_blocks(tulle_dist *d, const tulle_csr *A, const tulle_dis
         TRY(one_round(d, A, B, o, k, i, held, &part[i], account));
         held += tl_matrix_bytes(part[i]);
     }
-    uint64_t most = tl_rows_join_bytes(d->b, part, k->rounds, o->c_ptr_type, NULL);
+    uint64_t most = tl_rows_join_bytes(d->b, part, k->rounds, o->c_ptr_type);
     if (o->memory_limit > 0 && most > o->memory_limit)
         status = tl_fail(d->b, TULLE_ELIMIT, "C takes %" PRIu64 " bytes here, and %" PRIu64
                          " while its blocks are joined; the limit is %" PRIu64 " bytes", held, most,
                          o->memory_limit);
-    if (status == TULLE_OK) status = tl_rows_join(d->b, part, NULL, k->rounds, o->c_ptr_type, NULL, C);
+    if (status == TULLE_OK) status = tl_rows_join(d->b, part, NULL, k->rounds, o->c_ptr_type, C);
     AGREE(status);
 done:
     for (int i = 0; part && i < k->rounds; i++) tl_matrix_free(d->b, part[i]);

@@ -19,12 +19,6 @@ static const tl_way sort_rows = {
     .name = "sort", .first = CLASS_HASH, .sizes = 1, .kernel = TL_K_SORT_ROWS, .fit = tl_fit_sort,
     .args = {SORT_ARGS}};
 
-#define FLAT_ARGS   ROWS_OF, PATTERNS, ARG_LO, ARG_BITS, ARG_C_PTR
-
-static const tl_way flat_keeps = {
-    .name = "flat", .first = CLASS_FLAT, .sizes = FLAT_SIZES, .kernel = TL_K_FLAT_KEEP, .fit = tl_fit_flat,
-    .args = {FLAT_ARGS, ARG_KEEP_MOST, ARG_KEEP_ROOM, ARG_KEEP_CURSOR, ARG_KEEP_COLUMNS, ARG_KNOWN_ROWS}};
-
 static const char positions[] = "positions in rows of B";
 
 const tl_way tl_ways[2][TL_WAYS] = {
@@ -109,16 +103,6 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .again = tl_again_few,
          .fit = tl_fit_crews,
          .args = {ROWS_OF, PATTERNS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_C_PTR}},
-        {.name = "flat",
-         .first = CLASS_FLAT,
-         .sizes = FLAT_SIZES,
-         .limit = LIMIT_FLAT,
-         .by = TL_BY_PRODUCTS,
-         .kernel = TL_K_FLAT_COUNT,
-         .size = tl_size_flat,
-         .fit = tl_fit_flat,
-         .keeps = &flat_keeps,
-         .args = {FLAT_ARGS}},
     },
     {
         /* numeric: computes columns and values */
@@ -199,17 +183,6 @@ const tl_way tl_ways[2][TL_WAYS] = {
          .fit = tl_fit_crews,
          .args = {ROWS_OF, OPERANDS, ARG_LO, ARG_TEAM_LOG2, ARG_EACH_LOG2, ARG_SLOTS, ARG_SLAB, ARG_BITS,
                   RESULT}},
-        {.name = "flat",
-         .share = "flat",
-         .first = CLASS_FLAT,
-         .sizes = FLAT_SIZES,
-         .limit = LIMIT_FLAT,
-         .by = TL_BY_NEED,
-         .kernel = TL_K_FLAT_VALUES,
-         .size = tl_size_places,
-         .fit = tl_fit_places,
-         .all = tl_all_places,
-         .args = {ROWS_OF, OPERANDS, ARG_LO, ARG_SLAB, ARG_BITS, RESULT}},
     }};
 
 const tl_way *tl_way_of(int step, int c)
@@ -273,12 +246,8 @@ void tl_values_make(const tl_product *p, tl_values *v)
         {ARG_A_PTR, p->A.ptr}, {ARG_A_COL, p->A.col}, {ARG_A_VAL, p->A.val},
         {ARG_B_PTR, p->B.ptr}, {ARG_B_COL, p->B.col}, {ARG_B_VAL, p->B.val},
         {ARG_PRODUCTS, p->products}, {ARG_LONGEST, p->longest}, {ARG_LO, p->lo}, {ARG_SPAN, p->span},
-        {ARG_C_PTR, p->c_ptr}, {ARG_C_COL, p->c_col}, {ARG_C_VAL, p->c_val},
-        {ARG_KEEP_CURSOR, p->keep.cursor}, {ARG_KEEP_COLUMNS, p->keep.columns},
-        {ARG_KNOWN_ROWS, p->known_rows}};
+        {ARG_C_PTR, p->c_ptr}, {ARG_C_COL, p->c_col}, {ARG_C_VAL, p->c_val}};
     for (int i = 0; i < TL_COUNT(arrays); i++) v->of[arrays[i].name] = (tl_arg)TL_MEM(arrays[i].mem);
-    v->of[ARG_KEEP_MOST] = (tl_arg)TL_U32(p->keep.most);
-    v->of[ARG_KEEP_ROOM] = (tl_arg)TL_U64(p->keep.room);
     v->of[ARG_WIDEST] = (tl_arg)TL_U32(p->gpu->caps.warp ? p->gpu->caps.warp : 1024);
 }
 

@@ -26,7 +26,6 @@
     X(SLICES) X(WORDS) X(PAIRS)                                 /* heavy rows (split.c)        */ \
     X(FIRST) X(COUNTER) X(COUNTED)      /* start in the list; a word with the number of rows */            \
     X(MOST) X(DENSE_FROM) X(COUNT_MOST) X(BOARD) X(TALLY) X(REDO) X(UNSORTED) X(HARD)   /* DeltaSPARSE */ \
-    X(KEEP_MOST) X(KEEP_ROOM) X(KEEP_CURSOR) X(KEEP_COLUMNS) X(KNOWN_ROWS)      /* keep.c      */ \
     X(C_PTR) X(C_COL) X(C_VAL)                                  /* C_PTR: first the counts     */
 
 typedef enum tl_arg_name {
@@ -88,18 +87,15 @@ struct tl_way {
     void (*again)(tl_product *p, const tl_way *way, int step,
                   tl_types types); /* (optional) sizes after the analysis */
     void       (*fit)(const tl_product *p, tl_job *job);
-    bool       (*all)(const tl_product *p, int step, int c);    /* (optional) what else the product must
-                                                                 * fulfill for a class to take all rows */
     int          scratch;               /* index in tl_product.scratch, if it needs global memory */
     const char  *what;                  /* what that memory is for; NULL: it needs none   */
     bool         ones;                  /* that memory is first filled with ones          */
     bool         split;                 /* few, very heavy rows are left to split.c       */
     const tl_way *then;                 /* (optional) run for its rows after all classes */
-    const tl_way *keeps;                /* (optional) instead of this one if columns are kept (keep.c) */
     uint8_t      args[TL_ARGS_MOST];    /* tl_arg_name                               */
 };
 
-enum { TL_WAYS = 10 };
+enum { TL_WAYS = 9 };
 extern const tl_way tl_ways[2][TL_WAYS];        /* by step, in the order of classes */
 const tl_way *tl_way_of(int step, int c);
 
@@ -134,8 +130,6 @@ void tl_size_mask(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_bits_windows(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_windows(const tl_sizing *z, const tl_way *way, int i);
 void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int i);
-void tl_size_flat(const tl_sizing *z, const tl_way *way, int i);
-void tl_size_places(const tl_sizing *z, const tl_way *way, int i);              /* known columns of C */
 
 /* ---- fits.c: blocks, shared and global memory for the rows of a job */
 void tl_fit_direct(const tl_product *p, tl_job *j);
@@ -146,9 +140,6 @@ void tl_fit_rank_block(const tl_product *p, tl_job *j);
 void tl_fit_spill(const tl_product *p, tl_job *j);
 void tl_fit_windows(const tl_product *p, tl_job *j);
 void tl_fit_crews(const tl_product *p, tl_job *j);              /* a crew of threads per row     */
-void tl_fit_flat(const tl_product *p, tl_job *j);               /* a warp per row                */
-void tl_fit_places(const tl_product *p, tl_job *j);             /* a team per row of known columns */
-bool tl_all_places(const tl_product *p, int step, int c);
 void tl_fit_sort(const tl_product *p, tl_job *j);
 void tl_again_few(tl_product *p, const tl_way *way, int step, tl_types types);
 /* ---- delta.c */

@@ -196,8 +196,8 @@ uint32_t tl_tile_rows(const tl_product *p)
 tulle_status tl_product_tiles(tl_product *p, tl_dmem counts, uint32_t tile, tl_dmem summary)
 {
     tl_arg tiles[] = {TL_U32(p->rows), TL_U32(tile / 256), TL_MEM(p->A.ptr), TL_MEM(p->products),
-                      TL_MEM(p->span), TL_MEM(p->known_rows), TL_U32(p->all_known),
-                      TL_MEM(p->limits[1]), TL_MEM(counts), TL_MEM(p->tile_sum), TL_MEM(summary)};
+                      TL_MEM(p->span), TL_MEM(p->limits[1]), TL_MEM(counts), TL_MEM(p->tile_sum),
+                      TL_MEM(summary)};
     return tl_product_launch(p, p->types, TL_K_TILES, ((uint64_t)p->rows + tile - 1) / tile, 256, 0, 0, tiles,
                              TL_COUNT(tiles));
 }

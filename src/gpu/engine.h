@@ -23,13 +23,11 @@
     X(numeric_rank_block, 1024, false, true)                                                      \
     X(numeric_dense,      1024, false, true)                                                      \
     X(split,              256,  false, true)                                                      \
-    X(flat_values,        128,  false, true)                                                      \
     X(sort_rows,          1024, true,  true)                                                      \
     X(direct,             256,  false, true)                                                      \
     X(drop,               256,  false, true)                                                      \
     X(merges,             1024, false, true)                                                      \
     X(reg_count,          128,  true,  false)                                                     \
-    X(flat_count,         128,  true,  false)                                                     \
     X(reg_sort,           128,  true,  true)                                                      \
     X(reg_merge,          128,  true,  true)                                                      \
     X(reg_hash,           128,  true,  true)                                                      \
@@ -68,7 +66,6 @@ typedef enum tl_file_id {
     X(NARROW,              check,          narrow)                                                \
     X(TILES,               scan,           tiles)                                                 \
     X(OFFSETS,             scan,           offsets)                                               \
-    X(CLASSES,             scan,           classes)                                               \
     X(BINS,                bins,           bins)                                                  \
     X(SYMBOLIC_ROWS,       symbolic_rows,  symbolic_rows)                                         \
     X(SYMBOLIC_BLOCK,      symbolic_block, symbolic_block)                                        \
@@ -80,7 +77,6 @@ typedef enum tl_file_id {
     X(NUMERIC_RANK,        numeric_rank,   numeric_rank)                                          \
     X(NUMERIC_RANK_BLOCK,  numeric_rank_block, numeric_rank_block)                                \
     X(NUMERIC_DENSE,       numeric_dense,  numeric_dense)                                         \
-    X(FLAT_VALUES,         flat_values,    flat_values)                                           \
     X(SPLIT_MARK,          split,          split_mark)                                            \
     X(SPLIT_COUNT,         split,          split_count)                                           \
     X(SPLIT_RANK,          split,          split_rank)                                            \
@@ -95,9 +91,6 @@ typedef enum tl_file_id {
     X(MERGE_BITONIC,       merges,         merge_bitonic)                                         \
     X(MERGE_BITONIC_ADVANCED, merges,      merge_bitonic_advanced)                                \
     X(REG_HASH_COUNT,      reg_count,      reg_hash_count)                                        \
-    X(FLAT_COUNT,          flat_count,     flat_count)                                            \
-    X(FLAT_KEEP,           flat_count,     flat_keep)                                             \
-    X(KEEP_COLUMNS,        flat_count,     keep_columns)                                          \
     X(REG_SORT,            reg_sort,       reg_sort)                                              \
     X(REG_SORT_LONG,       reg_sort,       reg_sort_long)                                         \
     X(REG_SORT_WIDE,       reg_sort,       reg_sort_wide)                                         \
@@ -185,7 +178,6 @@ typedef struct tl_types {
     int ptr, idx, key, val;
 } tl_types;
 
-enum { TL_TUNED_TEXT = 512 };
 enum { TL_MOTIFS_MOST = 16384 };        /* the same as in src/base/env.c */
 enum { TL_VARIANTS = 2 * 2 * 2 * 5 };
 
@@ -196,9 +188,9 @@ enum {
     TL_BOARD_NO_BAD  = 2 * TL_ALIGN,    /* all ones: "no row is bad" */
     TL_BOARD_BAD     = 3 * TL_ALIGN,
     TL_BOARD_SUMS    = 4 * TL_ALIGN,
-    TL_BOARD_SUM     = 3 * TL_ALIGN,    /* size of the sums of one step                              */
-    TL_BOARD_CURSORS = 10 * TL_ALIGN,
-    TL_BOARD_SAMPLE  = 12 * TL_ALIGN,   /* the table of a sample of rows */
+    TL_BOARD_SUM     = 2 * TL_ALIGN,    /* size of the sums of one step                              */
+    TL_BOARD_CURSORS = 8 * TL_ALIGN,
+    TL_BOARD_SAMPLE  = 10 * TL_ALIGN,   /* the table of a sample of rows */
     TL_BOARD_BYTES   = TL_BOARD_SAMPLE + SAMPLE_SLOTS * 4,
     TL_NOTE_BYTES    = 3 * TL_BOARD_SUM /* both sums and a bad row, on the host */
 };
@@ -253,10 +245,6 @@ struct tl_gpu {
     uint64_t         motif_hash[2];     /* masks for the hashes of classes and of motifs */
     uint32_t         motif_most;        /* number of motifs, at most                      */
     int              twins;             /* TULLE_GPU_TWINS: -1 decided by a sample, 0 never, 1 always */
-    /* tuned.c */
-    tl_tuned_policy  tuned;             /* policy auto with the thresholds of this device */
-    bool             tuned_ready;       /* they were looked for                           */
-    char             tuned_from[TL_TUNED_TEXT]; /* where they come from; empty: the defaults */
     /* delta.c */
     tl_trees         delta_trees;       /* from TULLE_DELTA_TREE; without nodes: none     */
     bool             delta_looked;
@@ -313,8 +301,7 @@ typedef struct tl_size {
     uint32_t     teams, entry;          /* teams per block, bytes per slot, CLASS_ROWS */
     uint32_t     resident;              /* blocks on the whole device                */
     uint32_t     slab, bits;            /* CLASS_FEW: words of 8 bytes of a warp's slab, bits of an index;
-                                         * entry: products per thread, in registers; CLASS_FLAT: bits of a
-                                          * slot or a rank, slots or words of 8 bytes of a team */
+                                         * entry: products per thread, in registers */
 } tl_size;
 
 typedef struct tl_sizes {

@@ -112,37 +112,6 @@ void tl_fit_crews(const tl_product *p, tl_job *j)
     j->blocks = (j->rows + crews - 1) / crews;
 }
 
-/* The smallest table that takes the row with the most entries. */
-void tl_fit_flat(const tl_product *p, tl_job *j)
-{
-    const tl_size *s = &j->size;
-    uint32_t slots = s->slots;
-    while (slots > FLAT_SLOTS && FLAT_ENTRIES(slots / 2) >= j->most) slots /= 2;
-    j->size = tl_size_teams(p->gpu, s->kernel, s->threads, s->team,
-                            (uint64_t)slots * (uint64_t)(tl_key_bits(p) / 8), slots);
-    j->size.bits = tl_log2_up(slots);
-    const uint64_t teams = j->size.threads / j->size.team;
-    j->blocks = (j->rows + teams - 1) / teams;
-}
-
-void tl_fit_places(const tl_product *p, tl_job *j)
-{
-    const tl_size *s = &j->size;
-    const uint32_t bits = s->bits, most = tl_least(j->most, s->slots),
-                   bytes = FLAT_BYTES(bits, most, (uint32_t)tl_type_size((tulle_type)p->types.val));
-    j->size = tl_size_teams(p->gpu, s->kernel, s->threads, s->team, bytes, s->slots);
-    j->size.bits = bits;
-    j->size.slab = bytes / 8;
-    const uint64_t teams = j->size.threads / j->size.team;
-    j->blocks = (j->rows + teams - 1) / teams;
-}
-
-/* Columns of all rows must be known, and fit a word beside a rank. */
-bool tl_all_places(const tl_product *p, int step, int c)
-{
-    return p->all_known && p->note[0][SUM_MAX_SPAN] <= FLAT_SPAN(p->sizes[step].size[c].bits);
-}
-
 void tl_fit_sort(const tl_product *p, tl_job *j)
 {
     tl_types types = p->types;

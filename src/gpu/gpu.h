@@ -19,8 +19,6 @@
  *   budget.c    how much memory a product needs, for the message if its limit is too small
  *   delta.c     the two steps of DeltaSPARSE: hash with collision detection, dense, bins chosen by a
  *               decision tree
- *   repeats.c   which of these rows there are, for `tulle explain`
- *   tuned.c     thresholds of policy auto that were measured on this device
  *   once.c      analyze -> bins by upper bounds -> compute -> arrange, the single step of bhSPARSE
  *   portions.c  a large C for the host: computed and copied in portions of rows
  *   replay.c    the same product again with new values
@@ -30,7 +28,6 @@
 #define TL_GPU_H
 #include "gpu/driver.h"
 #include "plan/plan.h"
-#include "plan/thresholds.h"
 #include "plan/tree.h"
 
 typedef struct tl_gpu tl_gpu;           /* an open device with its pool and kernels; reference-counted */
@@ -128,13 +125,10 @@ tulle_status tl_parcels_finish(tl_base *b, tl_gpu *gpu);       /* waits until pi
  * copies may be under way. */
 tulle_status tl_gpu_send(tl_base *b, tl_gpu *gpu, tl_dmem to, const void *from, int64_t count, size_t size,
                          int64_t first);
-/* Bytes of a block of the library's own, soon to be fetched into: fresh pages come into being, those of an
- * earlier result are locked, so that no slots are needed. */
-void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *block, uint64_t at, uint64_t bytes);
+/* Memory of the library's own, soon to be fetched into: fresh pages come into being, those of an earlier
+ * result are locked, so that no slots are needed. */
+void         tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes);
 tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes);
-/* Into such a block, of which perhaps only the beginning is locked. */
-tulle_status tl_gpu_fetch_into(tl_base *b, tl_gpu *gpu, int lane, void *block, uint64_t at, tl_dmem from,
-                               uint64_t bytes);
 
 /* ---- product.c */
 
@@ -154,31 +148,16 @@ typedef struct tl_gpu_request {
     bool             trusted;           /* false: the views are checked on the device                */
     bool             stages;            /* measure each stage (takes a little time)                  */
     int64_t          row0, row1;        /* of A; row1 < 0: all                          */
-    const tl_dest   *dest;              /* of columns and values of C on the host; NULL: its own arrays */
 } tl_gpu_request;
 
 tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_matrix **C,
                              tulle_stats *stats);
-
-/* ---- repeats.c: rows that repeat each other, as the product would find them */
-tulle_status tl_gpu_repeats(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tulle_repeats *repeats);
 
 /* ---- delta.c: reads the decision tree for local scheduling, if there is one, and traces it */
 tulle_status tl_delta_ready(tl_base *b, tl_gpu *gpu);
 /* Sets whether rows are sorted into bins (1, 0; -1: as in the policy); *was gets the previous setting.  seen:
  * the features of the last product, for both steps. */
 void         tl_gpu_schedule(tl_gpu *gpu, int force, int *was, double seen[2][TL_FEATURES]);
-
-/* ---- tuned.c */
-/* If a recipe has policy auto and no accumulator was named, it gets the thresholds of this device: those of
- * TULLE_GPU_TUNE, or of the cache folder, or the defaults of its family.  Traces where they come from. */
-tulle_status tl_gpu_tuned(tl_base *b, tl_gpu *gpu, tl_recipe *recipe);
-/* Products use these from now on; NULL: a file is looked for again. */
-void         tl_gpu_thresholds(tl_gpu *gpu, const tl_thresholds *t);
-tl_family    tl_gpu_family(const tl_gpu *gpu);
-/* The file in the cache folder where products look for thresholds of this device; false: there is no such
- * folder, and path gets the reason.  make: the folder is created. */
-bool         tl_gpu_tuned_path(const tl_gpu *gpu, bool make, char *path, size_t bytes);
 
 /* ---- replay.c: values may be host pointers (place HOST) or device handles */
 typedef struct tl_gpu_replay tl_gpu_replay;

@@ -23,20 +23,21 @@
 
 static const tl_dmem nothing = {0, 0};
 
-/* Thresholds for products, rows and motifs; of the sample the policy has more.  Measured on prototypes: short
- * motifs up to 256 products, 64 rows per motif; the others are estimates. */
+/* Thresholds for products, rows and motifs.  Measured on prototypes: short motifs up to 256 products, 64 rows
+ * per motif; the others are estimates. */
 static const struct {
     int64_t  rows, entries;             /* of A, at least; for smaller products launches and waits dominate */
+    uint32_t repeat;                    /* percentage of sampled rows that equal another one            */
     uint32_t share;                     /* percentage of products in rows with a motif                  */
     uint32_t least;                     /* rows of a motif, at least                                    */
     uint32_t products, a_entries;       /* of a motif, at most                                          */
     uint32_t short_products, short_entries;     /* of a short one, at most (gather)                     */
     uint32_t walk, walk_alone;          /* entries per thread of a team, or of a single thread          */
-    uint64_t row, fixed;                /* picoseconds lost by looking: per row, and once               */
+    uint64_t gain, row, fixed;          /* picoseconds: saved per product; lost per row, and once       */
 } limits = {
-    .rows = 10000, .entries = 131072, .share = 20, .least = 64,
+    .rows = 10000, .entries = 131072, .repeat = 30, .share = 20, .least = 64,
     .products = 16384, .a_entries = 1024, .short_products = 256, .short_entries = 32,
-    .walk = 256, .walk_alone = 1024, .row = 150, .fixed = 140000000,
+    .walk = 256, .walk_alone = 1024, .gain = 15, .row = 150, .fixed = 140000000,
 };
 
 enum { BLOCKS = 16, LEAST_FORCED = 2, FIND_THREADS = 128, FIND_THREADS_CPU = 32 };
@@ -64,9 +65,7 @@ static bool worth_looking(const tl_product *p, uint64_t seen, uint64_t kinds)
     const uint64_t rows = ((uint64_t)p->rows + (uint64_t)p->request.B->rows) / 2;
     const uint64_t alike = seen ? (seen - kinds) * 100 / seen : 0;
     const uint64_t products = p->note[0][SUM_PRODUCTS] / 100 * alike;
-    const tl_repeats *least = &p->request.recipe->policy->repeats;
-    return alike >= least->motifs_alike
-           && products * least->motifs_gain > rows * limits.row + limits.fixed;
+    return alike >= limits.repeat && products * limits.gain > rows * limits.row + limits.fixed;
 }
 
 /* The largest number of products of a motif for which shared memory suffices, in the kernels that build its

@@ -132,10 +132,10 @@ done:
     return status;
 }
 
-void tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *block, uint64_t at, uint64_t bytes)
+void tl_gpu_expect(tl_base *b, tl_gpu *gpu, void *to, uint64_t bytes)
 {
-    tl_touch(b, block, at, bytes);
-    if (gpu->pins) tl_pin(gpu->pins, block);
+    tl_touch(b, to, bytes);
+    if (gpu->pins) tl_pin(gpu->pins, to);
 }
 
 tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem from, uint64_t bytes)
@@ -161,21 +161,6 @@ tulle_status tl_gpu_fetch(tl_base *b, tl_gpu *gpu, int lane, void *to, tl_dmem f
         tl_team_run(b->team, 1 + (int)(l.count / EACH), load_work, &l);
         copied += (uint64_t)l.count;
     }
-done:
-    return status;
-}
-
-/* Drivers refuse to copy to memory of which only a part is locked. */
-tulle_status tl_gpu_fetch_into(tl_base *b, tl_gpu *gpu, int lane, void *block, uint64_t at, tl_dmem from,
-                               uint64_t bytes)
-{
-    tulle_status status = TULLE_OK;
-    const uint64_t locked = tl_locked(block);
-    const uint64_t first = at < locked && locked - at < bytes ? locked - at : bytes;
-    TRY(tl_gpu_fetch(b, gpu, lane, (char *)block + at, from, first));
-    if (first < bytes)
-        TRY(tl_gpu_fetch(b, gpu, lane, (char *)block + locked,
-                         (tl_dmem){from.handle, from.offset + first}, bytes - first));
 done:
     return status;
 }

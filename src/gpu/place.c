@@ -38,7 +38,7 @@ tulle_status tl_gpu_move(tl_base *b, tl_gpu *gpu, const tulle_csr *A, tulle_plac
         void *host[ARRAYS] = {copy->row_ptr, copy->col_idx, copy->values};
         for (int i = 0; i < ARRAYS; i++)
             if (bytes[i]) {
-                tl_gpu_expect(b, gpu, host[i], 0, bytes[i]);
+                tl_gpu_expect(b, gpu, host[i], bytes[i]);
                 TRY(tl_gpu_fetch(b, gpu, 0, host[i], (tl_dmem){(uint64_t)(uintptr_t)from[i], 0}, bytes[i]));
             }
         TRY(d->wait(b, gpu->device));

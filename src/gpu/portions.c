@@ -30,7 +30,6 @@ static tl_product part_of(const tl_product *p, uint32_t row0, uint32_t row1)
     const struct { tl_dmem *mem; uint64_t size; } rows[] = {
         {&q.A.ptr, ptr}, {&q.c_ptr, ptr}, {&q.products, 4}, {&q.longest, 2}, {&q.lo, idx}, {&q.span, 4}};
     for (int i = 0; i < TL_COUNT(rows); i++) *rows[i].mem = from_row(*rows[i].mem, row0, rows[i].size);
-    if (q.known_rows.handle) q.known_rows = from_row(q.known_rows, row0, 4);
     q.tile_sum = from_row(q.tile_sum, row0 / tl_tile_rows(p), 8);
     q.rows = row1 - row0;
     q.a_nnz = p->a_nnz / p->rows * q.rows;
@@ -128,23 +127,22 @@ done:
     return status;
 }
 
-tulle_status tl_portions_home(tl_product *p, const tl_spot *to)
+tulle_status tl_portions_home(tl_product *p, tulle_matrix *C)
 {
     tulle_status status = TULLE_OK;
     const tl_portions *r = &p->portions;
-    const uint64_t idx = (uint64_t)p->types.idx / 8, val = tl_type_size((tulle_type)p->types.val);
+    const uint64_t idx = tl_index_size(C->view.idx_type), val = tl_type_size(C->view.val_type);
     for (int k = 0; k < r->count; k++) {
         const uint64_t at = (uint64_t)r->entry[k], n = (uint64_t)(r->entry[k + 1] - r->entry[k]);
-        const uint64_t place = (uint64_t)to->at + at;
         if (k + 1 == r->count) {                /* kernels are done; what came down before was beside them */
             TRY(p->driver->settle(p->b, p->device, k));
             p->computed = tl_gpu_now(p->gpu);
         }
         TRY(p->driver->follow(p->b, p->device, TL_LANE_DOWN, k));
-        TRY(tl_gpu_fetch_into(p->b, p->gpu, TL_LANE_DOWN, to->col, place * idx, from_row(p->c_col, at, idx),
-                              n * idx));
-        TRY(tl_gpu_fetch_into(p->b, p->gpu, TL_LANE_DOWN, to->val, place * val, from_row(p->c_val, at, val),
-                              n * val));
+        TRY(tl_gpu_fetch(p->b, p->gpu, TL_LANE_DOWN, (char *)C->col_idx + at * idx,
+                         from_row(p->c_col, at, idx), n * idx));
+        TRY(tl_gpu_fetch(p->b, p->gpu, TL_LANE_DOWN, (char *)C->values + at * val,
+                         from_row(p->c_val, at, val), n * val));
     }
     TRY(p->driver->flag(p->b, p->device, TL_LANE_DOWN, 0));
     TRY(p->driver->follow(p->b, p->device, 0, 0));

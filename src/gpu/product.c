@@ -171,7 +171,6 @@ static const tl_road two_steps = {
     .after = {tl_product_c, tl_product_fill},
     .fill = tl_product_fill,
     .numeric = tl_step_numeric,
-    .known = tl_step_known,
     .needs = tl_step_needs,
     .most = tl_step_most,
     .shares = tl_product_shares,
@@ -199,14 +198,6 @@ done:
     return status;
 }
 
-tulle_status tl_product_find(tl_product *p)
-{
-    tulle_status status = TULLE_OK;
-    for (int i = 0; two_steps.before[i] != count && p->known != TL_COUNTED; i++) TRY(two_steps.before[i](p));
-done:
-    return status;
-}
-
 void tl_product_done(tl_product *p)
 {
     if (!p->gpu) return;
@@ -214,7 +205,6 @@ void tl_product_done(tl_product *p)
     tl_motifs_done(p);
     tl_twins_done(p);
     tl_portions_done(p);
-    tl_keep_done(p);
     if (p->road && p->road->done) p->road->done(p);
     tl_operand_done(p, &p->A);
     tl_operand_done(p, &p->B);
@@ -238,7 +228,6 @@ tulle_status tl_product_allocate(tl_product *p, bool values)
     }
     TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * (uint64_t)(p->types.idx / 8), "column indices of C",
                       &p->c_col));
-    TRY(tl_keep_copy(p));
     if (values)
         TRY(tl_dmem_alloc(p->b, p->gpu, (uint64_t)p->c_nnz * tl_type_size((tulle_type)p->types.val),
                           "values of C", &p->c_val));
@@ -281,8 +270,6 @@ tulle_status tl_gpu_multiply(tl_base *b, tl_gpu *gpu, const tl_gpu_request *requ
         status = tl_fail(b, TULLE_ECANCEL, "cancelled after the symbolic step");
         goto done;
     }
-    if (request->dest && p.known == TL_COUNTED && !request->drop_zeros)
-        request->dest->counted(request->dest->arg, p.c_nnz);
     TRY(run(&p, p.road->after));
     if (request->drop_zeros) TRY(tl_result_drop(&p));
     TRY(tl_result_fit(&p));

@@ -28,7 +28,6 @@ typedef struct tl_work {
     uint32_t rows[CLASSES];             /* number of rows of each class                 */
     uint32_t start[CLASSES];            /* of the list of each class                    */
     tl_dmem  list, groups;
-    uint64_t bytes;                     /* of both; 0: there are none                   */
 } tl_work;
 
 /* Rows of C with the same pattern (motifs.c); used = 0: there are none. */
@@ -53,13 +52,6 @@ typedef struct tl_twins {
     tl_dmem  bits, rows_memory;         /* two blocks with the arrays below                  */
     tl_dmem  a_firsts, b_firsts, of, sizes, lists, rest, patterns;
 } tl_twins;
-
-/* Sorted columns of rows of C that the symbolic step leaves behind (keep.c), until C has room for them. */
-typedef struct tl_keep {
-    tl_dmem  columns, cursor;           /* `room` columns; a counter of those taken                */
-    uint64_t room;
-    uint32_t most;                      /* entries of a row that is kept                            */
-} tl_keep;
 
 /* once.c: the memory of bhSPARSE before C is known; areas[0] is C~ */
 enum { TL_AREAS = 40 };
@@ -139,10 +131,6 @@ typedef struct tl_product {
     uint64_t          note[2][SUM_ALL];
     tl_dmem           c_ptr, c_col, c_val;
     int64_t           c_nnz;
-    tl_keep           keep;
-    tl_dmem           known_rows;       /* a word for each row of C, not 0: its columns are known, and stand
-                                         * in C, before the numeric step; not given: none, or all_known */
-    bool              all_known;        /* of all rows: plans, after their first numeric step */
     tl_portions       portions;
     tl_dmem           scratch[TL_SCRATCH];      /* of the current step                        */
     /* stage times */
@@ -158,8 +146,6 @@ typedef struct tl_product {
 
 /* steps.c */
 tulle_status tl_step_balance(tl_product *p, int step);          /* 0 symbolic, 1 numeric */
-/* All columns of C are known from now on (plans): the numeric step's rows are assigned to classes again. */
-tulle_status tl_step_known(tl_product *p);
 /* Bytes of a step: lists of rows are kept with the product, scratch is freed after the step.  Computed from
  * what is known of the rows before the step; an upper bound for the numeric step if they are not counted
  * yet. */
@@ -191,7 +177,6 @@ void         tl_motifs_done(tl_product *p);
 /* twins.c, in the same order, before motifs */
 bool         tl_twins_forced(const tl_product *p);
 tulle_status tl_twins_sample(tl_product *p);
-void         tl_twins_sampled(const tl_product *p, tulle_repeats *r);   /* what the sample says */
 tulle_status tl_twins_find(tl_product *p);
 tulle_status tl_twins_give(tl_product *p);
 tulle_status tl_twins_fill(tl_product *p);
@@ -207,7 +192,6 @@ typedef tulle_status (*tl_stage)(tl_product *p);
 struct tl_road {
     tl_stage     before[8], after[8];
     tl_stage     fill, numeric;         /* two steps: the second one with its decisions, and without */
-    tl_stage     known;                 /* (optional) in between: the columns of C are known */
     tl_step_need (*needs)(tl_product *p, int step);
     tl_step_need (*most)(const tl_product *p);
     tulle_status (*shares)(tl_product *p, tulle_stats *stats);
@@ -218,7 +202,6 @@ extern const tl_road tl_road_once, tl_road_delta;
 /* product.c */
 tulle_status tl_product_begin(tl_base *b, tl_gpu *gpu, const tl_gpu_request *request, tl_product *p);
 tulle_status tl_product_pattern(tl_product *p);                 /* analysis and symbolic step: c_ptr, c_nnz */
-tulle_status tl_product_find(tl_product *p);                    /* two steps: analysis, twins and motifs */
 tulle_status tl_product_look(tl_product *p);                    /* stages of both steps: analysis */
 tulle_status tl_product_pointers(tl_product *p);                /* row pointers of C and its size */
 tulle_status tl_product_allocate(tl_product *p, bool values);   /* c_col and, if requested, c_val */
@@ -231,13 +214,8 @@ void         tl_product_done(tl_product *p);
  * columns and values; both on their way to the host, complete when the queue is */
 tulle_status tl_portions_pointers(tl_product *p, bool *done_so);
 tulle_status tl_portions_fill(tl_product *p);
-tulle_status tl_portions_home(tl_product *p, const tl_spot *to);
+tulle_status tl_portions_home(tl_product *p, tulle_matrix *C);
 void         tl_portions_done(tl_product *p);
-
-/* keep.c, in the order of a product: before the rows are counted; when there is room for the columns of C */
-tulle_status tl_keep_begin(tl_product *p);
-tulle_status tl_keep_copy(tl_product *p);
-void         tl_keep_done(tl_product *p);
 
 /* figures.c */
 tulle_status tl_product_shares(tl_product *p, tulle_stats *stats);      /* of each accumulator */

@@ -2,7 +2,7 @@
  *
  * replay.c - repeats a product with new values: the operands' patterns, row pointers, classes of rows and
  * memory for C stay on the device; a run uploads values that are on the host, and executes only the numeric
- * step, in which rows are looked up in the columns of C that the first run computed (flat_values.cl). */
+ * step. */
 #include "gpu/product.h"
 #include <string.h>
 
@@ -84,7 +84,6 @@ static tulle_status make(tl_gpu_replay *r, const tl_gpu_request *request, tulle_
         spare[i] = (tl_dmem){0, 0};
     }
     p->c_val = (tl_dmem){0, 0};
-    if (p->road->known) TRY(p->road->known(p));
     TRY(tl_result_pattern(p, C));
     TRY(tl_product_mark(p, "result"));
     TRY(tl_dmem_alloc(p->b, gpu, TL_ALIGN, "cursors", &r->cursors));

@@ -105,57 +105,33 @@ done:
     return status;
 }
 
-/* C's arrays to the host, columns and values to `to`; its pages are made ready while kernels still run.
- * Where C is not small, a wait tells kernels apart from copies: it takes a hundredth of these. */
-static tulle_status bring_home(tl_product *p, const tulle_matrix *C, const tl_spot *to)
+/* C's arrays to the host; its pages are made ready while kernels still run.  Where C is not small, a wait
+ * tells kernels apart from copies: it takes a hundredth of these. */
+static tulle_status bring_home(tl_product *p, tulle_matrix *C)
 {
     enum { SMALL = 1 << 20 };
     tulle_status status = TULLE_OK;
     uint64_t bytes = 0;
     const tulle_csr *c = &C->view;
-    const uint64_t idx = tl_index_size(c->idx_type), val = to->val ? tl_type_size(c->val_type) : 0;
-    const struct { void *block; uint64_t at; tl_dmem from; uint64_t bytes; } parts[] = {
-        {C->row_ptr, 0, p->c_ptr, ((uint64_t)c->rows + 1) * tl_index_size(c->ptr_type)},
-        {to->col, (uint64_t)to->at * idx, p->c_col, (uint64_t)c->nnz * idx},
-        {to->val, (uint64_t)to->at * val, p->c_val, (uint64_t)c->nnz * val},
+    const struct { void *to; tl_dmem from; uint64_t bytes; } parts[] = {
+        {C->row_ptr, p->c_ptr, ((uint64_t)c->rows + 1) * tl_index_size(c->ptr_type)},
+        {C->col_idx, p->c_col, (uint64_t)c->nnz * tl_index_size(c->idx_type)},
+        {C->values, p->c_val, C->values ? (uint64_t)c->nnz * tl_type_size(c->val_type) : 0},
     };
     for (int i = 0; i < TL_COUNT(parts); i++)
         if (parts[i].bytes) {
-            tl_gpu_expect(p->b, p->gpu, parts[i].block, parts[i].at, parts[i].bytes);
+            tl_gpu_expect(p->b, p->gpu, parts[i].to, parts[i].bytes);
             bytes += parts[i].bytes;
         }
     const int portions = p->portions.count;
     if (portions) {
-        TRY(tl_portions_home(p, to));
+        TRY(tl_portions_home(p, C));
     } else if (bytes >= SMALL) {
         TRY(p->driver->wait(p->b, p->device));
         p->computed = tl_gpu_now(p->gpu);
     }
     for (int i = 0; i < (portions ? 1 : TL_COUNT(parts)); i++)
-        if (parts[i].bytes)
-            TRY(tl_gpu_fetch_into(p->b, p->gpu, 0, parts[i].block, parts[i].at, parts[i].from,
-                                  parts[i].bytes));
-done:
-    return status;
-}
-
-/* A matrix on the host for C, whose entries go where the caller says, or into arrays of its own. */
-static tulle_status on_host(tl_product *p, tulle_csr view, tl_spot *to, tulle_matrix **out)
-{
-    tulle_status status = TULLE_OK;
-    const tl_gpu_request *r = &p->request;
-    const bool placed = r->dest && r->dest->place(r->dest->arg, p->c_nnz, to);
-    TRY(tl_matrix_create(p->b, p->rows, view.cols, placed ? 0 : p->c_nnz, view.ptr_type, view.idx_type,
-                         r->values ? (int)view.val_type : 0, out));
-    tulle_matrix *C = *out;
-    C->view.val_type = view.val_type;
-    if (!placed) {
-        *to = (tl_spot){C->col_idx, C->values, 0};
-        goto done;
-    }
-    C->view.nnz = p->c_nnz;
-    C->view.col_idx = tl_array_from(to->col, tl_index_size(view.idx_type), to->at);
-    C->view.values = tl_array_from(to->val, tl_type_size(view.val_type), to->at);
+        if (parts[i].bytes) TRY(tl_gpu_fetch(p->b, p->gpu, 0, parts[i].to, parts[i].from, parts[i].bytes));
 done:
     return status;
 }
@@ -164,7 +140,6 @@ tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tulle_matrix *C = NULL;
-    tl_spot to;
     const tl_gpu_request *r = &p->request;
     tulle_index ptr = p->types.ptr == 64 ? TULLE_I64 : TULLE_I32,
                 idx = p->types.idx == 64 ? TULLE_I64 : TULLE_I32;
@@ -187,8 +162,10 @@ tulle_status tl_result_deliver(tl_product *p, tulle_matrix **out)
         p->c_ptr = p->c_col = p->c_val = nothing;
         goto done;
     }
-    TRY(on_host(p, view, &to, &C));
-    TRY(bring_home(p, C, &to));
+    TRY(tl_matrix_create(p->b, p->rows, r->B->cols, p->c_nnz, ptr, idx, r->values ? (int)r->A->val_type : 0,
+                         &C));
+    C->view.val_type = r->A->val_type;
+    TRY(bring_home(p, C));
     *out = C;
     C = NULL;
 done:

@@ -175,21 +175,6 @@ void tl_size_few_bin(const tl_sizing *z, const tl_way *way, int bin)
     limits[LIMIT_FEW_FIRST] = tl_least(rows->first, limits[LIMIT_FEW]);
 }
 
-/* ---- a warp per row, products dealt to its lanes */
-
-void tl_size_flat(const tl_sizing *z, const tl_way *way, int i)
-{
-    const uint32_t slots = z->policy->flat[i];
-    tl_size *s = &z->to->size[way->first + i];
-    if (!slots || z->recipe->forced >= 0) return;
-    *s = tl_size_teams(z->gpu, way->kernel, z->policy->flat_threads, team_of(&z->gpu->caps, 32),
-                       (uint64_t)slots * (uint64_t)(z->types.key / 8), slots);
-    if (s->kernel == TL_K_NONE) return;
-    s->bits = tl_log2_up(slots);
-    z->to->limits[way->limit + i] = FLAT_ENTRIES(slots);
-    z->to->limits[LIMIT_FLAT_OVER] = z->policy->flat_over;
-}
-
 /* ---- the other accumulators */
 
 void tl_size_direct(const tl_sizing *z, const tl_way *way, int i)
@@ -337,28 +322,6 @@ void tl_size_windows(const tl_sizing *z, const tl_way *way, int i)
     while ((uint64_t)slots * val + slots / 8 > all) slots -= 32;
     z->to->size[way->first + i] =
         make(caps, way->kernel, block_threads(caps, 1024), slots * val + slots / 8, slots, 1);
-}
-
-/* ---- rows whose columns are known: a team looks up the places of products */
-
-void tl_size_places(const tl_sizing *z, const tl_way *way, int i)
-{
-    /* Where a row needs much shared memory, blocks of fewer teams fill a multiprocessor better. */
-    enum { MUCH = 6144 };
-    const tl_caps *caps = &z->gpu->caps;
-    const uint32_t most = z->policy->flat[i], bits = tl_log2_up(most), value = value_bytes(z);
-    const uint32_t bytes = FLAT_BYTES(bits, most, value), threads = z->policy->flat_threads;
-    tl_size *s = &z->to->size[way->first + i];
-    if (!most || z->recipe->forced >= 0) return;
-    *s = tl_size_teams(z->gpu, way->kernel, bytes < MUCH ? threads : threads / 2, team_of(caps, 32), bytes,
-                       most);
-    if (s->kernel == TL_K_NONE) return;
-    s->bits = bits;
-    s->slab = bytes / 8;
-    z->to->limits[way->limit + i] = most;
-    z->to->limits[LIMIT_FLAT_OVER] = z->policy->flat_over;
-    z->to->limits[LIMIT_FLAT_MOST] = z->policy->flat_most;
-    z->to->limits[LIMIT_FLAT_PER] = z->policy->flat_per;
 }
 
 void tl_sizes_make(const tl_gpu *gpu, const tl_recipe *recipe, tl_types types, uint64_t mean, int step,

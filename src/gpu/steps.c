@@ -68,16 +68,9 @@ static bool takes_all(const tl_product *p, int step, int c)
     const tl_way *way = tl_way_of(step, c);
     const int i = c - way->first;
     if (p->sizes[step].size[c].kernel == TL_K_NONE) return false;
-    if (way->all && !way->all(p, step, c)) return false;
     if (way->by == TL_BY_NOTHING) return true;
-    const uint64_t limit = way->limit < 0 ? FEW_MOST(i) : p->sizes[step].limits[way->limit + i];
+    const uint64_t limit = way->by == TL_BY_PRODUCTS ? FEW_MOST(i) : p->sizes[step].limits[way->limit + i];
     return tl_measure_all(p, step, way->by) <= limit;
-}
-
-/* Is this a class of an accumulator with classes from `first` on, `sizes` of them? */
-static bool is_among(int c, int first, int sizes)
-{
-    return c >= first && c < first + sizes;
 }
 
 static bool has_few(const tl_product *p, int step)
@@ -111,8 +104,7 @@ static bool decide(const tl_product *p, int step, int *only)
         if (takes_all(p, step, c)) *only = c;
     bool alike = (*only >= CLASS_BITS && *only < CLASS_ROWS && most < CLASS_ROWS)
                  || (*only >= CLASS_ROWS && *only < CLASS_BLOCK && most >= CLASS_ROWS) || *only == most
-                 || (is_among(*only, CLASS_FEW, FEW_SIZES) && is_among(most, CLASS_FEW, FEW_SIZES))
-                 || (is_among(*only, CLASS_FLAT, FLAT_SIZES) && is_among(most, CLASS_FLAT, FLAT_SIZES));
+                 || (*only >= CLASS_FEW && most >= CLASS_FEW);
     if (p->motifs.used || p->twins.used) return true;   /* lists exclude their rows */
     if (p->rows >= (uint32_t)1 << 27) return false;                     /* the maximum for lists */
     if (p->gpu->balance >= 0) return p->gpu->balance || *only == CLASS_EMPTY;
@@ -121,10 +113,9 @@ static bool decide(const tl_product *p, int step, int *only)
     if (classes > 1 && has_few(p, step)
         && (p->request.recipe->few_rows[step].first >= 512 || p->rows >= s->rows))
         return true;
-    if (p->tiny && (*only < CLASS_HASH || *only >= CLASS_FLAT)) {
-        /* a team processes entries of A sequentially, too slow for long rows, except in CLASS_FLAT */
-        if (*only < CLASS_HASH && p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp
-            && takes_all(p, step, CLASS_BLOCK))
+    if (p->tiny
+        && *only < CLASS_HASH) { /* a team processes entries of A sequentially, too slow for long rows */
+        if (p->note[0][SUM_MAX_ENTRIES] > 24 && p->gpu->caps.warp && takes_all(p, step, CLASS_BLOCK))
             *only = CLASS_BLOCK;
         return false;
     }
@@ -138,11 +129,11 @@ static bool decide(const tl_product *p, int step, int *only)
 
 static void tell(const tl_product *p, int step)
 {
-    static const char *const steps[] = {"symbolic", "numeric", "numeric (columns known)"};
+    static const char *const steps[] = {"symbolic", "numeric"};
     const tl_work *w = &p->work[step];
     const uint64_t *rows = p->note[step] + SUM_ROWS;
     const tl_way *only = tl_way_of(step, w->only);
-    char text[640];
+    char text[400];
     int at = 0;
     if (!p->b->trace) return;
     text[0] = 0;
@@ -152,22 +143,14 @@ static void tell(const tl_product *p, int step)
             at += snprintf(text + at, sizeof text - (size_t)at, " %s%d %" PRIu64, way->name, c - way->first,
                            rows[c]);
     }
-    const char *name = steps[step + (step && p->all_known)];
-    if (w->balanced) tl_trace(p->b, "%s step: rows are sorted into classes:%s", name, text);
-    else tl_trace(p->b, "%s step: %s%d takes all rows:%s", name, only->name, w->only - only->first, text);
-}
-
-/* Are there classes for rows whose columns are known? */
-static bool has_flat(const tl_product *p)
-{
-    uint32_t most = 0;
-    for (int i = 0; i < FLAT_SIZES; i++) most |= p->sizes[1].limits[LIMIT_FLAT + i];
-    return most > 0;
+    if (w->balanced) tl_trace(p->b, "%s step: rows are sorted into classes:%s", steps[step], text);
+    else
+        tl_trace(p->b, "%s step: %s%d takes all rows:%s", steps[step], only->name, w->only - only->first,
+                 text);
 }
 
 /* Assigns rows to classes, and determines where the list of each class begins.  Returns the bytes of all
- * lists, 0 without lists.  The lists come first, then the groups (at most one word per row).  In a plan there
- * is room for the lists after all columns are known: each class of CLASS_FLAT may begin one. */
+ * lists, 0 without lists.  The lists come first, then the groups (at most one word per row). */
 static uint64_t divide(tl_product *p, int step, uint64_t *groups)
 {
     tl_work *w = &p->work[step];
@@ -182,9 +165,6 @@ static uint64_t divide(tl_product *p, int step, uint64_t *groups)
     uint64_t merge =
         w->start[CLASS_ROWS + ROWS_SIZES - 1] + (uint64_t)LIST_ROUND(w->rows[CLASS_ROWS + ROWS_SIZES - 1]);
     *groups = (room * 4 + TL_ALIGN - 1) / TL_ALIGN * TL_ALIGN;
-    if (step && p->all_known) return w->bytes;
-    if (step && p->request.plan && has_flat(p))
-        return (room + merge + FLAT_SIZES * LIST_ROUND(1)) * 4 + TL_ALIGN;
     return w->balanced ? (room + merge) * 4 + TL_ALIGN : 0;
 }
 
@@ -194,9 +174,8 @@ tulle_status tl_step_balance(tl_product *p, int step)
     tl_work *w = &p->work[step];
     uint64_t groups = 0, bytes = divide(p, step, &groups);
     tell(p, step);
-    if (!w->bytes && bytes) TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
-    w->bytes = bytes;
     if (!w->balanced) goto done;
+    TRY(tl_dmem_alloc(p->b, p->gpu, bytes, "lists of rows", &w->list));
     w->groups = (tl_dmem){w->list.handle, groups};
     if (p->tiny) TRY(p->driver->fill(p->b, p->device, p->cursors[0], 0, 2 * TL_ALIGN));
     tl_kernel_id need[] = {TL_K_BINS};
@@ -207,10 +186,9 @@ tulle_status tl_step_balance(tl_product *p, int step)
     const uint32_t rows = p->motifs.used ? p->motifs.others : p->twins.used ? p->twins.others : p->rows;
     const tl_dmem rest = p->twins.used ? p->twins.rest : p->motifs.rest;
     tl_arg args[] = {
-        TL_U32(rows),            TL_MEM(rest),         TL_U32(step),            TL_MEM(p->A.ptr),
-        TL_MEM(p->products),     TL_MEM(p->span),      TL_MEM(p->c_ptr),        TL_MEM(p->known_rows),
-        TL_U32(p->all_known),    TL_MEM(p->limits[step]), TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]),
-        TL_MEM(w->list),         TL_MEM(w->groups)};
+        TL_U32(rows),         TL_MEM(rest),             TL_U32(step),     TL_MEM(p->A.ptr),
+        TL_MEM(p->products),  TL_MEM(p->span),          TL_MEM(p->c_ptr), TL_MEM(p->limits[step]),
+        TL_MEM(p->sum[step]), TL_MEM(p->cursors[step]), TL_MEM(w->list),  TL_MEM(w->groups)};
     TRY(tl_product_launch(p, p->types, TL_K_BINS, (rows + threads - 1) / threads, threads, 0, 0, args,
                           TL_COUNT(args)));
 done:
@@ -229,21 +207,13 @@ static uint32_t rows_of(const tl_product *p, int step, int c, tl_dmem *list)
     return w->rows[c];
 }
 
-/* The accumulator of a class: the one of the tables, or that which keeps columns as well. */
-static const tl_way *used(const tl_product *p, int step, int c)
-{
-    const tl_way *way = tl_way_of(step, c);
-    return p->keep.columns.handle && way->keeps ? way->keeps : way;
-}
-
 /* The job for the rows of a class; false: there are none, or they need no kernel. */
 static bool job_of(const tl_product *p, int step, int c, tl_job *j)
 {
     const tl_size *size = &p->sizes[step].size[c];
-    *j = (tl_job){.way = used(p, step, c), .step = step, .c = c, .size = *size, .per = 1};
+    *j = (tl_job){.way = tl_way_of(step, c), .step = step, .c = c, .size = *size, .per = 1};
     j->rows = rows_of(p, step, c, &j->list);
     if (!j->rows || size->kernel == TL_K_NONE) return false;
-    if (j->way != tl_way_of(step, c)) j->size.kernel = j->way->kernel;
     j->most = p->work[step].balanced ? p->note[step][SUM_MEASURE + c] : tl_measure_all(p, step, j->way->by);
     j->way->fit(p, j);
     return true;
@@ -281,7 +251,7 @@ static int needed(const tl_product *p, int step, tl_kernel_id *ids, const tl_way
         tl_dmem list;
         const tl_kernel_id id = p->sizes[step].size[c].kernel;
         if (!rows_of(p, step, c, &list) || id == TL_K_NONE) continue;
-        ids[count++] = used(p, step, c) == tl_way_of(step, c) ? id : used(p, step, c)->kernel;
+        ids[count++] = id;
         if (tl_way_of(step, c)->then) *then = tl_way_of(step, c)->then;
     }
     return count;
@@ -351,7 +321,6 @@ tulle_status tl_step_symbolic(tl_product *p)
     compound.key = p->note[0][SUM_MAX_SPAN] <= ((uint64_t)1 << 27) ? 32 : 64;
     plain.key = tl_key_bits(p);
     size_again(p, 0, plain);
-    TRY(tl_keep_begin(p));
     int count = needed(p, 0, ids, &then);
     TRY(tl_product_need(p, compound, ids, count));
     if (plain.key != compound.key) TRY(tl_product_need(p, plain, ids, count));
@@ -398,36 +367,6 @@ tulle_status tl_step_numeric(tl_product *p)
     TRY(run(p, 1, classes, types, types));
     TRY(tl_product_mark(p, "numeric"));
     if (then) TRY(finish(p, types, then));
-done:
-    return status;
-}
-
-/* Counts the rows of each class again; the other sums of the step remain. */
-tulle_status tl_step_known(tl_product *p)
-{
-    tulle_status status = TULLE_OK;
-    enum { THREADS = 256, BLOCKS = 4096 };
-    const tl_kernel_id need[] = {TL_K_CLASSES};
-    const tl_way *then;
-    tl_types types = p->types;
-    int classes;
-    const tl_dmem counts = {p->sum[1].handle, p->sum[1].offset + SUM_ROWS * 8};
-    const uint64_t blocks = ((uint64_t)p->rows + THREADS - 1) / THREADS;
-    if (p->c_nnz == 0 || !has_flat(p)) return TULLE_OK;
-    p->all_known = true;
-    TRY(tl_product_need(p, p->types, need, TL_COUNT(need)));
-    TRY(p->driver->fill(p->b, p->device, counts, 0, 3 * CLASSES * 8));
-    TRY(p->driver->fill(p->b, p->device, p->cursors[1], 0, TL_ALIGN));
-    tl_arg args[] = {TL_U32(p->rows),       TL_MEM(p->A.ptr),     TL_MEM(p->products),
-                     TL_MEM(p->span),       TL_MEM(p->known_rows), TL_U32(p->all_known),
-                     TL_MEM(p->limits[1]),  TL_MEM(p->c_ptr),     TL_MEM(p->sum[1])};
-    TRY(tl_product_launch(p, p->types, TL_K_CLASSES, blocks < BLOCKS ? blocks : BLOCKS, THREADS, 0, 0, args,
-                          TL_COUNT(args)));
-    TRY(tl_product_read(p, 1));
-    TRY(tl_step_balance(p, 1));
-    TRY(tl_product_mark(p, "numeric load"));
-    types.key = tl_key_bits(p);
-    TRY(load_numeric(p, types, &classes, &then));           /* not in the first run */
 done:
     return status;
 }

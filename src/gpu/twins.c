@@ -20,9 +20,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Which products are looked at: rows and entries of A at least, entries a row.  Of what the sample must show
- * the policy has the numbers. */
-static const struct { int64_t rows, entries, mean; } limits = {4096, 262144, 8};
+/* Which products: rows and entries of A at least, entries a row; of 100 rows of the sample so many like
+ * the row before; products a row. */
+static const struct { int64_t rows, entries, mean; uint64_t alike, products; } limits = {
+    4096, 262144, 8, 40, 256};
 
 enum { SAMPLE = 4096, THREADS = 128, THREADS_LOOK = 1024, THREADS_CPU = 32, BLOCKS = 16, TEAM_CPU = 8 };
 
@@ -37,10 +38,10 @@ bool tl_twins_forced(const tl_product *p)
 }
 
 /* Lists of rows have no room for more than 2^27, numbers of words none for more columns than 2^37. */
-static bool looks_large(const tl_product *p)
+static bool wanted(const tl_product *p)
 {
     const tl_gpu *gpu = p->gpu;
-    if (!p->request.recipe->alike || gpu->twins == 0 || p->request.recipe->once) return false;
+    if (!p->request.recipe->alike || gpu->twins == 0 || p->twins.off || p->request.recipe->once) return false;
     if (p->rows < 2 || p->rows >= (uint32_t)1 << 27) return false;
     if (p->request.B->rows < 2 || p->request.B->rows >= (int64_t)1 << 27) return false;
     if (p->request.B->cols > (int64_t)1 << 37) return false;
@@ -49,8 +50,6 @@ static bool looks_large(const tl_product *p)
            || (p->rows >= limits.rows && p->a_nnz >= limits.entries
                && p->a_nnz / (int64_t)p->rows >= limits.mean);
 }
-
-static bool wanted(const tl_product *p) { return !p->twins.off && looks_large(p); }
 
 static uint32_t threads_of(const tl_product *p)
 {
@@ -183,16 +182,6 @@ done:
     return status;
 }
 
-void tl_twins_sampled(const tl_product *p, tulle_repeats *r)
-{
-    const uint64_t *t = p->note[0] + SUM_TWIN;
-    if (!looks_large(p)) return;
-    r->sampled_a = sampled(p->rows);
-    r->alike_a = (int64_t)t[TWIN_A];
-    r->sampled_b = sampled(p->request.B->rows);
-    r->alike_b = (int64_t)t[p->same ? TWIN_A : TWIN_B];
-}
-
 /* ---- find */
 
 static bool room_under_limit(tl_product *p)
@@ -209,13 +198,11 @@ static bool enough(const tl_product *p)
 {
     const uint64_t *t = p->note[0] + SUM_TWIN, a = t[TWIN_A], b = t[p->same ? TWIN_A : TWIN_B];
     const uint32_t of_a = sampled(p->rows), of_b = sampled(p->request.B->rows);
-    const tl_repeats *least = &p->request.recipe->policy->repeats;
     tl_trace(p->b, "twins: %" PRIu64 " of %" PRIu32 " rows of A and %" PRIu64 " of %" PRIu32
              " rows of B look like the row before", a, of_a, b, of_b);
     return p->gpu->twins > 0
-           || (a * 100 >= (uint64_t)of_a * least->twins_alike
-               && b * 100 >= (uint64_t)of_b * least->twins_alike
-               && p->note[0][SUM_PRODUCTS] >= (uint64_t)least->twins_products * p->rows);
+           || (a * 100 >= of_a * limits.alike && b * 100 >= of_b * limits.alike
+               && p->note[0][SUM_PRODUCTS] >= limits.products * p->rows);
 }
 
 static tl_size count_size(const tl_product *p)

@@ -212,13 +212,6 @@ bool tl_cache_usable(tl_cache *cache)
     return !cache->trouble[0];
 }
 
-bool tl_cache_make(tl_cache *cache)
-{
-    int folder = open_folder(cache, true);
-    if (folder >= 0) close(folder);
-    return folder >= 0;
-}
-
 /* ---- reading and writing an entry */
 
 bool tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image)

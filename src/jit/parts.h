@@ -64,8 +64,6 @@ tl_hash tl_cache_key(const tl_compiler *compiler, const char *text);
 /* False, with the reason in `trouble`, if it does not belong to the user or cannot be read.  A folder that
  * does not exist yet is usable. */
 bool    tl_cache_usable(tl_cache *cache);
-/* The same, but creates it; false: it cannot be, and nothing may be stored there. */
-bool    tl_cache_make(tl_cache *cache);
 /* False: missing, damaged, or possibly written by another user. */
 bool    tl_cache_get(tl_base *b, tl_cache *cache, const tl_hash *key, tl_image *image);
 void    tl_cache_put(tl_cache *cache, const tl_hash *key, const tl_image *image);

@@ -7,8 +7,7 @@
 
 INLINE u32 few_bin(u32 products) { return products <= 2u ? 0u : log2_ceil(products) - 1u; }
 
-/* The class without CLASS_FLAT; need: min(products, columns of the span). */
-INLINE u32 symbolic_class_but_flat(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span, u32 need)
+INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
 {
     if (products == 0u) return CLASS_EMPTY;
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
@@ -18,6 +17,7 @@ INLINE u32 symbolic_class_but_flat(GLOBAL const u32 *limits, u32 entries, u32 pr
         for (u32 i = 0; i < BITS_SIZES; i++)
             if (span <= limits[LIMIT_BITS + i]) return CLASS_BITS + i;
     if (products <= limits[LIMIT_FEW]) return CLASS_FEW + few_bin(products);
+    const u32 need = products < span ? products : span;
     for (u32 i = 0; i < ROWS_SIZES && products <= limits[LIMIT_ROWS_MAX]; i++)
         if (need <= limits[LIMIT_ROWS + i]) return CLASS_ROWS + i;
     if (span <= limits[LIMIT_MASK]) return CLASS_MASK;
@@ -26,32 +26,10 @@ INLINE u32 symbolic_class_but_flat(GLOBAL const u32 *limits, u32 entries, u32 pr
     return need <= limits[LIMIT_HASH] ? CLASS_HASH : CLASS_DENSE;
 }
 
-INLINE u32 symbolic_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 span)
-{
-    const u32 need = products < span ? products : span;
-    const u32 c = symbolic_class_but_flat(limits, entries, products, span, need);
-    const bool scattered = c >= CLASS_FEW || (c >= CLASS_ROWS && c < CLASS_HASH);
-    if (scattered && products > limits[LIMIT_FLAT_OVER])
-        for (u32 i = 0; i < FLAT_SIZES; i++)
-            if (products <= limits[LIMIT_FLAT + i]) return CLASS_FLAT + i;
-    return c;
-}
-
-/* Are the columns of row r of C known, and in their place?  known: a word for each row, if it is given. */
-INLINE bool columns_known(GLOBAL const u32 *known, u32 all, u32 r)
-{
-    return all != 0u || (GIVEN(known) && known[r] != 0u);
-}
-
-INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span, bool known)
+INLINE u32 numeric_class(GLOBAL const u32 *limits, u32 entries, u32 products, u32 nnz, u32 span)
 {
     if (nnz == 0u || products == 0u) return CLASS_EMPTY;    /* entries, but no products: it has a motif */
     if (entries == 1u && limits[LIMIT_DIRECT]) return CLASS_DIRECT;
-    if (known && products > limits[LIMIT_FLAT_OVER] && products <= limits[LIMIT_FLAT_MOST]
-        && (u64)span >= (u64)nnz * limits[LIMIT_FLAT_PER])
-        for (u32 i = 0; i < FLAT_SIZES; i++)
-            if (nnz <= limits[LIMIT_FLAT + i])
-                if (span <= FLAT_SPAN(log2_ceil(limits[LIMIT_FLAT + i]))) return CLASS_FLAT + i;
     if (products <= limits[LIMIT_FEW_FIRST]) return CLASS_FEW + few_bin(products);
     const u64 bytes = RANK_BYTES((u64)span, (u64)nnz, limits[LIMIT_VALUE]);
     if (nnz >= limits[LIMIT_BITS_MIN] && nnz <= limits[LIMIT_BITS_MAX]

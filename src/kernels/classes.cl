@@ -12,7 +12,6 @@
 #define ROWS_SIZES      5
 #define BLOCK_SIZES     3
 #define FEW_SIZES       9
-#define FLAT_SIZES      6
 
 /*                                 symbolic                            numeric                              */
 #define CLASS_EMPTY     0       /* no products                                                              */
@@ -24,8 +23,7 @@
 #define CLASS_MASK      16      /* bitmask, a block per row                                                 */
 #define CLASS_DENSE     17      /* windows of bits, a block per row    windows of values, a block per row   */
 #define CLASS_FEW       18      /* 9: in registers; up to 2, 4, ... 512 products; register-aware policies   */
-#define CLASS_FLAT      27      /* 6: hash, a warp per row             known columns, a warp per row        */
-#define CLASSES         33
+#define CLASSES         27
 
 /* Words of limits[], for each of the two steps.  "5:" means five consecutive words, one for each size of the
  * class.  A limit of 0 disables a class. */
@@ -46,12 +44,7 @@
 #define LIMIT_BLOCK_PER 27      /* numeric: columns of the span for each entry, at most, CLASS_BLOCK */
 #define LIMIT_FEW       28      /* products of a row of CLASS_FEW, at most                                  */
 #define LIMIT_FEW_FIRST 29      /* rows with up to this many are CLASS_FEW before CLASS_BITS is considered  */
-#define LIMIT_FLAT      30      /* 6: products (symbolic), entries of C (numeric), at most                  */
-#define LIMIT_FLAT_OVER 36      /* rows with more products than this are CLASS_FLAT instead of CLASS_FEW,
-                                 * CLASS_ROWS and CLASS_BLOCK; numeric: if their columns are known */
-#define LIMIT_FLAT_MOST 37      /* numeric: products of a row of CLASS_FLAT, at most                        */
-#define LIMIT_FLAT_PER  38      /* numeric: columns of the span for each entry, at least, CLASS_FLAT        */
-#define LIMITS          39
+#define LIMITS          30
 
 /* Lists of classes start at multiples of 512 bytes. */
 #define LIST_ROUND(n)   (((n) + 127) & ~127u)
@@ -141,11 +134,6 @@
 #define SYMBOLIC_SLOTS(n) ((n) + (n) / 4 + 1)
 #define NUMERIC_SLOTS(n)  ((n) + ((n) <= 128 ? (n) : (n) / 2 + 64) + 1)
 
-/* Entries that a hash table of CLASS_FLAT accepts in the symbolic step: load factor at most 25/32, which is
- * reached only if all columns differ.  The number of slots is a power of two. */
-#define FLAT_ENTRIES(slots) ((slots) / 32 * 25)
-#define FLAT_SLOTS      32      /* at least */
-
 /* The bin of a row of CLASS_FEW takes up to FEW_MOST(bin) products. */
 #define FEW_MOST(bin)   (2u << (bin))
 /* Slots of its hash tables: load factor 2/3, an even number. */
@@ -199,11 +187,6 @@
 #define DELTA_COLLIDED  (DELTA_BINS + 1)
 #define DELTA_UNSORTED  (DELTA_BINS + 2)
 #define DELTA_CURSORS   (DELTA_BINS + 3)
-
-/* Shared memory of a row for flat_values.cl: buckets of four words, half of them free, and a value for each
- * entry.  Columns of the span that fit a word beside a rank of so many bits; no word is all ones. */
-#define FLAT_BYTES(bits, nnz, value) (((8u << (bits)) + (nnz) * (value) + 15) / 16 * 16)
-#define FLAT_SPAN(bits) (0xffffffffu >> (bits))
 
 /* Shared memory of a row for numeric_rank.cl: a pair of words for each 32 columns, and a value for each
  * entry. */

@@ -131,55 +131,6 @@ INLINE u32 crew_find(crew_t c, SHARED const u32 *starts, u32 count, u32 q)
         }                                                                                                    \
     }
 
-/* ---- items dealt to the lanes of a warp
- *
- * Lane j has `length` items; those of all lanes are numbered in order, and item q goes to lane q mod 32.
- *
- * DEAL_BEGIN makes start, the number of items before this lane's own, and total, that of all.  Lanes without
- * items end up behind the others: MOVE does the same (DEAL_MOVE) to what else belongs to an item.  Then
- * DEAL_TURNS executes TURN in rounds of 32 items: lane `owner` has item q of this lane, if q < total;
- * DEAL_GET fetches what that lane has.  In each round one reduction makes a mask of the items that are the
- * first of their lane; the number of its bits up to a lane says which owner comes next. */
-#if TULLE_CUDA
-INLINE u32 bit_at(u32 mask, u32 n)              /* the position of the n-th bit that is set, from 0; or any */
-{
-    u32 at = 0;
-    UNROLL for (u32 d = 16; d > 0u; d >>= 1) {
-        const u32 below = popcount32(mask >> at & ((1u << d) - 1u));
-        if (n >= below) {
-            n -= below;
-            at += d;
-        }
-    }
-    return at;
-}
-#define DEAL_MOVE(x)    (x) = LANE_FROM(x, tl_from, 32u);
-#define DEAL_GET(x)     LANE_FROM(x, owner, 32u)
-#define DEAL_BEGIN(length, MOVE)                                                                        \
-    const u32 tl_live = lanes_vote((length) > 0u, 32u);                                                 \
-    if (tl_live & (tl_live + 1u)) {                                                                     \
-        const u32 tl_from = bit_at(tl_live, lane);                                                      \
-        MOVE                                                                                            \
-        DEAL_MOVE(length)                                                                               \
-        if (lane >= popcount32(tl_live)) (length) = 0;                                                  \
-    }                                                                                                   \
-    u32 start = (length);                                                                               \
-    UNROLL for (u32 d = 1; d < 32u; d <<= 1) {                                                          \
-        const u32 tl_left = __shfl_up_sync(NOTHING32, start, d);                                        \
-        if (lane >= d) start += tl_left;                                                                \
-    }                                                                                                   \
-    const u32 total = LANE_FROM(start, 31u, 32u);                                                       \
-    start -= (length);
-#define DEAL_TURNS(length, TURN)                                                                        \
-    for (u32 tl_round = 0, tl_before = NOTHING32; tl_round < total; tl_round += 32u) {                  \
-        const u32 tl_place = start - tl_round, q = tl_round + lane;                                     \
-        const u32 tl_firsts = lanes_or((length) && tl_place < 32u ? 1u << tl_place : 0u);               \
-        const u32 owner = tl_before + popcount32(tl_firsts & (NOTHING32 >> (31u - lane)));              \
-        tl_before += popcount32(tl_firsts);                                                             \
-        TURN                                                                                            \
-    }
-#endif
-
 #if VAL
 #if VAL == 1 || VAL == 2
 #if VAL == 1

@@ -97,15 +97,6 @@ INLINE u32 lanes_sum_of(u32 mask, u32 x)
     return sum;
 #endif
 }
-INLINE u32 lanes_or(u32 x)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(0xffffffffu, x);
-#else
-    for (u32 d = 16; d > 0u; d >>= 1) x |= __shfl_xor_sync(0xffffffffu, x, d);
-    return x;
-#endif
-}
 INLINE u32 lanes_max_of(u32 mask, u32 x)
 {
 #if __CUDA_ARCH__ >= 800

@@ -4,15 +4,11 @@
  *
  *   tiles     the entries of each tile of thread_count() * items rows, and the summary for the host: the sum,
  *             the longest row, rows and products of every class of the numeric step
- *   offsets   each tile sums the tiles before it, then scans its own rows
- *
- * and a third one, if more columns of C become known later:
- *
- *   classes   rows and products of every class again, now from the row pointers */
+ *   offsets   each tile sums the tiles before it, then scans its own rows */
 
 KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products,
-              GLOBAL const u32 *span, GLOBAL const u32 *known, u32 all_known, GLOBAL const u32 *limits,
-              GLOBAL const ptr_t *c_count, GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
+              GLOBAL const u32 *span, GLOBAL const u32 *limits, GLOBAL const ptr_t *c_count,
+              GLOBAL u64 *tile_sum, GLOBAL u64 *summary)
 {
     STATIC_SHARED u32 class_rows[CLASSES];
     STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
@@ -35,8 +31,7 @@ KERNEL(tiles)(u32 rows, u32 items, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *
         if (r64 < rows) {
             const u32 n = (u32)c_count[r], width = span[r];
             mine = products[r];
-            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), (u32)mine, n, width,
-                              columns_known(known, all_known, r));
+            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), (u32)mine, n, width);
             measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
             sum += n;
             if (n > most) most = n;
@@ -93,30 +88,4 @@ KERNEL(offsets)(u32 rows, u32 items, GLOBAL const u64 *tile_sum, GLOBAL ptr_t *c
         at += n;
     }
     if (first < rows && first + items >= rows) c_ptr[rows] = (ptr_t)at;
-}
-
-KERNEL(classes)(u32 rows, GLOBAL const ptr_t *a_ptr, GLOBAL const u32 *products, GLOBAL const u32 *span,
-                GLOBAL const u32 *known, u32 all_known, GLOBAL const u32 *limits, GLOBAL const ptr_t *c_ptr,
-                GLOBAL u64 *summary)
-{
-    STATIC_SHARED u32 class_rows[CLASSES];
-    STATIC_SHARED u32 class_low[CLASSES], class_high[CLASSES], class_most[CLASSES];
-    class_clear(class_rows, class_low, class_high, class_most);
-    BARRIER();
-    const u64 stride = (u64)block_count() * thread_count();
-    for (u64 base = (u64)block_id() * thread_count(); base < rows; base += stride) {
-        const u64 r = base + thread_id();
-        u32 c = NOTHING32, measure = 0;
-        u64 mine = 0;
-        if (r < rows) {
-            const u32 n = (u32)(c_ptr[r + 1] - c_ptr[r]), width = span[r];
-            mine = products[r];
-            c = numeric_class(limits, (u32)(a_ptr[r + 1] - a_ptr[r]), (u32)mine, n, width,
-                              columns_known(known, all_known, (u32)r));
-            measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
-        }
-        class_count(class_rows, class_low, class_high, class_most, c, mine, measure);
-    }
-    BARRIER();
-    class_report(class_rows, class_low, class_high, class_most, summary);
 }

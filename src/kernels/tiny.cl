@@ -130,7 +130,7 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
             if (most > max_longest) max_longest = most;
             if (least > max_need) max_need = least;
             if (n > max_nnz) max_nnz = n;
-            c = numeric_class(limits, entries, products[r], n, width, false);
+            c = numeric_class(limits, entries, products[r], n, width);
             measure = class_measure(c, 1u, n, width, limits[LIMIT_VALUE]);
         }
         class_count(class_rows, class_low, class_high, class_most, c, p, measure);
@@ -167,13 +167,13 @@ KERNEL(tiny_scan)(u32 rows, u32 items, GLOBAL const u32 *bad, GLOBAL const ptr_t
         symbolic[t] = t == SUM_PRODUCTS ? product_sum : t == SUM_NEED ? need_sum : most_of[t];
         numeric[t] = t == SUM_NNZ ? total : most_of[t];
     }
-    for (u32 c = t; c < CLASSES; c += thread_count()) {
-        symbolic[SUM_ROWS + c] = 0;
-        symbolic[SUM_CLASS + c] = 0;
-        symbolic[SUM_MEASURE + c] = 0;
-        numeric[SUM_ROWS + c] = class_rows[c];
-        numeric[SUM_CLASS + c] = (u64)class_high[c] << 32 | class_low[c];
-        numeric[SUM_MEASURE + c] = class_most[c];
+    if (t < CLASSES) {
+        symbolic[SUM_ROWS + t] = 0;
+        symbolic[SUM_CLASS + t] = 0;
+        symbolic[SUM_MEASURE + t] = 0;
+        numeric[SUM_ROWS + t] = class_rows[t];
+        numeric[SUM_CLASS + t] = (u64)class_high[t] << 32 | class_low[t];
+        numeric[SUM_MEASURE + t] = class_most[t];
     }
     if (t == 0) c_ptr[rows] = (ptr_t)total;
 }

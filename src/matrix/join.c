@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * join.c - concatenates parts of a matrix: parts that arrive one by one, which are blocks of rows or, within
- * one row, ranges of columns; or blocks that all exist already, each freed after it was copied.  The entries
- * of a part may have been written where they belong (tl_dest in matrix.h): then only its row pointers are
- * copied.
+ * one row, ranges of columns; or blocks that all exist already, each freed after it was copied.
  *
  * Only an upper bound of the number of entries is known in advance.  Columns and values reserve address space
  * for that many, of which only the filled part takes memory (tl_reserve), so the matrix exists only once,
@@ -107,12 +105,6 @@ typedef struct copy {
     const tl_join   *to;
 } copy;
 
-static bool in_place(const tl_join *j, const tulle_csr *part, int64_t at)
-{
-    return j && j->C && j->C->col_idx && part->nnz > 0
-        && (const char *)part->col_idx == (const char *)j->C->col_idx + (size_t)at * j->index;
-}
-
 static void copy_entries(void *to, const void *from, int64_t at, int64_t begin, int64_t end, size_t size)
 {
     if (end > begin && size)
@@ -129,7 +121,6 @@ static void copy_work(void *arg, int thread, int threads)
     int64_t row0 = tl_part(A->rows, thread, threads), row1 = tl_part(A->rows, thread + 1, threads);
     for (int64_t i = row0 + 1; i <= row1; i++)
         tl_put(C->row_ptr, C->view.ptr_type, j->rows + i, j->nnz + tl_row_begin(A, i));
-    if (in_place(j, A, j->nnz)) return;
     int64_t first = tl_part(A->nnz, thread, threads), last = tl_part(A->nnz, thread + 1, threads);
     copy_entries(C->col_idx, A->col_idx, j->nnz, first, last, j->index);
     copy_entries(C->values, A->values, j->nnz, first, last, j->value);
@@ -139,37 +130,12 @@ tulle_status tl_join_put(tl_base *b, tl_join *j, const tulle_csr *part, bool bes
 {
     tulle_status status = TULLE_OK;
     copy c = {part, j};
-    const bool there = in_place(j, part, j->nnz);
-    if (!there) TRY(ask_machine(b, j, part->nnz));
-    if (!there) TRY(make_room(b, j, part->nnz));
-    tl_team_run(b->team, tl_threads_for(b, 0, (there ? 0 : part->nnz) + part->rows), copy_work, &c);
+    TRY(ask_machine(b, j, part->nnz));
+    TRY(make_room(b, j, part->nnz));
+    tl_team_run(b->team, tl_threads_for(b, 0, part->nnz + part->rows), copy_work, &c);
     j->nnz += part->nnz;
     if (!beside) j->rows += part->rows;
 done:
-    return status;
-}
-
-tulle_status tl_join_place(tl_base *b, tl_join *j, int64_t nnz, tl_spot *spot)
-{
-    tulle_status status = TULLE_OK;
-    TRY(ask_machine(b, j, nnz));
-    TRY(make_room(b, j, nnz));
-    *spot = (tl_spot){j->C->col_idx, j->C->values, j->nnz};
-done:
-    return status;
-}
-
-tulle_status tl_join_reserve(tl_base *b, int64_t most, tulle_index idx_type, tulle_type val_type, bool values,
-                             tl_join *j)
-{
-    tulle_status status = TULLE_OK;
-    *j = (tl_join){.most = most, .room = most, .index = tl_index_size(idx_type),
-                   .value = values ? tl_type_size(val_type) : 0};
-    TRY(tl_calloc(b, &j->C, 1, sizeof *j->C, "a matrix"));
-    TRY(tl_reserve(b, &j->C->col_idx, most, j->index));
-    if (j->value) TRY(tl_reserve(b, &j->C->values, most, j->value));
-done:
-    if (status != TULLE_OK) tl_join_done(b, j);
     return status;
 }
 
@@ -217,52 +183,30 @@ static uint64_t pointers_bytes(int64_t rows, tulle_index type)
     return tl_bytes_of((uint64_t)rows + 1, tl_index_size(type));
 }
 
-uint64_t tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type,
-                            const tl_join *into)
+uint64_t tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type)
 {
-    uint64_t left = 0, entries = 0, there = 0, most = 0;
+    uint64_t left = 0, entries = 0, copied = 0, most = 0;
     int64_t rows = 0, nnz = 0;
     for (int64_t k = 0; k < count; k++) {
         const tulle_csr *v = &part[k]->view;
-        const uint64_t bytes = entries_bytes(v);
-        if (in_place(into, v, nnz)) there = tl_bytes_sum(there, bytes);
-        else left = tl_bytes_sum(left, bytes);
-        left = tl_bytes_sum(left, pointers_bytes(v->rows, v->ptr_type));
-        entries = tl_bytes_sum(entries, bytes);
+        left = tl_bytes_sum(left, tl_bytes_sum(entries_bytes(v), pointers_bytes(v->rows, v->ptr_type)));
+        entries = tl_bytes_sum(entries, entries_bytes(v));
         rows += v->rows;
         nnz += v->nnz;
     }
     uint64_t pointers = pointers_bytes(rows, ptr_type ? (tulle_index)ptr_type : tl_index_for(nnz));
     if (b->mem.alloc) return tl_bytes_sum(pointers, tl_bytes_sum(entries, left)); /* hooks cannot reserve */
-    uint64_t made = there;              /* of the result: what is in place, and what was copied */
-    nnz = 0;
-    most = tl_bytes_sum(made, left);
     for (int64_t k = 0; k < count; k++) {
         const tulle_csr *v = &part[k]->view;
-        const uint64_t bytes = in_place(into, v, nnz) ? 0 : entries_bytes(v);
-        made += bytes;
-        if (made + left > most) most = made + left;
-        left -= bytes + pointers_bytes(v->rows, v->ptr_type);
-        nnz += v->nnz;
+        copied += entries_bytes(v);
+        if (copied + left > most) most = copied + left;
+        left -= entries_bytes(v) + pointers_bytes(v->rows, v->ptr_type);
     }
     return tl_bytes_sum(pointers, most);
 }
 
-/* Reserved arrays become those of a matrix with these rows. */
-static tulle_status use_reserved(tl_base *b, tulle_csr kind, tl_join *into, tl_join *j)
-{
-    tulle_status status = TULLE_OK;
-    TRY(tl_alloc(b, &into->C->row_ptr, kind.rows + 1, tl_index_size(kind.ptr_type), "row pointers of C"));
-    tl_put(into->C->row_ptr, kind.ptr_type, 0, 0);
-    into->C->view = kind;
-    *j = *into;
-    *into = (tl_join){0};
-done:
-    return status;
-}
-
 tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
-                          tl_join *into, tulle_matrix **out)
+                          tulle_matrix **out)
 {
     tulle_status status = TULLE_OK;
     tl_join j = {0};
@@ -277,8 +221,7 @@ tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner
     }
     kind.ptr_type = ptr_type ? (tulle_index)ptr_type : tl_index_for(nnz);
     TRY(check_count(b, kind.ptr_type, nnz));
-    if (into && into->C) TRY(use_reserved(b, kind, into, &j));
-    else TRY(begin(b, kind, nnz, nnz, values, &j));
+    TRY(begin(b, kind, nnz, nnz, values, &j));
     for (int64_t k = 0; k < count; k++) {
         TRY(tl_join_put(b, &j, &part[k]->view, false));
         tl_matrix_free(owner ? owner[k] : b, part[k]);

@@ -113,24 +113,6 @@ tulle_status tl_columns_take(tl_base *b, const tulle_csr *A, const int64_t *row,
 /* The first entry of a row whose column is not below this one. */
 int64_t      tl_row_lower(const tulle_csr *A, int64_t row, int64_t column);
 
-/* ---- Where the columns and values of some rows of C go: into the caller's arrays, of which this is their
- * first entry, with col and val the beginnings of these arrays (val NULL: a pattern). */
-typedef struct tl_spot {
-    void   *col, *val;
-    int64_t at;
-} tl_spot;
-
-/* The caller's side of that.  Who computes the rows calls
- *   counted  once it knows how many entries they have, as soon as possible
- *   place    before it writes them.  nnz: their number, or -1 if that is known only when they are written.
- *            true: the matrix it returns has row pointers of its own, and a view of entries that are there.
- *            false: it allocates all of the matrix, and the caller copies the entries */
-typedef struct tl_dest {
-    void *arg;
-    void (*counted)(void *arg, int64_t nnz);
-    bool (*place)(void *arg, int64_t nnz, tl_spot *spot);
-} tl_dest;
-
 /* ---- join.c: a matrix from its parts, in their order. */
 typedef struct tl_join {
     tulle_matrix *C;
@@ -151,19 +133,11 @@ tulle_status tl_join_put(tl_base *b, tl_join *join, const tulle_csr *part, bool 
 tulle_status tl_join_finish(tl_base *b, tl_join *join, int ptr_type, tulle_matrix **out);
 void         tl_join_done(tl_base *b, tl_join *join);       /* a matrix that was not finished is freed */
 /* Concatenates the rows of matrices.  Each one is freed, and its pointer set to NULL, when it was copied.
- * owner: the bases that allocated them; NULL: b.  into: arrays that tl_join_reserve() made; entries that lie
- * in their place there already are not copied.  NULL: there are none. */
+ * owner: the bases that allocated them; NULL: b. */
 tulle_status tl_rows_join(tl_base *b, tulle_matrix **part, tl_base *const *owner, int64_t count, int ptr_type,
-                          tl_join *into, tulle_matrix **out);
+                          tulle_matrix **out);
 /* The peak memory of tl_rows_join: of the parts that are not yet freed, and of the result so far. */
-uint64_t     tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type,
-                                const tl_join *into);
-/* Reserves arrays for parts of which most will be in place before they are joined.  TULLE_ENOMEM: that is not
- * possible here. */
-tulle_status tl_join_reserve(tl_base *b, int64_t most, tulle_index idx_type, tulle_type val_type, bool values,
-                             tl_join *join);
-/* The place of the next nnz entries, which tl_join_put() then finds there. */
-tulle_status tl_join_place(tl_base *b, tl_join *join, int64_t nnz, tl_spot *spot);
+uint64_t     tl_rows_join_bytes(const tl_base *b, tulle_matrix *const *part, int64_t count, int ptr_type);
 
 /* ---- sort.c, transpose.c, convert.c, coo.c.  perm, when not NULL, receives an array (free
  * with tl_free) that says from which entry of A each entry of the transpose came. */

@@ -74,15 +74,6 @@ typedef struct tl_gpu_step {
     uint32_t block_threads[3];
     uint32_t mask, mask_threads;        /* symbolic: widest window, in columns, for the bitmap of a block */
     uint32_t rows_max;                  /* symbolic: rows with more products do not share a block       */
-    uint32_t flat[6], flat_over;        /* symbolic: slots of the hash table of a warp, by size, the first
-                                         * 0: none.  Scattered rows with more than flat_over products use
-                                         * these tables.  Numeric: entries of C, a power of two from 32 to
-                                         * 512, by size, for rows whose columns are known               */
-    uint32_t flat_threads;
-    uint32_t flat_keep;                 /* symbolic: such rows with at most so many entries, at most 512,
-                                         * leave their columns for the numeric step (gpu/keep.c); 0: none */
-    uint32_t flat_most, flat_per;       /* numeric: for so many products at most, and so many columns of
-                                         * the window for each entry at least                           */
     uint32_t block_per;                 /* numeric: a block ranks a row of up to so many columns an entry */
     uint32_t dense_per;                 /* numeric: other rows are dense up to so many columns an entry */
 } tl_gpu_step;
@@ -94,15 +85,8 @@ typedef struct tl_gpu_steps {
 /* Rows of few products, which a kernel in registers takes: up to `first` products before any other kernel is
  * tried, up to `most` where the kernel that ranks columns (numeric_rank.cl) does not fit. */
 typedef struct tl_few {
-    uint32_t first, most;
+    uint16_t first, most;
 } tl_few;
-
-/* Rows that repeat each other on a GPU: from which share of a sample, in percent, twins (gpu/twins.c) and
- * motifs (gpu/motifs.c) are looked for; products of a row with twins, at least; and the picoseconds that a
- * motif saves for each product, which must be more than looking for motifs takes. */
-typedef struct tl_repeats {
-    uint32_t twins_alike, twins_products, motifs_alike, motifs_gain;
-} tl_repeats;
 
 /* DeltaSPARSE on a GPU: bins of its two steps, symbolic and numeric, by products and by entries of C.  A row
  * of up to `most` is hashed by a block of `threads` in a table of `slots`; beyond the last bin rows are
@@ -129,7 +113,6 @@ typedef struct tl_policy {
     tl_accumulator few;                 /* two steps: the accumulator of rows of few products; TL_DIRECT: as
                                          * the numbers of `gpu` say                  */
     tl_few      few_rows[2];            /* which: in the symbolic and in the numeric step */
-    tl_repeats  repeats;                /* where rows are `alike`                    */
     const tl_delta *delta;              /* two steps, but these bins; NULL: those of `gpu` */
 } tl_policy;
 
@@ -240,10 +223,7 @@ typedef struct tl_range {
     int      turn;                      /* the taker it is reserved for; -1: any    */
     int      taker;                     /* the taker that has it; -1: none          */
     bool     done;
-    bool     late;                      /* its entries are counted only when it is done */
-    int64_t  at, nnz;                   /* entries of C before it, and its own; -1: not counted yet */
     tulle_matrix *C;                    /* the result                               */
-    uint64_t placed;                    /* bytes of it that its taker counts, but another base owns */
 } tl_range;
 
 typedef struct tl_ranges {
@@ -263,14 +243,6 @@ void         tl_ranges_done(tl_base *b, tl_ranges *ranges);     /* frees all but
  * with *wait set, a range that another taker has may still be returned. */
 tl_range    *tl_ranges_take(tl_ranges *ranges, int taker, bool *wait);
 void         tl_ranges_finish(tl_ranges *ranges, tl_range *range, tulle_matrix *C);
-/* The entries of C of a range have been counted, which gives the place of those after it. */
-void         tl_ranges_counted(tl_ranges *ranges, tl_range *range, int64_t nnz);
-/* The place of a range: how many entries the ranges before it have, or -1.  *wait: those that are not counted
- * yet are being computed, and will be counted before they are done. */
-int64_t      tl_ranges_place(tl_ranges *ranges, tl_range *range, bool *wait);
-/* The same for a taker that counts a range only while it writes, maybe beyond its end: -1 also if a range
- * after it has its place. */
-int64_t      tl_ranges_open(tl_ranges *ranges, tl_range *range);
 /* Returns a range that does not fit in the memory of its taker, in halves (allocated from b).  Where it is a
  * single row, or with `leave`, the taker leaves.  false: no taker is left for the remaining ranges. */
 bool         tl_ranges_back(tl_base *b, tl_ranges *ranges, tl_range *range, bool leave);

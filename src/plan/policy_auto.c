@@ -8,11 +8,10 @@
  *
  * On a GPU the choice is that of spECK's table, except that rows with at most 128 products are sorted in
  * registers, which takes a half to a third of the time of hashing, and also rows with up to 512 products
- * that are too scattered for ranks (docs/papers.md).  Some of these numbers can be measured on a device
- * (thresholds.h); those here are used otherwise. */
+ * that are too scattered for ranks (docs/papers.md). */
 #include "plan/plan.h"
 
-/* Initially those of spECK, measured on an H200. */
+/* Initially those of spECK, measured on an H200; results for `auto` alone are changed only here. */
 static const tl_gpu_steps steps = {
     .symbolic =
         {
@@ -32,10 +31,6 @@ static const tl_gpu_steps steps = {
             .mask = 131072,
             .mask_threads = 256,
             .rows_max = 12288,
-            .flat = {64, 128, 256, 512, 1024, 2048},
-            .flat_over = 64,
-            .flat_threads = 128,
-            .flat_keep = 512,
         },
     .numeric =
         {
@@ -54,11 +49,6 @@ static const tl_gpu_steps steps = {
             .block_bytes = {16384, 73728, 0},
             .block_threads = {128, 512, 1024},
             .block_per = 512,
-            .flat = {32, 64, 128, 256, 512},
-            .flat_over = 48,
-            .flat_threads = 128,
-            .flat_most = 8192,
-            .flat_per = 16,
         },
 };
 
@@ -75,5 +65,4 @@ const tl_policy tl_policy_auto = {
     .gpu = &steps,
     .few = TL_REG_SORT,
     .few_rows = {{128, 128}, {128, 512}},
-    .repeats = {.twins_alike = 40, .twins_products = 256, .motifs_alike = 30, .motifs_gain = 15},
 };

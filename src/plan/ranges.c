@@ -54,7 +54,6 @@ static int64_t cut(const int64_t *products, int64_t row0, int64_t row1, int64_t 
         end = range_end(products, row, row1, next_size(rest, takers), rows, &work);
         if (array)
             array[count] = (tl_range){.row0 = row, .row1 = end, .work = work, .taker = -1,
-                                      .at = row > row0 ? -1 : 0, .nnz = -1,
                                       .turn = rows ? (int)(count % takers) : -1};
     }
     return count;
@@ -101,38 +100,6 @@ tl_range *tl_ranges_take(tl_ranges *r, int taker, bool *wait)
     return at;
 }
 
-/* A range that came back in halves was perhaps counted before: then those after it keep their places. */
-void tl_ranges_counted(tl_ranges *r, tl_range *range, int64_t nnz)
-{
-    enter(r);
-    range->nnz = nnz;
-    for (tl_range *at = range; at->next && at->at >= 0 && at->nnz >= 0 && at->next->at < 0; at = at->next)
-        at->next->at = at->at + at->nnz;
-    leave(r);
-}
-
-int64_t tl_ranges_place(tl_ranges *r, tl_range *range, bool *wait)
-{
-    enter(r);
-    const int64_t place = range->at;
-    *wait = place < 0;
-    for (const tl_range *at = r->first; *wait && at != range; at = at->next)
-        *wait = at->nnz >= 0 || (!at->late && (at->taker >= 0 || at->turn >= 0));
-    leave(r);
-    return place;
-}
-
-int64_t tl_ranges_open(tl_ranges *r, tl_range *range)
-{
-    enter(r);
-    int64_t place = range->at;
-    range->late = true;
-    for (const tl_range *at = range->next; at && place >= 0; at = at->next)
-        if (at->at >= 0) place = -1;
-    leave(r);
-    return place;
-}
-
 void tl_ranges_finish(tl_ranges *r, tl_range *range, tulle_matrix *C)
 {
     enter(r);
@@ -157,10 +124,8 @@ bool tl_ranges_back(tl_base *b, tl_ranges *r, tl_range *range, bool gone)
         range->work /= 2;
         range->next = half;
         half->taker = half->turn = -1;
-        half->at = range->nnz = half->nnz = -1;
         r->count++;
     }
-    range->late = false;
     range->taker = range->turn = -1;
     if (gone) {
         r->left |= (uint32_t)1 << taker;

@@ -167,12 +167,6 @@ template <class T> struct cuda_model_vote {
         CUDA_MODEL_EACH(j, mask) total += ((cuda_model_vote *)operand[j])->give;
         CUDA_MODEL_EACH(j, mask) ((cuda_model_vote *)operand[j])->get = total;
     }
-    static void any(unsigned mask, void *const *operand)
-    {
-        unsigned bits = 0;
-        CUDA_MODEL_EACH(j, mask) bits |= ((cuda_model_vote *)operand[j])->give;
-        CUDA_MODEL_EACH(j, mask) ((cuda_model_vote *)operand[j])->get = bits;
-    }
     static void most(unsigned mask, void *const *operand)
     {
         unsigned top = 0;
@@ -199,10 +193,6 @@ template <class T> static inline unsigned __match_any_sync(unsigned mask, T x)
 static inline unsigned __reduce_add_sync(unsigned mask, unsigned x)
 {
     return cuda_model_voted("__reduce_add_sync", cuda_model_vote<unsigned>::sum, mask, x);
-}
-static inline unsigned __reduce_or_sync(unsigned mask, unsigned x)
-{
-    return cuda_model_voted("__reduce_or_sync", cuda_model_vote<unsigned>::any, mask, x);
 }
 static inline unsigned __reduce_max_sync(unsigned mask, unsigned x)
 {

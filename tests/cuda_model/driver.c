@@ -373,10 +373,7 @@ CU cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 /* ---- copies, executed at once.  A range that is not within a block of the right kind is an error. */
 
 static bool on_device(uint64_t p, size_t bytes) { return memory_holds(DEVICE_MEMORY, here(), (void *)(uintptr_t)p, bytes); }
-static bool on_host(const void *p, size_t bytes)
-{
-    return p && !memory_holds(DEVICE_MEMORY, -1, p, 1) && !memory_partly_locked(p, bytes);
-}
+static bool on_host(const void *p) { return p && !memory_holds(DEVICE_MEMORY, -1, p, 1); }
 
 static int copied(bool allowed, void *to, const void *from, size_t bytes, const void *stream)
 {
@@ -389,13 +386,13 @@ static int copied(bool allowed, void *to, const void *from, size_t bytes, const 
 CU cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream)
 {
     ENTER(in_context())
-    LEAVE(copied(on_device(to, bytes) && on_host(from, bytes), (void *)(uintptr_t)to, from, bytes, stream));
+    LEAVE(copied(on_device(to, bytes) && on_host(from), (void *)(uintptr_t)to, from, bytes, stream));
 }
 
 CU cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
 {
     ENTER(in_context())
-    LEAVE(copied(on_device(from, bytes) && on_host(to, bytes), to, (void *)(uintptr_t)from, bytes, stream));
+    LEAVE(copied(on_device(from, bytes) && on_host(to), to, (void *)(uintptr_t)from, bytes, stream));
 }
 
 CU cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)

@@ -142,17 +142,6 @@ bool memory_holds(memory_kind kind, int device, const void *p, size_t bytes)
     return false;
 }
 
-/* CUDA refuses to copy from or to host memory of which only a part is locked. */
-bool memory_partly_locked(const void *p, size_t bytes)
-{
-    const char *from = p;
-    for (const block *b = blocks; b; b = b->next)
-        if (b->kind == LOCKED_MEMORY && from < b->p + b->bytes && from + bytes > b->p
-            && (from < b->p || from + bytes > b->p + b->bytes))
-            return true;
-    return false;
-}
-
 /* Called after a kernel accessed invalid memory; the lock is not held, but the launch has ended. */
 void memory_describe(const void *p, char *text, size_t bytes)
 {

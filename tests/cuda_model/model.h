@@ -50,7 +50,6 @@ void   memory_free_all(int device);
 size_t memory_used(int device);
 /* Whether the range is within one block of this kind.  device < 0: of any device. */
 bool   memory_holds(memory_kind kind, int device, const void *p, size_t bytes);
-bool   memory_partly_locked(const void *p, size_t bytes);
 bool   memory_damaged(int device);                      /* bytes behind the end of a block were written; says so   */
 void   memory_describe(const void *p, char *text, size_t bytes);        /* "12 bytes behind a block of 64" */
 
