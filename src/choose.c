@@ -190,11 +190,6 @@ static void find_products(const tulle_csr *A, const tulle_csr *B, const tulle_op
     else a->products = inner > 0 ? (double)A->nnz * (double)B->nnz / inner : 0;
 }
 
-static double least(double x, double y)
-{
-    return x < y ? x : y;
-}
-
 /* Estimates the work.  Entries of C, and rows alike, are skipped where the CPU would finish before the GPU
  * could start. */
 static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, int want, const tl_setup *s,
@@ -211,7 +206,7 @@ static void find_amount(tulle_ctx *ctx, const tulle_csr *A, const tulle_csr *B, 
         a->entries = o->op_a || o->op_b ? spread(a->products, rows, cols)
                                         : count_entries(b, A, B, a->products);
         a->alike = share_alike(A);
-        if (a->alike > 0 && !tl_same_arrays(A, B)) a->alike = least(a->alike, share_alike(B));
+        if (a->alike > 0 && !tl_same_arrays(A, B)) a->alike = fmin(a->alike, share_alike(B));
     }
     bool plan = want & TL_PERMS, values = plan || s->values || A->values || B->values;
     double entry = values ? (double)tl_type_size(A->val_type) : 0;

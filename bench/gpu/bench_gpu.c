@@ -7,9 +7,8 @@
  *     --device NAME       cuda:0 (default), opencl:1, ...
  *     --ways LIST         speck (default), auto, bhsparse, regsort, regmerge, reghash, delta; speck+hash and
  *                         speck+dense: all rows by that accumulator; speck+balance, speck+plain: load
- *                         balancing always, never; auto+plain: motifs never; auto+twins: bundles of rows with
- *                         the same columns where most are in some; delta+balance, delta+plain: bins always,
- *                         never
+ *                         balancing always, never; auto+plain: motifs never; auto+single: bundles of rows
+ *                         with the same columns never; delta+balance, delta+plain: bins always, never
  *     --type f64          f32, f64, cf32, cf64
  *     --runs N            at least this many (7), after 2 warm-ups
  *     --anchors FILE      recorded times of other codes, to compare with: lines
@@ -58,7 +57,7 @@ static const struct { const char *name, *policy, *accumulator, *variable, *value
     {"speck+balance", "speck", NULL, "TULLE_GPU_BALANCE", "on"},
     {"speck+plain", "speck", NULL, "TULLE_GPU_BALANCE", "off"},
     {"auto+plain", "auto", NULL, "TULLE_GPU_MOTIFS", "off"},
-    {"auto+twins", "auto", NULL, "TULLE_GPU_TWINS", "auto"},
+    {"auto+single", "auto", NULL, "TULLE_GPU_TWINS", "off"},
     {"delta", "delta", NULL, NULL, NULL},
     {"delta+balance", "delta", NULL, "TULLE_GPU_BALANCE", "on"},
     {"delta+plain", "delta", NULL, "TULLE_GPU_BALANCE", "off"},
@@ -86,13 +85,6 @@ typedef struct problem {
     double        cusparse_ms;              /* its best in this run, 0: none */
     const char   *cusparse_name;
 } problem;
-
-static uint64_t bytes_of(const tulle_csr *A)
-{
-    static const uint64_t value[] = {0, 4, 8, 8, 16};
-    return (uint64_t)(A->rows + 1) * (A->ptr_type == TULLE_I32 ? 4 : 8)
-         + (uint64_t)A->nnz * ((A->idx_type == TULLE_I32 ? 4 : 8) + value[A->val_type]);
-}
 
 /* ---- matrices */
 
@@ -230,7 +222,7 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
     if (tulle_csr_move(gpu, &p->A, TULLE_DEVICE, &a) != TULLE_OK) goto failed;
     if (p->own_b && tulle_csr_move(gpu, &p->B, TULLE_DEVICE, &b) != TULLE_OK) goto failed;
     tulle_csr va = tulle_matrix_view(a), vb = b ? tulle_matrix_view(b) : va;
-    t->a_bytes = bytes_of(&va) + (b ? bytes_of(&vb) : 0);
+    t->a_bytes = suite_bytes(&va) + (b ? suite_bytes(&vb) : 0);
     for (int i = -WARM; i < MAX_RUNS && (i < s->runs || total < 0.05); i++) {
         tulle_ctx_set_trace(gpu, s->trace && i == -WARM ? print_trace : NULL, NULL);
         double start = suite_now();
@@ -238,7 +230,7 @@ static bool measure(tulle_ctx *gpu, tulle_ctx *cpu, const settings *s, const pro
         double seconds = suite_now() - start;
         tulle_csr c = tulle_matrix_view(C);
         if (i == -WARM && s->check && !is_right(gpu, cpu, p, &c, known_ways[way].name)) goto done;
-        t->c_bytes = bytes_of(&c);
+        t->c_bytes = suite_bytes(&c);
         tulle_matrix_free(C);
         C = NULL;
         if (i < 0) continue;

@@ -21,17 +21,10 @@
 enum { WARM = 3, RUNS = SUITE_RUNS };
 static const double LINK = 55e6;
 
-static uint64_t bytes_of(const tulle_csr *A)
-{
-    static const uint64_t value[] = {0, 4, 8, 8, 16};
-    return (uint64_t)(A->rows + 1) * (A->ptr_type == TULLE_I32 ? 4 : 8)
-         + (uint64_t)A->nnz * ((A->idx_type == TULLE_I32 ? 4 : 8) + value[A->val_type]);
-}
-
 static bool equal(const tulle_csr *c, const tulle_csr *w)
 {
     const uint64_t ptr = c->ptr_type == TULLE_I32 ? 4 : 8, idx = c->idx_type == TULLE_I32 ? 4 : 8;
-    const uint64_t nnz = (uint64_t)c->nnz, value = bytes_of(c) - ((uint64_t)c->rows + 1) * ptr - nnz * idx;
+    const uint64_t nnz = (uint64_t)c->nnz, value = suite_bytes(c) - ((uint64_t)c->rows + 1) * ptr - nnz * idx;
     return c->rows == w->rows && c->nnz == w->nnz && c->ptr_type == w->ptr_type && c->idx_type == w->idx_type
         && memcmp(c->row_ptr, w->row_ptr, (size_t)((uint64_t)c->rows + 1) * ptr) == 0
         && memcmp(c->col_idx, w->col_idx, (size_t)(nnz * idx)) == 0
@@ -65,8 +58,8 @@ void host_close(host_contexts *c)
     tulle_ctx_free(c->either);
 }
 
-/* Calls until there are enough, C compared after the first of them and after the last. */
-static bool repeat(tulle_ctx *gpu, const host_product *p, const tulle_csr *A, const tulle_csr *B,
+/* Calls until there are enough; C of the first two is compared. */
+static bool repeat(tulle_ctx *ctx, const host_product *p, const tulle_csr *A, const tulle_csr *B,
                    const tulle_options *o, const tulle_csr *want, times *t)
 {
     double sec[RUNS], total = 0;
@@ -74,19 +67,19 @@ static bool repeat(tulle_ctx *gpu, const host_product *p, const tulle_csr *A, co
     for (int i = -WARM; i < RUNS && (i < p->runs || total < 0.05); i++) {
         tulle_matrix *C = NULL;
         double start = suite_now();
-        if (tulle_multiply(gpu, A, B, o, &C) != TULLE_OK)
-            return printf("FAILED: %s: %s\n", p->name, tulle_ctx_error(gpu)), false;
+        if (tulle_multiply(ctx, A, B, o, &C) != TULLE_OK)
+            return printf("FAILED: %s: %s\n", p->name, tulle_ctx_error(ctx)), false;
         double seconds = suite_now() - start;
         tulle_csr c = tulle_matrix_view(C);
-        bool right = !want || i > 1 - WARM || equal(&c, want);          /* the first one and the second */
-        t->c_bytes = bytes_of(&c);
+        bool right = !want || i > 1 - WARM || equal(&c, want);
+        t->c_bytes = suite_bytes(&c);
         tulle_matrix_free(C);
         if (!right) return printf("WRONG: %s: another C than the CPU's\n", p->name), false;
         total += i < 0 ? 0 : seconds;
         if (i == -WARM) t->first = 1e3 * seconds;
         if (i >= 0) sec[t->runs++] = seconds;
     }
-    tulle_ctx_stats(gpu, &t->stats);
+    tulle_ctx_stats(ctx, &t->stats);
     t->ms = 1e3 * suite_median(sec, t->runs);
     t->least = 1e3 * sec[0];
     return true;
@@ -156,7 +149,7 @@ static void print_row(const host_product *p, const row *r, FILE *pieces)
 
 bool host_time(const host_contexts *c, const host_product *p, suite_ratio *chosen, FILE *pieces)
 {
-    row r = {.device = "-", .up = bytes_of(p->A) + (p->same ? 0 : bytes_of(p->B))};
+    row r = {.device = "-", .up = suite_bytes(p->A) + (p->same ? 0 : suite_bytes(p->B))};
     if (!product_alone(c->gpu, p, &r.alone) || !repeat(c->gpu, p, p->A, p->B, NULL, p->want, &r.gpu)
         || !repeat(c->cpu, p, p->A, p->B, NULL, p->want, &r.cpu)
         || (c->either && !repeat(c->either, p, p->A, p->B, NULL, p->want, &r.either)))

@@ -37,6 +37,13 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+uint64_t suite_bytes(const tulle_csr *A)
+{
+    static const uint64_t value[] = {0, 4, 8, 8, 16};
+    return (uint64_t)(A->rows + 1) * (A->ptr_type == TULLE_I32 ? 4 : 8)
+         + (uint64_t)A->nnz * ((A->idx_type == TULLE_I32 ? 4 : 8) + value[A->val_type]);
+}
+
 double suite_median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof *v, by_size);

@@ -45,6 +45,8 @@ void       suite_stop(const char *format, ...);
 void       suite_options(int argc, char **argv, const suite_option *options, int count,
                          const char *const *only, suite *matrices);
 double     suite_now(void);
+/* Of the arrays of a matrix. */
+uint64_t   suite_bytes(const tulle_csr *A);
 double     suite_median(double *v, int n);
 tulle_type suite_type(const char *name);                        /* "f64"; another word ends the program */
 tulle_ctx *suite_open(const char *device);                      /* or the program ends                  */
